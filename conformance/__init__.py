@@ -1,0 +1,1 @@
+"""Targets, workers, running, judging, expectations, the command line and the pytest plugin."""

@@ -1,0 +1,1 @@
+"""The commands of `epcheck`, one module each."""

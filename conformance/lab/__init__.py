@@ -1,0 +1,1 @@
+"""The real DirectML provider on Linux, in a private folder."""

@@ -1,0 +1,1 @@
+"""Operators: cases, oracles, comparators and DirectML operator descriptions."""

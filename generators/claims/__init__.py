@@ -1,0 +1,1 @@
+"""What execution providers claim to support."""

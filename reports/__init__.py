@@ -1,0 +1,1 @@
+"""The store and the reports made from it."""
