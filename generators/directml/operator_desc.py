@@ -1,0 +1,205 @@
+"""What every DML_*_OPERATOR_DESC has in common."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import Enum
+from functools import cache
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+from epcheck.generators.directml.constraint import ConstraintViolation, Violation
+from epcheck.generators.directml.feature_level import FeatureLevel, introduced_in, tensor_support
+from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
+
+INT: Final = MappingProxyType({"c_type": "INT"})
+"""Metadata of a field whose C type is INT or const INT*; without it an integer is UINT."""
+
+_C_RANGES: Final = {"UINT": (0, 2**32 - 1), "INT": (-(2**31), 2**31 - 1)}
+_BUFFER_TENSOR_PAGE: Final = "ns-directml-dml_buffer_tensor_desc"
+_MAX_TENSOR_ELEMENTS: Final = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class OperatorDesc(ABC):
+    """The description of one DirectML operator.
+
+    A subclass is a frozen dataclass whose fields are the members of the C struct, in their order, in snake_case. A
+    tensor is a TensorDesc, an optional one may be None, an array is a tuple of int.
+    """
+
+    NAME: ClassVar[str]
+    """The C struct, 'DML_SLICE1_OPERATOR_DESC'."""
+
+    @abstractmethod
+    def constraints(self) -> Iterator[Violation]:
+        """Violations of what the operator's page demands at every feature level."""
+
+    @abstractmethod
+    def evaluate(self, *args: Any, **kwargs: Any) -> tuple[Array, ...]:
+        """The page's definition of the operator, in numpy.
+
+        Takes one array for each input tensor and returns one for each output tensor, both in the struct's order.
+        An array has the shape `sizes` and the type `data_type` of its tensor, whatever its strides; None
+        stands for an optional tensor that the description leaves out.
+
+        Raises ConstraintViolation if the formula is undefined for this description and ValueError if an array does
+        not match its tensor. Data types and dimension counts need not be supported by any feature level.
+        """
+
+    def validate(self, level: FeatureLevel) -> tuple[Violation, ...]:
+        """Every violated constraint, empty if DirectML at `level` accepts the description.
+
+        Checks, in this order: the operator and its tensors against the tables of `feature_level`, tensors against
+        ns-directml-dml_buffer_tensor_desc, integers against their C types, then `constraints()`.
+        """
+        return (
+            *self._support_violations(level),
+            *self._buffer_violations(),
+            *self._c_type_violations(),
+            *self.constraints(),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The members by their C names, in the struct's order, in types that JSON has."""
+        return {c_name: _as_json(getattr(self, name)) for name, c_name, _ in _members(type(self))}
+
+    def tensors(self) -> dict[str, TensorDesc | None]:
+        """The tensors by the C names of their members, in the struct's order; None where one is left out."""
+        return {c_name: getattr(self, name) for name, c_name, c_type in _members(type(self)) if c_type == "TENSOR"}
+
+    def violation(self, constraint: str, message: str) -> Violation:
+        """A violation of what this operator's own page states."""
+        return Violation(constraint, message, page(self.NAME))
+
+    def require_defined(self, *tolerated: str) -> None:
+        """Raise ConstraintViolation for integers beyond their C types and `constraints()`, but the `tolerated` ones."""
+        found = (*self._c_type_violations(), *self.constraints())
+        violations = [violation for violation in found if violation.constraint not in tolerated]
+        if violations:
+            raise ConstraintViolation(self.NAME, violations)
+
+    def require_arrays(self, **arrays: Array | None) -> None:
+        """Raise ValueError unless each array, given by the name of its field, has its tensor's shape and type."""
+        for name, array in arrays.items():
+            tensor: TensorDesc | None = getattr(self, name)
+            if tensor is None and array is None:
+                continue
+            if tensor is None:
+                raise ValueError(f"{self.NAME}: {c_name(name)} is left out of the description; its array must be None")
+            if array is None:
+                raise ValueError(f"{self.NAME}: {c_name(name)} is part of the description; its array is missing")
+            if array.shape != tensor.sizes or DataType.of(array.dtype) is not tensor.data_type:
+                raise ValueError(
+                    f"{self.NAME}: {c_name(name)} is {tensor.data_type.name} of sizes {tensor.sizes}; "
+                    f"got {array.dtype} of shape {array.shape}"
+                )
+
+    def _support_violations(self, level: FeatureLevel) -> Iterator[Violation]:
+        introduced = introduced_in(self.NAME)
+        if level < introduced:
+            yield self.violation(
+                "operator_not_in_feature_level",
+                f"{self.NAME} was introduced in {introduced.name}; this is {level.name}",
+            )
+            return
+        tensors = self.tensors()
+        for member, row in tensor_support(self.NAME, level).items():
+            tensor = tensors[member]
+            if tensor is None:
+                if not row.optional:
+                    yield self.violation("tensor_required", f"{member} is not optional")
+                continue
+            counts = row.dimension_counts
+            if tensor.dimension_count not in counts:
+                yield self.violation(
+                    "dimension_count_supported",
+                    f"{member} has {tensor.dimension_count} dimensions; "
+                    f"{level.name} supports {counts[0]} to {counts[-1]}",
+                )
+            if row.data_types and tensor.data_type not in row.data_types:
+                supported = ", ".join(sorted(data_type.name for data_type in row.data_types))
+                yield self.violation(
+                    "data_type_supported",
+                    f"{member} is {tensor.data_type.name}; {level.name} supports {supported}",
+                )
+
+    def _buffer_violations(self) -> Iterator[Violation]:
+        for member, tensor in self.tensors().items():
+            if tensor is None:
+                continue
+            if 0 in tensor.sizes:
+                yield Violation(
+                    "tensor_sizes_nonzero", f"{member} has a size of 0 in {tensor.sizes}", _BUFFER_TENSOR_PAGE
+                )
+            elif max(tensor.element_count, tensor.buffer_element_count) > _MAX_TENSOR_ELEMENTS:
+                yield Violation(
+                    "tensor_element_count",
+                    f"{member} with sizes {tensor.sizes} and strides {tensor.strides} has "
+                    f"{max(tensor.element_count, tensor.buffer_element_count)} elements; "
+                    f"at most {_MAX_TENSOR_ELEMENTS} are possible",
+                    _BUFFER_TENSOR_PAGE,
+                )
+
+    def _c_type_violations(self) -> Iterator[Violation]:
+        for name, c_name, c_type in _members(type(self)):
+            value = getattr(self, name)
+            match value:
+                case TensorDesc(sizes=sizes, strides=strides):
+                    yield from self._out_of_range("UINT", f"{c_name}.Sizes", sizes)
+                    yield from self._out_of_range("UINT", f"{c_name}.Strides", strides or ())
+                case tuple():
+                    yield from self._out_of_range(c_type, c_name, value)
+                case int():
+                    yield from self._out_of_range(c_type, c_name, (value,))
+
+    def _out_of_range(self, c_type: str, member: str, values: tuple[Any, ...]) -> Iterator[Violation]:
+        low, high = _C_RANGES[c_type]
+        for value in values:
+            if isinstance(value, int) and not low <= value <= high:
+                yield self.violation(
+                    f"value_fits_{c_type.lower()}", f"{member} holds {value}; {c_type} ranges from {low} to {high}"
+                )
+
+
+def page(name: str) -> str:
+    """The page of a DML_*_OPERATOR_DESC, as the DirectML reference names it."""
+    return f"ns-directml-{name.lower()}"
+
+
+def c_name(name: str) -> str:
+    """The C struct's name of a field: 'input_window_offsets' is InputWindowOffsets."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+@cache
+def _members(desc: type[OperatorDesc]) -> tuple[tuple[str, str, str], ...]:
+    """For each field its name, its C name, and 'TENSOR', 'UINT' or 'INT' (floats and enumerations count as UINT)."""
+    return tuple(
+        (
+            field.name,
+            c_name(field.name),
+            "TENSOR" if "TensorDesc" in str(field.type) else field.metadata.get("c_type", "UINT"),
+        )
+        for field in fields(desc)
+    )
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case TensorDesc():
+            return {
+                "DataType": value.data_type.name,
+                "Sizes": _as_json(value.sizes),
+                "Strides": _as_json(value.strides),
+            }
+        case DataType():
+            return value.name
+        case Enum():
+            words = re.findall(r"[A-Z][a-z0-9]*", type(value).__name__)
+            return "_".join(["DML", *map(str.upper, words), value.name])
+        case tuple():
+            return [_as_json(item) for item in value]
+        case _:
+            return value
