@@ -52,10 +52,14 @@ class OperatorDesc(ABC):
         """Every violated constraint, empty if DirectML at `level` accepts the description.
 
         Checks, in this order: the operator and its tensors against the tables of `feature_level`, tensors against
-        ns-directml-dml_buffer_tensor_desc, integers against their C types, then `constraints()`.
+        ns-directml-dml_buffer_tensor_desc, integers against their C types, then `constraints()`. Where a required
+        tensor is missing, the rest has no meaning and is not checked.
         """
+        support = tuple(self._support_violations(level))
+        if any(violation.constraint == "tensor_required" for violation in support):
+            return support
         return (
-            *self._support_violations(level),
+            *support,
             *self._buffer_violations(),
             *self._c_type_violations(),
             *self.constraints(),

@@ -69,6 +69,11 @@ class TensorDesc:
         if self.strides is not None and len(self.strides) != len(self.sizes):
             raise ValueError(f"{len(self.strides)} strides {self.strides} for {len(self.sizes)} sizes {self.sizes}")
 
+    @classmethod
+    def of(cls, array: Array, sizes: tuple[int, ...] | None = None) -> "TensorDesc":
+        """The packed description of an array; with `sizes` that of another tensor of its dtype."""
+        return cls(DataType.of(array.dtype), array.shape if sizes is None else sizes)
+
     @property
     def dimension_count(self) -> int:
         return len(self.sizes)
