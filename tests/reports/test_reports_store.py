@@ -1,0 +1,278 @@
+"""The run folder: what is written is there, what is cut short is found, and nothing else is believed."""
+
+import errno
+import io
+import json
+import math
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from epcheck.conformance.record import Mismatch
+from epcheck.reports import (
+    Journal,
+    StoreError,
+    create,
+    latest,
+    new_run_folder,
+    read_records,
+    read_run,
+    resume,
+)
+from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, many, stored
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+    records = (a_slice(), a_wrong_slice(), a_crashed_topk(), a_refused_qlinearconv())
+    assert tuple(read_records(stored(tmp_path / "run", records))) == records
+
+
+def test_the_run_comes_back_as_it_was(tmp_path: Path) -> None:
+    run = a_run(1, stale=("Slice-*",), notes=("one driver only",))
+    assert read_run(stored(tmp_path / "run", [a_slice()], run)) == run
+
+
+def test_hostile_text_comes_back_unchanged(tmp_path: Path) -> None:
+    record = a_slice(reason="a\x00b\n</script>\u2028\udc80", attributes={"n\x00": "<b>"})
+    assert list(read_records(stored(tmp_path / "run", [record]))) == [record]
+
+
+def test_floats_without_a_json_number_come_back_and_the_line_is_strict_json(tmp_path: Path) -> None:
+    record = a_slice(attributes={"inf": math.inf, "minus": -math.inf, "ulp": [1.5, math.inf]})
+    folder = stored(tmp_path / "run", [record])
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    line = (folder / "journal.jsonl").read_text()
+    assert json.loads(line, parse_constant=refuse)["attributes"]["inf"] == {"$float": "inf"}
+    assert list(read_records(folder)) == [record]
+
+
+def test_numpy_values_are_stored_as_plain_numbers(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    folder = stored(tmp_path / "run", [a_slice(attributes={"k": np.int64(3), "pads": np.array([1, 2])})])
+    assert next(read_records(folder)).attributes == {"k": 3, "pads": [1, 2]}
+
+
+def test_a_record_is_on_disk_when_append_returns(tmp_path: Path) -> None:
+    with create(tmp_path / "run", a_run(2)) as journal:
+        journal.append(a_slice())
+        assert list(read_records(tmp_path / "run")) == [a_slice()]
+
+
+def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
+    with create(tmp_path / "run", a_run(200)) as journal:
+        threads = [
+            threading.Thread(target=lambda: [journal.append(a_wrong_slice()) for _ in range(50)]) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sum(record == a_wrong_slice() for record in read_records(tmp_path / "run")) == 200
+
+
+@pytest.mark.parametrize("cut", [1, 2, 500])
+def test_a_truncated_last_line_is_cut_off_and_its_case_run_again(tmp_path: Path, cut: int) -> None:
+    folder = stored(tmp_path / "run", [a_slice(), a_wrong_slice()])
+    journal = folder / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-cut])
+    assert list(read_records(folder)) == [a_slice()]
+
+    resumed = resume(folder)
+    assert resumed.run == a_run(2)
+    assert resumed.done == {("dml", a_slice().case_id)}
+    resumed.journal.append(a_wrong_slice())
+    resumed.journal.close(resumed.run)
+    assert list(read_records(folder)) == [a_slice(), a_wrong_slice()]
+
+
+def test_done_tells_candidates_apart(tmp_path: Path) -> None:
+    folder = stored(tmp_path / "run", [a_slice()])
+    with resume(folder).journal:
+        pass
+    resumed = resume(folder)
+    resumed.journal.release()
+    assert ("dml", a_slice().case_id) in resumed.done
+    assert ("other", a_slice().case_id) not in resumed.done
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (b"{not json", "is not a record"),
+        (b"[]", "not a Record"),
+        (b'{"case_id": "x"}', "missing"),
+        (b"\x00\x00\x00", "is not a record"),
+        (b"\xff\xfe", "is not a record"),
+        (b"[" * 100_000, "is not a record"),
+    ],
+)
+def test_a_corrupt_line_in_the_middle_is_named(tmp_path: Path, damage: bytes, says: str) -> None:
+    folder = stored(tmp_path / "run", [a_slice(), a_wrong_slice()])
+    journal = folder / "journal.jsonl"
+    first, second = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(first + damage + b"\n" + second)
+    for read in (lambda: list(read_records(folder)), lambda: resume(folder)):
+        with pytest.raises(StoreError, match=says) as caught:
+            read()
+        assert f"{journal}, line 2" in str(caught.value)
+        assert "delete that line and continue the run with --resume" in str(caught.value)
+
+
+def test_a_status_nobody_knows_is_not_believed(tmp_path: Path) -> None:
+    folder = stored(tmp_path / "run", [a_slice()])
+    journal = folder / "journal.jsonl"
+    journal.write_text(journal.read_text().replace('"status":"pass","blame"', '"status":"fine","blame"'))
+    with pytest.raises(StoreError, match=r"line 1: .*status 'fine' is none of 'pass'"):
+        list(read_records(folder))
+
+
+class FullDisk(io.FileIO):
+    """A file on a disk that takes `room` more bytes and then is full."""
+
+    room = 100
+
+    def write(self, data: object) -> int:
+        if self.room == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken = bytes(data)[: self.room]  # type: ignore[call-overload]
+        self.room -= len(taken)
+        return super().write(taken)
+
+
+def test_a_full_disk_loses_no_record_and_says_how_to_go_on(tmp_path: Path) -> None:
+    folder = stored(tmp_path / "run", [a_slice()], a_run(2))
+    lock = (folder / ".lock").open("ab")
+    journal = Journal(folder, FullDisk(folder / "journal.jsonl", "ab"), lock)  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match=r"journal\.jsonl: cannot write \(No space left on device\).*--resume"):
+        journal.append(a_wrong_slice())
+    with pytest.raises(StoreError, match="closed after an earlier failure"):
+        journal.append(a_wrong_slice())
+    journal.close(a_run(2, status="failed: the disk is full"))
+
+    assert read_run(folder).status == "failed: the disk is full"
+    assert (folder / "journal.jsonl").read_bytes().endswith(b"}\n")
+    assert list(read_records(folder)) == [a_slice()]
+    resumed = resume(folder)
+    assert resumed.done == {("dml", a_slice().case_id)}
+    resumed.journal.release()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_real_full_device_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with (
+        (tmp_path / "lock").open("ab") as lock,
+        Path("/dev/full").open("wb", buffering=0) as full,
+        pytest.raises(StoreError, match="No space left on device"),
+    ):
+        Journal(tmp_path / "run", full, lock).append(a_slice())
+
+
+def test_a_killed_process_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
+        "from stored_records import a_run, a_slice; from epcheck.reports import create\n"
+        "create(Path(sys.argv[2]), a_run(2)).append(a_slice()); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / "run")], check=False)
+    resumed = resume(tmp_path / "run")
+    resumed.journal.release()
+    assert resumed.done == {("dml", a_slice().case_id)}
+
+
+def test_two_processes_never_share_a_folder(tmp_path: Path) -> None:
+    with create(tmp_path / "run", a_run()):
+        with pytest.raises(StoreError, match="another process is writing this run"):
+            resume(tmp_path / "run")
+        with pytest.raises(StoreError, match="another process is writing this run"):
+            create(tmp_path / "run", a_run())
+    with pytest.raises(StoreError, match="already holds a run"):
+        create(tmp_path / "run", a_run())
+    resume(tmp_path / "run").journal.release()
+
+
+def test_new_folders_are_named_by_time_and_the_latest_is_found(tmp_path: Path) -> None:
+    folder = new_run_folder(tmp_path / "runs")
+    assert folder != new_run_folder(tmp_path / "runs")
+    assert len(folder.name) == len("20250102-030405-beef")
+    for name in ("20250102-030405-beef", "20241231-235959-ffff", "20260101-000000-0000"):
+        stored(tmp_path / "old" / name, [a_slice()])
+    (tmp_path / "old" / "20270101-000000-0000").mkdir()  # never began: it holds no run
+    assert latest(tmp_path / "old").name == "20260101-000000-0000"
+
+
+@pytest.mark.parametrize("call", [latest, read_run, resume])
+def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path, call) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(StoreError) as caught:
+        call(tmp_path / "nowhere")
+    assert "nowhere" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "does not describe a run"), ("[]", "not a Run"), ("{}", "missing"), ('{"schema": 99}', "newer than this")],
+)
+def test_a_bad_description_is_one_sentence(tmp_path: Path, text: str, says: str) -> None:
+    folder = stored(tmp_path / "run", [a_slice()])
+    (folder / "run.json").write_text(text)
+    with pytest.raises(StoreError, match=says):
+        read_run(folder)
+
+
+def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path: Path) -> None:
+    folder = stored(tmp_path / "run", [a_slice(), a_wrong_slice()])
+    table = pq.read_table(folder / "outcomes.parquet")
+    assert json.loads(table.schema.metadata[b"epcheck.run"])["run_id"] == "20250102-030405-beef"
+    row = table.to_pylist()[1]
+    assert json.loads(row.pop("record"))["case_id"] == a_wrong_slice().case_id
+    assert row == {
+        "run_id": "20250102-030405-beef",
+        "case_id": "Slice-13/float16/negative_step_past_both_ends[runtime]",
+        "operator": "Slice",
+        "domain": "",
+        "since_version": 13,
+        "opset": 13,
+        "dtype": "float16",
+        "sample": "negative_step_past_both_ends",
+        "variant": "runtime",
+        "target": "dml",
+        "status": "mismatch",
+        "blame": "candidate",
+        "reading": "failure",
+        "claimed": True,
+        "reason": "output: 6 of 8 elements differ from the truth; the baseline and two oracles agree with it",
+        "create_s": 0.0061,
+        "run_s": 0.00098,
+        "attempts": 2,
+        "baseline": "cpu",
+        "baseline_status": "pass",
+        "max_ulp": 2048.0,
+        "wrong_elements": 6,
+    }
+
+
+def test_parquet_of_a_run_without_records_is_empty_not_absent(tmp_path: Path) -> None:
+    folder = stored(tmp_path / "run", [], a_run(3, status="failed: no adapter"))
+    assert pq.read_table(folder / "outcomes.parquet").num_rows == 0
+
+
+def test_parquet_takes_half_a_surrogate_pair_and_an_infinite_ulp(tmp_path: Path) -> None:
+    wrong = a_wrong_slice(reason="\udc80")
+    difference = wrong.candidate.differences[0]
+    object.__setattr__(difference, "max_ulp", math.inf)
+    object.__setattr__(difference, "first", (Mismatch((0,), "1", "inf", math.inf),))
+    row = pq.read_table(stored(tmp_path / "run", [wrong]) / "outcomes.parquet").to_pylist()[0]
+    assert (row["reason"], row["max_ulp"]) == ("\\udc80", math.inf)
+
+
+def test_many_records_go_through_in_batches(tmp_path: Path) -> None:
+    folder = stored(tmp_path / "run", many(2500))
+    assert pq.read_table(folder / "outcomes.parquet").num_rows == 2500
