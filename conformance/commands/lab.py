@@ -1,0 +1,123 @@
+"""`epcheck lab`: the real DirectML provider on Linux, in a private folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from epcheck.conformance import lab
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+_T = TypeVar("_T")
+
+app = typer.Typer(help=__doc__, no_args_is_help=True)
+
+_Folder = Annotated[
+    Path | None,
+    typer.Option(help="The lab's folder.", show_default="$EPCHECK_LAB, or the user's cache", file_okay=False),
+]
+
+
+@app.command()
+def install(
+    folder: _Folder = None,
+    runtime: Annotated[
+        list[str] | None,
+        typer.Option(help="A release of onnxruntime-directml, or windowsml-VERSION; repeat for more."),
+    ] = None,
+    system_wine: Annotated[bool, typer.Option("--system-wine", help="Use this machine's Wine (10 or later).")] = False,
+    vulkan: Annotated[
+        Path | None, typer.Option(metavar="ICD.json", help="Use this machine's Vulkan driver, a GPU's for example.")
+    ] = None,
+    mirror: Annotated[
+        str | None, typer.Option(metavar="URL", help="The Debian archive to fetch packages from.")
+    ] = None,
+    private_compiler: Annotated[
+        bool, typer.Option("--private-compiler", help="Fetch a compiler even if this machine has one.")
+    ] = False,
+) -> None:
+    """Install the lab, or complete it: what is there stays. About 1.5 minutes and 1 GB; no root."""
+    console = Console()
+
+    def work() -> lab.LabStatus:
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+        with Bars(*columns, console=console) as bars:
+            return lab.install(
+                folder,
+                runtimes=runtime or (lab.DEFAULT_RUNTIME,),
+                system_wine=system_wine,
+                vulkan=vulkan,
+                mirror=mirror,
+                private_compiler=private_compiler,
+                progress=_Display(bars),
+            )
+
+    _show(console, _or_exit(work))
+
+
+@app.command()
+def status(folder: _Folder = None) -> None:
+    """Show what the lab has. Exit status 1 when it is not complete."""
+    found = _or_exit(lambda: lab.status(folder))
+    _show(Console(), found)
+    if not found.installed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def remove(folder: _Folder = None) -> None:
+    """End what runs in the lab and delete it."""
+    freed = _or_exit(lambda: lab.remove(folder))
+    Console().print(f"removed, {freed / 1e6:.0f} MB freed")
+
+
+class _Display:
+    """One line for each step, with its sizes, from the reports of an install."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._step = ""
+        self._task = bars.add_task("", total=None)
+
+    def __call__(self, report: lab.Progress) -> None:
+        if report.step != self._step:
+            if self._step:
+                self._bars.stop_task(self._task)
+                self._task = self._bars.add_task("", total=None)
+            self._step = report.step
+        self._bars.update(
+            self._task,
+            description=f"[{report.index}/{report.total}] {report.step}: {report.message}".rstrip(": "),
+            completed=report.bytes_done or 0,
+            total=report.bytes_total,
+        )
+
+
+def _show(console: Console, found: lab.LabStatus) -> None:
+    console.print(f"lab in {found.folder}: {'installed' if found.installed else 'not installed'}, "
+                  f"{found.size_bytes / 1e6:.0f} MB")  # fmt: skip
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for step in found.steps:
+        table.add_row("done" if step.done else "missing", step.name, step.detail)
+    console.print(table)
+    if found.installed:
+        facts = {
+            "wine": found.wine_version,
+            "Vulkan": found.vulkan or "the machine's",
+            "shader model 6": "yes" if found.dxil else "no",
+            "runtimes": ", ".join(found.runtimes),
+        }
+        console.print("; ".join(f"{name}: {value}" for name, value in facts.items()), highlight=False)
+
+
+def _or_exit(work: Callable[[], _T]) -> _T:
+    try:
+        return work()
+    except lab.LabError as error:
+        Console(stderr=True).print(f"epcheck lab: {error}", style="red", highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from None

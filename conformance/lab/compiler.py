@@ -1,0 +1,75 @@
+"""The compiler for Windows that the shader-model-6 step needs: the machine's own, or Debian's, unpacked for this once.
+
+Debian's was chosen over a `ziglang` wheel by measurement: docs in `private_compiler`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .apt import Archive
+from .folder import Layout
+from .process import Say
+from .wine import relocate
+
+PACKAGES = ("gcc-mingw-w64-x86-64-win32", "flex", "bison")
+_GCC, _FLEX, _BISON = "x86_64-w64-mingw32-gcc", "flex", "bison"
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """Three programs, and the environment that they need. root: a folder to delete when the work is done."""
+
+    name: str
+    gcc: str
+    flex: str
+    bison: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    root: Path | None = None
+
+
+def host_compiler() -> Compiler | None:
+    """The machine's own compiler, or None unless all three programs are there."""
+    gcc, flex, bison = (shutil.which(name) for name in (_GCC, _FLEX, _BISON))
+    if not (gcc and flex and bison):
+        return None
+    return Compiler("the machine's compiler", gcc, flex, bison, dict(os.environ))
+
+
+def private_compiler(layout: Layout, archive: Archive, say: Say) -> Compiler:
+    """Debian's compiler, unpacked into the lab."""
+    root = layout.scratch / "compiler"
+    packages = archive.fetch(PACKAGES)
+    shutil.rmtree(root, ignore_errors=True)
+    archive.unpack(packages, root)
+    programs = root / "usr/bin"
+    backend = next((root / "usr/libexec/gcc/x86_64-w64-mingw32").glob("*-win32"))
+    tools = root / "usr/x86_64-w64-mingw32/bin"
+    candidates = [*programs.iterdir(), *backend.iterdir(), *tools.iterdir()]
+    relocate(layout, root, [p for p in candidates if p.is_file() and not p.is_symlink() and _is_program(p)], say)
+    version = next(p.version for p in packages if p.name == PACKAGES[0])
+    return Compiler(
+        f"{PACKAGES[0]} {version}",
+        str(programs / f"{_GCC}-win32"),
+        str(programs / "flex"),
+        str(programs / "bison"),
+        {
+            "PATH": f"{programs}:/usr/bin:/bin",
+            "LC_ALL": "C.UTF-8",
+            "TMPDIR": str(layout.scratch),
+            "M4": str(programs / "m4"),
+            "BISON_PKGDATADIR": str(root / "usr/share/bison"),
+        },
+        root,
+    )
+
+
+def _is_program(path: Path) -> bool:
+    """An ELF file that names a loader: shared libraries and scripts are not patched."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+    return head.startswith(b"\x7fELF") and b"/lib64/ld-linux" in head

@@ -1,0 +1,83 @@
+"""How a program is started in the lab: the command, and the complete environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+
+from . import wine
+from .errors import LabError
+from .folder import Layout
+from .pins import DEFAULT_RUNTIME
+from .pins import runtime as runtime_wheel
+from .python_runtime import runtime_folder
+from .steps import read_stamp
+
+# Wine's daemons inherit the standard streams of the program that starts them and hold them open after it has ended.
+# So a program that does nothing, and has none, goes first.
+_START = 'command "$0" hostname.exe </dev/null >/dev/null 2>&1; exec "$0" "$@"'
+
+
+@dataclass(frozen=True)
+class Launch:
+    """argv: a command to which a script and its arguments are appended. env: its environment, all of it."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+
+
+def python_launch(folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME, vulkan: Path | None = None) -> Launch:
+    """How to run the lab's Windows Python with one release of ONNX Runtime.
+
+    The script is named by its `windows_path`; its folder is not on `sys.path` (`-P`), the runtime's is, first. The
+    process is the Python itself, so killing it kills the worker. vulkan: the ICD file of another Vulkan driver, a real
+    GPU's for example. Nothing is started here. Raises LabError when the lab, or this runtime in it, is not installed.
+    """
+    layout = Layout.of(folder)
+    config = layout.config()
+    wheel = runtime_wheel(runtime)
+    for needed, remedy in (
+        ("wine", "epcheck lab install"),
+        ("prefix", "epcheck lab install"),
+        ("python", "epcheck lab install"),
+        (wheel.folder, f"epcheck lab install --runtime {runtime}"),
+    ):
+        if read_stamp(layout, needed) is None:
+            raise LabError(f"the lab in {layout.folder} has no {needed}; run: {remedy}")
+    env = wine.environment(layout, config, vulkan)
+    made = read_stamp(layout, "wine")
+    env |= {
+        "PYTHONPATH": windows_path(runtime_folder(layout, wheel)),
+        "PYTHONPYCACHEPREFIX": windows_path(layout.home / "pycache"),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUTF8": "1",
+        "EPCHECK_D3D12_SHIM": windows_path(Path(str(files(__package__).joinpath("d3d12_shim.py")))),
+        "EPCHECK_GRAPHICS_STACK": f"wine {made.facts.get('wine_version', '?')}" if made else "wine",
+    }
+    if (built := read_stamp(layout, "dxil")) and layout.dxil.is_file():
+        env["EPCHECK_VKD3D"] = windows_path(layout.dxil)
+        env["EPCHECK_GRAPHICS_STACK"] += f", vkd3d {built.facts.get('vkd3d', '?')} DXIL"
+    program = windows_path(layout.python / "python.exe")
+    return Launch(("/bin/sh", "-c", _START, str(wine.wine(layout, config).loader), program, "-P"), env)
+
+
+def prelude(folder: Path | None = None) -> Path:
+    """A script that a worker in the lab executes before it imports onnxruntime.
+
+    It patches Direct3D 12 as DirectML needs it and leaves what it found out in `sys._epcheck_facts`, a dict of str:
+    see `d3d12_shim.adapter`, and `graphics_stack`. What it needs to know is in the environment that `python_launch`
+    gives; epcheck itself need not be importable. Raises LabError when there is no lab.
+    """
+    Layout.of(folder).config()
+    return Path(str(files(__package__).joinpath("d3d12_prelude.py")))
+
+
+def windows_site_packages(folder: Path | None = None) -> Path:
+    """The folder, on this machine, where the lab's Windows Python keeps packages for every runtime."""
+    return Layout.of(folder).site_packages
+
+
+def windows_path(path: Path) -> str:
+    """The name by which a program in the lab knows a file of this machine: `Z:\\\\tmp\\\\model.onnx`."""
+    return "Z:" + str(PurePosixPath(path.absolute())).replace("/", "\\")

