@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.feature_level import FeatureLevel, tensor_support
 from epcheck.generators.directml.operator_desc import OperatorDesc, c_name

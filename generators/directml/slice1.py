@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.operator_desc import INT, OperatorDesc
 from epcheck.generators.directml.tensor import Array, TensorDesc

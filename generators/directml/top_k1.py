@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.enumerations import AxisDirection
 from epcheck.generators.directml.operator_desc import OperatorDesc, c_name

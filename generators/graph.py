@@ -1,0 +1,112 @@
+"""From a node to a serialized one-node model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from epcheck.generators import schema
+from epcheck.generators.case import Array, Attribute, Node, Operand
+
+INITIALIZER, RUNTIME, SYMBOLIC, CONSTANT = "initializer", "runtime", "symbolic", "constant"
+VARIANTS = {
+    INITIALIZER: "parameters are initializers, the rest are graph inputs, shapes are static",
+    RUNTIME: "every input is a graph input, shapes are static",
+    SYMBOLIC: "parameters are initializers, every dimension of the graph inputs is symbolic",
+    CONSTANT: "every input is an initializer",
+}
+"""How the inputs of the node enter the model."""
+
+OLDEST_IR = 8
+"""IR version 8 (ONNX 1.10): every runtime since 2021 reads it. A newer one is stamped only where the opset needs it."""
+
+
+@cache
+def ir_version_for(opset: int) -> int:
+    """The IR version to stamp beside an ai.onnx opset."""
+    return max(OLDEST_IR, int(helper.find_min_ir_version_for([helper.make_opsetid("", opset)])))
+
+
+def is_initializer(operand: Operand, variant: str) -> bool:
+    """Whether an input travels inside the model in this variant."""
+    return variant == CONSTANT or (operand.parameter and variant != RUNTIME)
+
+
+def feeds(node: Node, variant: str) -> dict[str, Array]:
+    """Graph input name -> array for the inputs that do not travel inside the model."""
+    return {o.name: o.value for o in node.inputs if o is not None and not is_initializer(o, variant)}
+
+
+def type_bindings(node: Node) -> Mapping[str, str]:
+    """Type constraint -> numpy dtype name, from the schema and the values; an output-only constraint has one type."""
+    definition = schema.schema(node.op_type, node.since_version, node.domain)
+    constraints = {c.type_param_str: c.allowed_type_strs for c in definition.type_constraints}
+    bound = {
+        formal.type_str: operand.value.dtype.name
+        for formal, operand in zip(definition.inputs, node.inputs, strict=False)
+        if operand is not None and formal.type_str in constraints
+    }
+    single = {name: schema.element_name(types[0]) for name, types in constraints.items() if len(types) == 1}
+    return single | bound
+
+
+def output_types(node: Node) -> dict[str, str]:
+    """Output name -> numpy dtype name, from the schema and the types of the inputs."""
+    definition = schema.schema(node.op_type, node.since_version, node.domain)
+    bound = type_bindings(node)
+    return {
+        name: bound.get(formal.type_str) or schema.element_name(formal.type_str)
+        for formal, name in zip(definition.outputs, node.outputs, strict=False)
+    }
+
+
+def model(node: Node, variant: str) -> bytes:
+    """A one-node ModelProto, serialized.
+
+    The shapes of outputs are left to the runtime: a wrong shape is then an answer that can be judged instead of
+    a model that cannot be loaded.
+    """
+    present = [operand for operand in node.inputs if operand is not None]
+    proto = helper.make_node(
+        node.op_type,
+        [operand.name if operand else "" for operand in node.inputs],
+        list(node.outputs),
+        name="node",
+        domain=node.domain,
+    )
+    proto.attribute.extend(_attribute(name, value) for name, value in node.attributes.items())
+    inputs = [
+        helper.make_tensor_value_info(
+            o.name,
+            _element_type(o.value.dtype.name),
+            [f"{o.name}_{i}" for i in range(o.value.ndim)] if variant == SYMBOLIC else o.value.shape,
+        )
+        for o in present
+        if not is_initializer(o, variant)
+    ]
+    outputs = [helper.make_tensor_value_info(k, _element_type(v), None) for k, v in output_types(node).items()]
+    initializers = [numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, variant)]
+    opset = schema.opset_for(node.op_type, node.since_version, node.domain)
+    ai_onnx = opset if not node.domain else 17
+    imports = [helper.make_opsetid("", ai_onnx)] + ([helper.make_opsetid(node.domain, opset)] if node.domain else [])
+    graph = helper.make_graph([proto], node.op_type, inputs, outputs, initializers)
+    built: onnx.ModelProto = helper.make_model(
+        graph, opset_imports=imports, ir_version=ir_version_for(ai_onnx), producer_name="epcheck"
+    )
+    serialized: bytes = built.SerializeToString(deterministic=True)
+    return serialized
+
+
+def _attribute(name: str, value: Attribute) -> onnx.AttributeProto:
+    if isinstance(value, tuple):
+        return helper.make_attribute(name, value, attr_type=onnx.AttributeProto.INTS)
+    return helper.make_attribute(name, value)
+
+
+@cache
+def _element_type(name: str) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(name)))

@@ -1,0 +1,283 @@
+"""TopK-1, 10, 11, 24 -> DML_TOP_K1_OPERATOR_DESC.
+
+Sources: the operator pages TopK-1 (k is an attribute), TopK-10 (K is an input), TopK-11 and TopK-24 (largest, sorted).
+How the DML EP lowers it: TopKHelper in ONNX Runtime's OperatorHelper.cpp; TopK-24 has no kernel there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators import data, graph
+from epcheck.generators.case import (
+    Array,
+    Attribute,
+    Binding,
+    Lowering,
+    Node,
+    Operand,
+    Refusal,
+    Sample,
+    Selection,
+    Truth,
+)
+from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
+from epcheck.generators.operator import Operator, spread
+
+DIM = 7
+LARGEST_AND_SORTED = 11
+"""TopK-11 brings both attributes."""
+
+INT64 = np.iinfo(np.int64)
+FLOAT_DATA = frozenset({"nan", "all_nan", "infinities", "signed_zeros", "special_floats"})
+WIDE_DATA = frozenset({"beyond_2_53"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopKSample(Sample):
+    """axis, largest, sorted: None leaves the attribute out. values: what the data looks like, see `_values`."""
+
+    shape: tuple[int, ...] = (3, DIM)
+    axis: int | None = None
+    k: tuple[int, ...] = (3,)
+    largest: int | None = None
+    sorted: int | None = None
+    values: str = "distinct"
+    refused: bool = False
+
+
+def samples() -> Iterator[TopKSample]:
+    yield from _attributes()
+    yield from _axes_and_ranks()
+    yield from _data()
+    yield from _sizes()
+    yield from _refused()
+
+
+def _attributes() -> Iterator[TopKSample]:
+    yield TopKSample(name="defaults", every_dtype=True)
+    for largest in (1, 0):
+        side = "largest" if largest else "smallest"
+        for is_sorted in (1, 0):
+            order = "sorted" if is_sorted else "unsorted"
+            for name, k in {"0": 0, "1": 1, "2": 2, "dim_minus_1": DIM - 1, "dim": DIM}.items():
+                yield TopKSample(
+                    name=f"{side}_{order}_k_{name}",
+                    k=(k,),
+                    largest=largest,
+                    sorted=is_sorted,
+                    every_dtype=bool(is_sorted and k in (2, DIM)),
+                )
+    for k in (0, 1, DIM - 1, DIM):
+        yield TopKSample(name=f"default_attributes_k_{k}", k=(k,))
+    yield TopKSample(name="smallest_sorted_omitted", largest=0)
+    yield TopKSample(name="unsorted_largest_omitted", sorted=0)
+
+
+def _axes_and_ranks() -> Iterator[TopKSample]:
+    for axis in (0, 1, 2, -1, -2, -3):
+        for largest in (None, 0):
+            name = f"axis_{'minus_' if axis < 0 else ''}{abs(axis)}_{'smallest' if largest == 0 else 'largest'}"
+            yield TopKSample(name=name, shape=(4, 5, 6), axis=axis, k=(2,), largest=largest, every_dtype=axis == 0)
+    for rank in range(1, 9):
+        shape = tuple(2 + axis % 2 for axis in range(rank))
+        for position, axis in (("first", 0), ("last", -1)):
+            yield TopKSample(name=f"rank_{rank}_{position}_axis", shape=shape, axis=axis, k=(2,), every_dtype=rank == 8)
+
+
+def _data() -> Iterator[TopKSample]:
+    kinds = ("ties", "all_equal", "ascending", "descending", "boundary", "beyond_2_53", *sorted(FLOAT_DATA))
+    for kind in kinds:
+        for side, largest in (("largest", None), ("smallest", 0)):
+            yield TopKSample(
+                name=f"{kind}_{side}", shape=(2, 15), k=(5,), largest=largest, values=kind, every_dtype=True
+            )
+            yield TopKSample(name=f"{kind}_{side}_whole_axis", shape=(2, 15), k=(15,), largest=largest, values=kind)
+        yield TopKSample(name=f"{kind}_unsorted", shape=(2, 15), k=(4,), sorted=0, values=kind)
+    for side, largest in (("largest", None), ("smallest", 0)):
+        yield TopKSample(
+            name=f"ties_along_first_axis_{side}", shape=(9, 4), axis=0, k=(4,), largest=largest, values="ties"
+        )
+
+
+def _sizes() -> Iterator[TopKSample]:
+    yield TopKSample(name="dim_1", shape=(4, 1), k=(1,))
+    yield TopKSample(name="size_1_elsewhere", shape=(1, 6, 1), axis=1, k=(3,))
+    yield TopKSample(name="size_0_elsewhere", shape=(0, 5), k=(2,))
+    yield TopKSample(name="size_0_axis_k_0", shape=(3, 0), k=(0,))
+    for length in (31, 32, 33, 127, 257, 1025, 4097):
+        for side, largest in (("largest", None), ("smallest", 0)):
+            for kind in ("distinct", "ties"):
+                yield TopKSample(
+                    name=f"length_{length}_{kind}_{side}",
+                    shape=(2, length),
+                    k=(length // 2,),
+                    largest=largest,
+                    values=kind,
+                )
+    yield TopKSample(name="length_1025_all_equal", shape=(1025,), k=(600,), values="all_equal")
+    yield TopKSample(name="many_sequences", shape=(300, 5), k=(2,))
+    yield TopKSample(name="many_sequences_first_axis", shape=(5, 300), axis=0, k=(2,))
+
+
+def _refused() -> Iterator[TopKSample]:
+    yield TopKSample(name="refused_k_beyond_dim", k=(DIM + 1,), refused=True)
+    yield TopKSample(name="refused_k_int64_max", k=(INT64.max,), refused=True)
+    yield TopKSample(name="refused_k_2_to_the_32_plus_1", k=(2**32 + 1,), refused=True)
+    yield TopKSample(name="refused_k_minus_1", k=(-1,), refused=True)
+    yield TopKSample(name="refused_two_ks", k=(2, 3), refused=True)
+    yield TopKSample(name="refused_axis_at_rank", axis=2, refused=True)
+    yield TopKSample(name="refused_axis_below_rank", axis=-3, refused=True)
+    yield TopKSample(name="refused_k_1_of_size_0_axis", shape=(3, 0), k=(1,), refused=True)
+    yield TopKSample(name="refused_scalar_data", shape=(), k=(1,), refused=True)
+
+
+def variants(sample: TopKSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    kind = np.dtype(dtypes[0]).kind
+    has_data = {
+        **dict.fromkeys(FLOAT_DATA, kind == "f"),
+        **dict.fromkeys(WIDE_DATA, dtypes[0] in ("int64", "uint64", "float64")),
+    }.get(sample.values, True)
+    if not has_data:
+        return ()
+    if since_version < LARGEST_AND_SORTED and (sample.largest is not None or sample.sorted is not None):
+        return ()
+    first = dtypes == ("float32",) or sample.values in WIDE_DATA
+    if since_version == 1:
+        expressible = len(sample.k) == 1 and (first or sample.every_dtype)
+        return (graph.RUNTIME,) if expressible else ()
+    return spread(sample, first=first, newest=since_version == LARGEST_AND_SORTED)
+
+
+def node(sample: TopKSample, binding: Binding) -> Node:
+    """X [a0, ..., an-1] of any dtype; K int64 [1] (an attribute in TopK-1). Values has X's dtype, Indices int64."""
+    operand = Operand("X", _values(sample, binding.dtype, binding.rng))
+    given = {"axis": sample.axis, "largest": sample.largest, "sorted": sample.sorted}
+    attributes: dict[str, Attribute] = {name: value for name, value in given.items() if value is not None}
+    if binding.since_version == 1:
+        return Node("TopK", "", 1, (operand,), ("Values", "Indices"), attributes | {"k": sample.k[0]})
+    k = Operand("K", np.array(sample.k, np.int64), parameter=True)
+    return Node("TopK", "", binding.since_version, (operand, k), ("Values", "Indices"), attributes)
+
+
+def _values(sample: TopKSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    count = int(np.prod(sample.shape, dtype=np.int64))
+    match sample.values:
+        case "distinct":
+            return data.distinct(sample.shape, dtype, rng)
+        case "ties":
+            flat = rng.integers(0, 4, count).astype(dtype)
+        case "all_equal":
+            flat = np.full(count, 3, dtype)
+        case "ascending":
+            flat = np.arange(count).astype(dtype)
+        case "descending":
+            flat = np.arange(count)[::-1].astype(dtype)
+        case "boundary":
+            flat = rng.choice(data.boundary(dtype)[1:] if dtype.kind == "f" else data.boundary(dtype), count)
+        case "beyond_2_53":
+            top = 2**63 if dtype == np.uint64 else 2**53
+            flat = np.array([top + int(v) for v in rng.integers(-3, 4, count)], dtype)
+        case "nan":
+            flat = rng.permutation(count).astype(dtype)
+            flat[rng.permutation(count)[: count // 4]] = np.nan
+        case "all_nan":
+            flat = np.full(count, np.nan, dtype)
+        case "infinities":
+            flat = rng.choice(np.array([np.inf, -np.inf, 1.0, -1.0, 0.0], dtype), count)
+        case "signed_zeros":
+            flat = rng.choice(np.array([0.0, -0.0], dtype), count)
+        case "special_floats":
+            flat = rng.choice(data.special_floats(dtype), count)
+        case other:
+            raise ValueError(f"TopK sample {sample.name}: unknown kind of data '{other}'")
+    return flat.reshape(sample.shape)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A valid node in plain terms: axis is not negative."""
+
+    values: Array
+    axis: int
+    k: int
+    largest: bool
+    ordered: bool
+
+
+def truth(node: Node) -> Truth:
+    """TopK-24's text: the k largest (smallest) along the axis; among equals the lower index first.
+
+    k = 0 selects nothing (the page calls K positive and gives a shape that is well defined for 0; runtimes accept it).
+    The standard is silent on where NaN stands: at either end is accepted, in between is not, since then no total
+    order exists and elements are lost.
+    """
+    question = _question(node)
+    if isinstance(question, str):
+        return Refusal(question)
+    greatest_nan_first = question.largest
+    orders = [_select(question, nan_first) for nan_first in (greatest_nan_first, not greatest_nan_first)]
+    has_nan = question.values.dtype.kind == "f" and bool(np.isnan(question.values).any())
+    return Selection(question.values, question.axis, tuple(orders if has_nan else orders[:1]), question.ordered)
+
+
+def _question(node: Node) -> _Question | str:
+    x = node.value("X")
+    assert x is not None
+    given = node.value("K")
+    ks = np.array([node.attributes["k"]]) if given is None else given
+    axis = node.attributes.get("axis", -1)
+    assert isinstance(axis, int)
+    if not -x.ndim <= axis < x.ndim:
+        return f"axis {axis} must be within [{-x.ndim}, {x.ndim - 1}] for rank {x.ndim}"
+    if ks.shape != (1,):
+        return "K must be a 1-D tensor with a single value"
+    if not 0 <= int(ks[0]) <= x.shape[axis]:
+        return f"k = {int(ks[0])} must be within [0, {x.shape[axis]}], the length of the axis"
+    largest, is_sorted = (bool(node.attributes.get(name, 1)) for name in ("largest", "sorted"))
+    return _Question(x, axis % x.ndim, int(ks[0]), largest, is_sorted)
+
+
+def _select(question: _Question, nan_first: bool) -> tuple[Array, Array]:
+    """(values, indices int64), sorted by value, NaN at one end, equal elements by ascending index."""
+    rows = np.moveaxis(question.values, question.axis, -1)
+    nan = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, bool)
+    key = np.where(nan, rows.dtype.type(0), rows)
+    if question.largest:
+        key = -key if rows.dtype.kind == "f" else ~key
+    order = np.lexsort((key, ~nan if nan_first else nan), axis=-1)[..., : question.k]
+    selected = np.take_along_axis(rows, order, -1)
+    back = (np.moveaxis(part, -1, question.axis) for part in (selected, order.astype(np.int64)))
+    values, indices = (np.ascontiguousarray(part) for part in back)
+    return values, indices
+
+
+RANK_PADDED_TO = 4
+"""The DML EP puts leading dimensions of 1 in front of smaller ranks (TensorDesc.cpp)."""
+
+
+def lower(node: Node) -> Lowering | None:
+    """Rank padded to 4, indices UINT64; `sorted` has no counterpart; None when nothing is selected."""
+    question = _question(node)
+    if isinstance(question, str) or question.k == 0 or question.values.size == 0:
+        return None
+    padding = max(0, RANK_PADDED_TO - question.values.ndim)
+    values = question.values.reshape((1,) * padding + question.values.shape)
+    axis = question.axis + padding
+    sizes = (*values.shape[:axis], question.k, *values.shape[axis + 1 :])
+    desc = TopK1(
+        input_tensor=TensorDesc.of(values),
+        output_value_tensor=TensorDesc.of(values, sizes=sizes),
+        output_index_tensor=TensorDesc.of(np.empty(0, np.uint64), sizes=sizes),
+        axis=axis,
+        k=question.k,
+        axis_direction=AxisDirection.DECREASING if question.largest else AxisDirection.INCREASING,
+    )
+    return Lowering(desc, (values,))
+
+
+OPERATORS = (Operator("TopK", samples, variants, node, truth, lower),)
