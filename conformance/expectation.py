@@ -1,0 +1,108 @@
+"""Expectations: deviations of a target that are known, explained and tolerated for now. TOML, one file a target.
+
+    [[expect]]
+    case = "TopK-*/float32/nan_*"     # a glob over case ids; '[' is literal
+    status = "mismatch"               # the status that is expected, one of record.STATUSES
+    reason = "NaN loses its place ..." # why: mandatory
+    link = "..."                      # where it is discussed: optional
+    bound = 2.0                       # ULP: a mismatch beyond it is not covered; optional
+
+An expectation never changes how a case is judged. One that matches no case is stale, one whose case passes is `fixed`;
+both fail a strict run.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from epcheck.conformance.record import STATUSES, Expected, Opinion
+from epcheck.generators.suite import matches
+
+
+class ExpectationError(ValueError):
+    """An expectation file is not valid; the message names the file, the entry and what to write."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """case: glob. status: what is expected. bound: the largest ULP error that is covered; None covers any."""
+
+    case: str
+    status: str
+    reason: str
+    link: str = ""
+    bound: float | None = None
+
+    def covers(self, opinion: Opinion) -> bool:
+        """Whether the opinion is the expected deviation: the status, and within the bound."""
+        worst = max((d.max_ulp for d in opinion.differences if d.max_ulp is not None), default=0.0)
+        return opinion.status == self.status and (self.bound is None or worst <= self.bound)
+
+    def as_expected(self) -> Expected:
+        """What a record keeps of it."""
+        return Expected(self.case, self.status, self.reason, self.link)
+
+
+FIELDS: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("case", "status", "reason", "link"), str),
+    "bound": (int, float),
+}
+
+
+def parse(text: str, source: str) -> tuple[Expectation, ...]:
+    """The expectations of a TOML text; `source` names it in errors. Raises ExpectationError."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExpectationError(f"{source} is not valid TOML: {error}") from None
+    if unknown := document.keys() - {"expect"}:
+        raise ExpectationError(f"{source}: unknown key '{min(unknown)}'; entries are tables named [[expect]]")
+    entries = document.get("expect", [])
+    if not isinstance(entries, list):
+        raise ExpectationError(f"{source}: write [[expect]] with two brackets, one table for each expectation")
+    return tuple(_entry(entry, f"{source}, entry {number}") for number, entry in enumerate(entries, 1))
+
+
+def _entry(entry: dict[str, Any], where: str) -> Expectation:
+    if unknown := entry.keys() - FIELDS.keys():
+        raise ExpectationError(f"{where}: unknown field '{min(unknown)}'; an expectation has {', '.join(FIELDS)}")
+    for name in ("case", "status", "reason"):
+        if not str(entry.get(name, "")).strip():
+            raise ExpectationError(f"{where}: '{name}' is missing; every expectation says which case, what and why")
+    for name, value in entry.items():
+        if not isinstance(value, FIELDS[name]):
+            raise ExpectationError(f"{where}: '{name}' has the wrong type, {type(value).__name__}")
+    if entry["status"] not in STATUSES:
+        raise ExpectationError(f"{where}: unknown status '{entry['status']}'; one of {', '.join(STATUSES)}")
+    return Expectation(**entry)
+
+
+def load(path: Path) -> tuple[Expectation, ...]:
+    """The expectations of a file. Raises ExpectationError when it cannot be read or is not valid."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExpectationError(f"expectations '{path}' cannot be read: {error}") from None
+    return parse(text, str(path))
+
+
+def shipped(target: str) -> tuple[Expectation, ...]:
+    """The expectations that epcheck ships for a target of that name ('dml', 'cpu'); none for others."""
+    resource = files("epcheck.conformance") / "expectations" / f"{target}.toml"
+    return parse(resource.read_text(encoding="utf-8"), f"{target}.toml") if resource.is_file() else ()
+
+
+def matching(expectations: Iterable[Expectation], case_id: str) -> tuple[Expectation, ...]:
+    """The expectations whose glob matches the case, in the file's order."""
+    return tuple(expectation for expectation in expectations if matches(case_id, expectation.case))
+
+
+def stale(expectations: Iterable[Expectation], case_ids: Iterable[str]) -> tuple[Expectation, ...]:
+    """The expectations that match none of the cases."""
+    ids = tuple(case_ids)
+    return tuple(e for e in expectations if not any(matches(case_id, e.case) for case_id in ids))

@@ -1,0 +1,201 @@
+"""A lane: cases one after the other through a worker of one target; it survives whatever the worker does."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from epcheck.conformance import worker
+from epcheck.conformance.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
+from epcheck.conformance.process import Answer, Ended, Event, Rubbish, WorkerProcess, describe_exit
+from epcheck.conformance.target import MEBIBYTE, Target
+from epcheck.generators.case import BuiltCase
+
+STARTS = 3
+"""How often in a row a worker may fail to start before the target is given up."""
+
+
+class TargetDown(RuntimeError):  # noqa: N818  (it is a state of the target, named as its user sees it)
+    """A target's worker cannot be started; the message holds what it said."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One case to run once; `finished` takes the outcome."""
+
+    built: BuiltCase
+    finished: Callable[[Outcome], None]
+
+
+class Lane:
+    """Runs jobs in order on a worker that is started when needed and replaced when it dies, hangs or eats memory.
+
+    alone: every job gets a process of its own, in which nothing ran before.
+    Everything happens in the thread that calls; `events` is the queue that it reads and hands to `handle`.
+    """
+
+    def __init__(self, target: Target, events: queue.SimpleQueue[Event], alone: bool = False) -> None:
+        self.target = target
+        self.facts: Mapping[str, str] = {}
+        self.alone = alone
+        self._events = events
+        self._worker: WorkerProcess | None = None
+        self._ready = False
+        self._failed_starts = 0
+        self._sent: deque[Job] = deque()
+        self._waiting: deque[Job] = deque()
+        self._head_since = 0.0
+
+    @property
+    def backlog(self) -> int:
+        """Jobs that have no outcome yet."""
+        return len(self._sent) + len(self._waiting)
+
+    @property
+    def window(self) -> int:
+        """Jobs that may be sent ahead of the answers."""
+        return 1 if self.alone else self.target.window
+
+    def submit(self, job: Job) -> None:
+        """Queue a job. Raises TargetDown when no worker can be started."""
+        self._waiting.append(job)
+        self._advance()
+
+    def start(self) -> None:
+        """Start the worker ahead of the first job. Raises TargetDown."""
+        if self._worker is None:
+            try:
+                self._worker = WorkerProcess(self.target, self._events)
+            except OSError as error:
+                raise TargetDown(f"target '{self.target.name}': its interpreter cannot be started: {error}") from error
+            self._ready = False
+
+    def owns(self, event: Event) -> bool:
+        """Whether the event comes from this lane's present worker."""
+        return event.source is self._worker
+
+    def handle(self, event: Event) -> None:
+        """Take an event of the present worker. Raises TargetDown when workers keep failing to start."""
+        match event:
+            case Answer(header={"op": "hello", **rest}):
+                self._greeted(rest)
+            case Answer(header=header, body=body, at=at):
+                job = self._sent.popleft()
+                self._head_since = at
+                if self.alone:
+                    self._retire()
+                job.finished(_outcome(header, body))
+            case Rubbish(error=error):
+                self._lost(f"its worker wrote {error} to stdout")
+            case Ended(source=source, returncode=returncode):
+                self._lost(source.killed_because or f"the worker process ended: {describe_exit(returncode)}")
+        self._advance()
+
+    def watch(self, now: float) -> None:
+        """Enforce the deadline and the memory bound; `now` is time.monotonic()."""
+        process = self._worker
+        if process is None:
+            return
+        if not self._ready:
+            if now - process.started > self.target.startup_s:
+                process.kill(f"no answer within {self.target.startup_s:g} s of starting")
+        elif self._sent and now - self._head_since > self.target.deadline_s:
+            process.kill(f"no answer within the deadline of {self.target.deadline_s:g} s")
+            self._lost(process.killed_because, TIMED_OUT)
+            self._advance()
+        elif (resident := process.resident_bytes()) > self.target.memory_bytes:
+            bound = self.target.memory_bytes // MEBIBYTE
+            process.kill(f"the worker took {resident // MEBIBYTE} MiB of memory; the bound is {bound} MiB")
+
+    def close(self) -> None:
+        """End the worker; jobs without an outcome are dropped."""
+        self._sent.clear()
+        self._waiting.clear()
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def kill(self) -> None:
+        """End the worker at once."""
+        if self._worker is not None:
+            self._worker.kill("the run was interrupted")
+            self._worker.process.wait()
+            self._worker = None
+
+    def _greeted(self, answer: Mapping[str, object]) -> None:
+        if answer.get("protocol") != worker.PROTOCOL:
+            raise TargetDown(
+                f"target '{self.target.name}': its worker speaks protocol {answer.get('protocol')}, "
+                f"this epcheck {worker.PROTOCOL}"
+            )
+        facts = answer["facts"]
+        assert isinstance(facts, dict)
+        self.facts = facts
+        self._ready, self._failed_starts = True, 0
+        self._head_since = time.monotonic()
+
+    def _advance(self) -> None:
+        if self._waiting and self._worker is None:
+            self.start()
+        while self._waiting and self._ready and self._worker is not None and len(self._sent) < self.window:
+            job = self._waiting.popleft()
+            if not self._sent:
+                self._head_since = time.monotonic()
+            self._sent.append(job)
+            self._worker.send(_request(job.built, self.target))
+
+    def _lost(self, why: str, kind: str = CRASHED) -> None:
+        """The worker is gone: the first job that was sent is the culprit, the others are run by the next worker."""
+        process, self._worker = self._worker, None
+        assert process is not None
+        was_ready, self._ready = self._ready, False
+        process.kill(why)
+        log = process.log_tail()
+        if self._sent:
+            culprit = self._sent.popleft()
+            self._waiting.extendleft(reversed(self._sent))
+            self._sent.clear()
+            culprit.finished(Outcome(kind, message=why, log_tail=log))
+        elif not was_ready:
+            self._failed_starts += 1
+            if self._failed_starts >= STARTS:
+                said = f"; it said: {log.splitlines()[-1]}" if log else ""
+                raise TargetDown(f"target '{self.target.name}': its worker does not start: {why}{said}")
+
+    def _retire(self) -> None:
+        assert self._worker is not None
+        self._worker.close()
+        self._worker, self._ready = None, False
+
+
+def _request(built: BuiltCase, target: Target) -> list[bytes]:
+    header = {
+        "op": "run",
+        "id": built.case.id,
+        "providers": [[target.provider, dict(target.options)]] if target.provider else [],
+        "config": dict(target.config),
+        "device": target.device,
+        "outputs": [{"name": name} for name in built.node.outputs],
+    }
+    return worker.encode(header, dict(built.feeds), built.model)
+
+
+def _outcome(header: Mapping[str, object], body: bytes) -> Outcome:
+    answer: dict[str, object] = dict(header)
+    kind = DONE if answer["stage"] == "done" else FAILED
+    assignment = answer.get("assignment")
+    message = f"{answer['message']}" if kind == FAILED else ""
+    return Outcome(
+        kind,
+        stage="" if kind == DONE else str(answer["stage"]),
+        message=" ".join(message.split()) or (str(answer.get("error", "")) if kind == FAILED else ""),
+        outputs=dict(worker.decode(answer, body)),
+        assignment=None if assignment is None else tuple((str(p), str(o)) for p, o in assignment),  # type: ignore[attr-defined]
+        unwritten=tuple(answer.get("unwritten", ())),  # type: ignore[arg-type]
+        repeat_differs=tuple(answer.get("repeat_differs", ())),  # type: ignore[arg-type]
+        create_s=answer.get("create_s"),  # type: ignore[arg-type]
+        run_s=answer.get("run_s"),  # type: ignore[arg-type]
+    )

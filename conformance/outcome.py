@@ -1,0 +1,40 @@
+"""What one target did with one case, before anybody judges it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from epcheck.generators.case import Array
+
+DONE, FAILED, CRASHED, TIMED_OUT = "done", "failed", "crashed", "timed out"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """kind: `done`, `failed` (a clean error at `stage`), `crashed` or `timed out`.
+
+    assignment: (provider, operator) of each node, None where the runtime keeps no record. unwritten: outputs that left
+    a dirtied buffer as it was. repeat_differs: outputs that changed on a second run of the session.
+    create_s, run_s: seconds. log_tail: the end of the worker's stderr, for anything but `done`.
+    """
+
+    kind: str
+    stage: str = ""
+    message: str = ""
+    outputs: Mapping[str, Array] = field(default_factory=dict)
+    assignment: tuple[tuple[str, str], ...] | None = None
+    unwritten: tuple[str, ...] = ()
+    repeat_differs: tuple[str, ...] = ()
+    create_s: float | None = None
+    run_s: float | None = None
+    log_tail: str = ""
+
+    def signature(self) -> str:
+        """Equal for two outcomes that say the same: same kind, stage and bits (not the same words or times)."""
+        digest = hashlib.sha256(repr((self.kind, self.stage, self.unwritten, self.repeat_differs)).encode())
+        for name in sorted(self.outputs):
+            value = self.outputs[name]
+            digest.update(f"{name}:{value.dtype}:{value.shape}:".encode() + value.tobytes())
+        return digest.hexdigest()

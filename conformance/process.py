@@ -1,0 +1,170 @@
+"""A worker process: started, fed, read and ended. Its pipes are served by threads; what happens arrives as events."""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from epcheck.conformance import worker
+from epcheck.conformance.target import Target
+
+LOG_LINES = 40
+"""How much of a worker's stderr is kept."""
+
+NOISE = ("fixme:", ":message:dxil")
+"""What Wine's graphics stack says on stderr of healthy runs."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A frame came. at: when, on time.monotonic's clock."""
+
+    source: WorkerProcess
+    header: Mapping[str, Any]
+    body: bytes
+    at: float
+
+
+@dataclass(frozen=True)
+class Rubbish:
+    """Bytes that are no frame came on the worker's stdout."""
+
+    source: WorkerProcess
+    error: worker.NotAFrame
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The process is gone."""
+
+    source: WorkerProcess
+    returncode: int
+
+
+Event = Answer | Rubbish | Ended
+
+
+class WorkerProcess:
+    """One running worker. Events go to the queue that it was given; `send` never blocks."""
+
+    def __init__(self, target: Target, events: queue.SimpleQueue[Event]) -> None:
+        """Start it and greet it; the answer to the greeting arrives as an event. Raises OSError."""
+        flags: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            flags = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        self.process = subprocess.Popen(
+            [*target.command, target.worker, *target.arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=None if target.environment is None else dict(target.environment),
+            **flags,
+        )
+        self.target = target
+        self.started = time.monotonic()
+        self.killed_because = ""
+        self._events = events
+        self._outbox: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        self._drained = threading.Event()
+        self._memory: psutil.Process | None = psutil.Process(self.process.pid)
+        for serve in (self._write, self._read, self._listen):
+            threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
+        self.send(worker.encode({"op": "hello"}, {}))
+
+    def send(self, chunks: list[bytes]) -> None:
+        """Queue a frame."""
+        self._outbox.put(chunks)
+
+    def log_tail(self) -> str:
+        """The end of what the worker wrote to stderr."""
+        return "\n".join(self._log)
+
+    def resident_bytes(self) -> int:
+        """Resident memory of the process; 0 when it is gone."""
+        try:
+            return int(self._memory.memory_info().rss) if self._memory else 0
+        except psutil.Error:
+            return 0
+
+    def kill(self, because: str) -> None:
+        """End the process and its children at once; `because` becomes part of the outcome."""
+        self.killed_because = self.killed_because or because
+        try:
+            family = psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.Error:
+            family = []
+        for member in family:
+            try:
+                member.kill()
+            except psutil.Error:
+                continue
+        self.process.kill()
+
+    def close(self, patience_s: float = 2.0) -> None:
+        """Let the process end by itself, or kill it after `patience_s` seconds."""
+        self.send(worker.encode({"op": "exit"}, {}))
+        self._outbox.put(None)
+        try:
+            self.process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self.kill("it did not end when asked to")
+            self.process.wait()
+
+    def _write(self) -> None:
+        assert self.process.stdin is not None
+        try:
+            with self.process.stdin as pipe:
+                while (chunks := self._outbox.get()) is not None:
+                    worker.write_frame(pipe, chunks)
+        except OSError:
+            return  # the process ended; the reader reports it
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        pipe = self.process.stdout
+        try:
+            while (frame := worker.read_frame(pipe)) is not None:
+                self._events.put(Answer(self, *frame, time.monotonic()))
+        except worker.NotAFrame as error:
+            self._events.put(Rubbish(self, error))
+            return
+        except (OSError, ValueError):
+            self.process.kill()
+        self.process.wait()
+        self._outbox.put(None)
+        self._drained.wait(1.0)
+        pipe.close()
+        self._events.put(Ended(self, self.process.returncode))
+
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as pipe:
+            for line in pipe:
+                text = line.decode("utf-8", "replace").rstrip()
+                if text and not any(noise in text for noise in NOISE):
+                    self._log.append(text[:500])
+        self._drained.set()
+
+
+def describe_exit(returncode: int) -> str:
+    """An exit code in words: the signal on POSIX, the NTSTATUS on Windows and under Wine."""
+    if returncode < 0 and os.name == "posix":
+        import signal
+
+        try:
+            return f"killed by {signal.Signals(-returncode).name}"
+        except ValueError:
+            return f"killed by signal {-returncode}"
+    unsigned = returncode & 0xFFFFFFFF
+    return f"exit code {unsigned:#010x}" if unsigned > 0xFFFF else f"exit code {returncode}"

@@ -1,0 +1,225 @@
+"""What a run leaves behind: a record for each case and candidate, and a description of the run. Plain data."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar
+
+SCHEMA = 1
+"""The version of the records. A reader refuses a newer one."""
+
+PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, SKIPPED = (
+    "pass", "mismatch", "unplaced", "refused", "crash", "timeout", "flaky", "order-dependent", "skipped",
+)  # fmt: skip
+STATUSES = (PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, SKIPPED)
+
+NOBODY, CANDIDATE, BASELINE, BOTH, ORACLES_DISAGREE = "", "candidate", "baseline", "both", "oracles-disagree"
+BLAMES = (NOBODY, CANDIDATE, BASELINE, BOTH, ORACLES_DISAGREE)
+
+OK, FAILURE, EXPECTED, FIXED, NOTED = "ok", "failure", "expected", "fixed", "noted"
+READINGS = (OK, FAILURE, EXPECTED, FIXED, NOTED)
+"""A status read against the claim and the expectation: `failure` is a conformance failure nobody expected, `expected`
+one that is recorded with its reason, `fixed` an expectation that no longer fails, `noted` a remark (a pass where
+nothing is claimed, a wrong baseline), `ok` all the rest."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One wrong element. expected, got: as text. ulp: distance in ULP of the output dtype; None for integers."""
+
+    at: tuple[int, ...]
+    expected: str
+    got: str
+    ulp: float | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one output differs from the truth.
+
+    reason: in words. wrong, total: elements. max_ulp, max_abs: over the wrong elements (None where it has no meaning).
+    first: the first wrong elements in memory order. heat: rows of the output, squeezed to at most 16 x 48 cells, each
+    the share of wrong elements from 0 to 9 (any wrong element gives at least 1).
+    """
+
+    output: str
+    dtype: str
+    shape: tuple[int, ...]
+    reason: str
+    wrong: int
+    total: int
+    max_ulp: float | None = None
+    max_abs: float | None = None
+    first: tuple[Mismatch, ...] = ()
+    heat: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What one target said of a case, judged against the truth.
+
+    status: one of STATUSES. stage: where a refusal happened, `create` or `run`. message: the runtime's own words.
+    assignment: [provider, operator] of every node, from the session's own record. create_s, run_s: seconds.
+    attempts: how often the case was run on the target. log_tail: the end of the worker's stderr, for failures.
+    """
+
+    target: str
+    status: str
+    stage: str = ""
+    message: str = ""
+    differences: tuple[Difference, ...] = ()
+    assignment: tuple[tuple[str, str], ...] | None = None
+    create_s: float | None = None
+    run_s: float | None = None
+    attempts: int = 1
+    log_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One input or output of the node. where: `input` (of the graph), `initializer`, `output`. preview: its start."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    where: str
+    preview: str = ""
+
+
+@dataclass(frozen=True)
+class DirectML:
+    """The DirectML operator a node is lowered to: the struct's name, its members as on its page, what it violates."""
+
+    name: str
+    members: Mapping[str, Any]
+    violations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The expectation that matched: where it stands, and why the deviation is tolerated for now."""
+
+    case: str
+    status: str
+    reason: str
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One case on one candidate: what was asked, what each target said, and the verdict.
+
+    oracles: oracle name -> `agrees`, `disagrees` or `cannot: why`, each against the suite's own oracle.
+    claimed: whether the candidate's documentation claims the operator, version and dtypes; None without a claim table.
+    reason: the verdict in words. repro: the command line that writes the case out.
+    """
+
+    case_id: str
+    operator: str
+    domain: str
+    since_version: int
+    opset: int
+    dtype: str
+    sample: str
+    variant: str
+    types: Mapping[str, str]
+    attributes: Mapping[str, Any]
+    values: tuple[Value, ...]
+    directml: DirectML | None
+    expects: str
+    candidate: Opinion
+    baseline: Opinion | None
+    oracles: Mapping[str, str]
+    status: str
+    blame: str
+    reading: str
+    reason: str
+    claimed: bool | None
+    repro: str
+    expectation: Expected | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: who ran what, where, when. Times are UTC, ISO 8601; durations are seconds.
+
+    targets: target name -> facts (the fingerprint). planned: records that a complete run has.
+    status: `running`, `complete`, `interrupted` or `failed: why`. stale: expectations that matched no case.
+    """
+
+    run_id: str
+    started: str
+    command: tuple[str, ...]
+    candidates: tuple[str, ...]
+    baseline: str | None
+    targets: Mapping[str, Mapping[str, str]]
+    planned: int
+    selection: Mapping[str, Any]
+    versions: Mapping[str, str]
+    status: str = "running"
+    finished: str = ""
+    duration_s: float = 0.0
+    stale: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    schema: int = field(default=SCHEMA)
+
+
+class RecordError(ValueError):
+    """A stored record or run is not what this version of epcheck can read; the message says where and why."""
+
+
+def to_json(value: Any) -> Any:
+    """A record as JSON's own types; fields that hold their default are left out."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            f.name: to_json(item)
+            for f in _fields(type(value))
+            if (item := getattr(value, f.name)) != f.default or f.name == "schema"
+        }
+    if isinstance(value, Mapping):
+        return {key: to_json(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_json(item) for item in value]
+    return value
+
+
+R = TypeVar("R")
+
+
+def from_json(cls: type[R], data: Any) -> R:
+    """The dataclass that `to_json` was given. Raises RecordError when something is missing or of another kind."""
+    try:
+        if cls is Run and data.get("schema", 0) > SCHEMA:
+            raise RecordError(f"schema {data['schema']} is newer than this epcheck reads ({SCHEMA}); upgrade epcheck")
+        value: R = _read(cls, data)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise RecordError(f"not a {cls.__name__}: {error!r}") from error
+    return value
+
+
+@cache
+def _fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(cls)
+
+
+@cache
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _read(kind: Any, data: Any) -> Any:
+    if dataclasses.is_dataclass(kind):
+        hints = _hints(typing.cast(type, kind))
+        return typing.cast(type, kind)(**{k: _read(hints[k], v) for k, v in data.items() if k in hints})
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is types.UnionType:
+        return None if data is None else _read(next(a for a in arguments if a is not type(None)), data)
+    if origin is tuple:
+        inner = arguments if arguments[-1] is not ... else (arguments[0],) * len(data)
+        return tuple(_read(a, item) for a, item in zip(inner, data, strict=True))
+    return data

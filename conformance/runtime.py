@@ -1,0 +1,49 @@
+"""Releases of a runtime side by side: each in a virtual environment of its own in the user's cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import platformdirs
+
+
+class RuntimeInstallError(RuntimeError):
+    """A release of a runtime cannot be installed; the message says which and what pip said."""
+
+
+def folder() -> Path:
+    """Where the environments are: `EPCHECK_RUNTIMES`, or `runtimes` in the user's cache."""
+    return Path(os.environ.get("EPCHECK_RUNTIMES") or platformdirs.user_cache_path("epcheck") / "runtimes")
+
+
+def ensure(package: str, version: str) -> Path:
+    """The interpreter of an environment that has exactly this release; made by pip on the first use.
+
+    Raises RuntimeInstallError, and leaves nothing behind that would look complete.
+    """
+    home = folder() / f"{package}-{version}"
+    python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    complete = home / "complete"
+    if complete.is_file():
+        return python
+    _run(f"{package} {version}", [sys.executable, "-m", "venv", "--clear", str(home)])
+    _run(f"{package} {version}", [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check",
+                                  f"{package}=={version}", *_numpy_for(version)])  # fmt: skip
+    complete.touch()
+    return python
+
+
+def _numpy_for(version: str) -> list[str]:
+    """Releases before 1.19 were built against numpy 1 and do not import with numpy 2 (1.19's release notes)."""
+    major, minor = (int(part) for part in [*version.split("."), "0"][:2])
+    return ["numpy<2"] if (major, minor) < (1, 19) else ["numpy"]
+
+
+def _run(what: str, command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise RuntimeInstallError(f"{what} cannot be installed: {lines[-1] if lines else 'no message'}")

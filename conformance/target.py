@@ -1,0 +1,235 @@
+"""Targets: a provider in a runtime. Their specifications, as words on the command line and as tables in `epcheck.toml`.
+
+cpu                    CPUExecutionProvider of this interpreter's onnxruntime
+dml                    DmlExecutionProvider: this interpreter's on Windows, the lab's on Linux
+dml@1.20.1, cpu@1.20.1 the same from a release of its own, in the lab or in a virtual environment
+reference              onnx.reference.ReferenceEvaluator
+python:module:function any callable (model_bytes, feeds) -> outputs
+PATH[#PROVIDER]        another Python interpreter with onnxruntime; the CPU provider unless one is named
+NAME                   a table [targets.NAME] of epcheck.toml
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from epcheck.conformance import expectation, lab, runtime
+from epcheck.conformance.expectation import Expectation
+
+CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
+WORKER = Path(__file__).with_name("worker.py")
+CONFIG = "epcheck.toml"
+
+STRICT = {"session.disable_cpu_ep_fallback": "1", "session.record_ep_graph_assignment_info": "1"}
+"""Session options of every provider but CPU: no node may fall back to CPU unseen, and assignments are recorded."""
+
+RECORDED = {"session.record_ep_graph_assignment_info": "1"}
+
+MEBIBYTE = 1 << 20
+
+ProgressCallback = Callable[[lab.Progress], None]
+
+
+class TargetError(ValueError):
+    """A target cannot be had; the message says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A provider in a runtime, ready to be started.
+
+    command: the interpreter and what stands before the worker file. environment: the whole environment of the worker,
+    None for this process's. arguments: the worker's own. worker: the worker file as that interpreter names it.
+    provider: the execution provider whose work has to be proved; None for a callable. device: where its output
+    buffers can be bound ('dml', 'cpu'), None where they cannot. deadline_s: seconds for one case; startup_s: seconds
+    until the worker answers. memory_bytes: resident memory of a worker. window: cases sent ahead.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    arguments: tuple[str, ...]
+    worker: str = str(WORKER)
+    environment: Mapping[str, str] | None = None
+    provider: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    device: str | None = None
+    deadline_s: float = 20.0
+    startup_s: float = 60.0
+    memory_bytes: int = 4096 * MEBIBYTE
+    window: int = 16
+    expectations: tuple[Expectation, ...] = ()
+
+
+def resolve(
+    specification: str, config: Mapping[str, Any] | None = None, progress: ProgressCallback | None = None
+) -> Target:
+    """The target of a specification.
+
+    config: the tables of `load_config`. progress: told while a runtime is installed. Raises TargetError.
+    """
+    tables = (config or {}).get("targets", {})
+    if specification in tables:
+        return _from_table(specification, tables[specification])
+    if specification.startswith("python:"):
+        return _function(specification)
+    if "#" in specification or os.sep in specification or (os.altsep and os.altsep in specification):
+        path, _, provider = specification.partition("#")
+        return _interpreter(specification, path, provider or CPU)
+    name, at, version = specification.partition("@")
+    if at and not re.fullmatch(r"\d+(\.\w+)*", version):
+        raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
+    if name in ("cpu", "dml"):
+        target = _cpu(version) if name == "cpu" else _dml(version, progress)
+        return replace(target, name=specification, expectations=expectation.shipped(name))
+    if specification == "reference":
+        return Target("reference", (sys.executable,), ("reference",), window=32)
+    known = ", ".join(["cpu", "dml", "reference", *tables])
+    raise TargetError(
+        f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
+        f"and the path of a Python interpreter"
+    )
+
+
+def _cpu(version: str) -> Target:
+    python = runtime.ensure("onnxruntime", version) if version else Path(sys.executable)
+    return Target("cpu", (str(python),), ("onnxruntime",), provider=CPU, config=RECORDED, device="cpu")
+
+
+def _dml(version: str, progress: ProgressCallback | None) -> Target:
+    if sys.platform == "win32":
+        python = runtime.ensure("onnxruntime-directml", version) if version else Path(sys.executable)
+        native = Target("dml", (str(python),), ("onnxruntime",), provider=DML, config=STRICT, device="dml")
+        return replace(native, options={"device_id": "0"})
+    try:
+        if not lab.status().installed:
+            raise TargetError("target 'dml': the lab is not installed; run: epcheck lab install")
+        if version:
+            lab.ensure_runtime(version, progress=progress)
+        launch = lab.python_launch(runtime=version) if version else lab.python_launch()
+    except lab.LabError as error:
+        raise TargetError(f"target 'dml': {error}") from error
+    return Target(
+        "dml",
+        launch.argv,
+        ("onnxruntime", "--prelude", lab.windows_path(lab.prelude())),
+        worker=lab.windows_path(WORKER),
+        environment=launch.env,
+        provider=DML,
+        options={"device_id": "0"},
+        config=STRICT,
+        device="dml",
+        deadline_s=60.0,
+    )
+
+
+def _function(specification: str) -> Target:
+    if not re.fullmatch(r"python:[\w.]+:[\w.]+", specification):
+        raise TargetError(f"target '{specification}': write python:module:function")
+    here = ("--path", str(Path.cwd()))
+    return Target(specification, (sys.executable,), (specification, *here), window=32)
+
+
+def _interpreter(name: str, path: str, provider: str) -> Target:
+    if not Path(path).is_file():
+        raise TargetError(f"target '{name}': there is no interpreter at '{path}'")
+    strict = provider != CPU
+    config = STRICT if strict else RECORDED
+    return Target(name, (path,), ("onnxruntime",), provider=provider, config=config, device=None if strict else "cpu")
+
+
+TABLE: Mapping[str, type | tuple[type, ...]] = {
+    "base": str, "python": str, "function": str, "provider": str, "options": dict, "config": dict, "env": dict,
+    "device": str, "deadline_s": (int, float), "startup_s": (int, float), "memory_mib": int, "window": int,
+    "expectations": str,
+}  # fmt: skip
+"""The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` a callable"""
+
+
+def _from_table(name: str, table: Mapping[str, Any]) -> Target:
+    if "base" in table:
+        target = resolve(table["base"])
+    elif "function" in table:
+        target = _function(f"python:{table['function']}")
+    else:
+        target = _interpreter(name, table.get("python", sys.executable), table.get("provider", CPU))
+    given = {key: table[key] for key in ("provider", "device", "deadline_s", "startup_s", "window") if key in table}
+    for key in ("options", "config"):
+        if key in table:
+            given[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}
+    if "env" in table:
+        base = os.environ if target.environment is None else target.environment
+        given["environment"] = {**base, **{key: str(value) for key, value in table["env"].items()}}
+    if "memory_mib" in table:
+        given["memory_bytes"] = table["memory_mib"] * MEBIBYTE
+    if "expectations" in table:
+        given["expectations"] = (*target.expectations, *expectation.load(Path(table["expectations"])))
+    return replace(target, name=name, **given)
+
+
+def load_config(path: Path | None = None) -> dict[str, Any]:
+    """The checked content of `epcheck.toml`: of `path`, or of the working directory when there is one.
+
+    Raises TargetError when it cannot be read or has a key that epcheck does not know.
+    """
+    chosen = path or Path(CONFIG)
+    if path is None and not chosen.is_file():
+        return {}
+    try:
+        config = tomllib.loads(chosen.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise TargetError(f"{chosen} is not valid TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise TargetError(f"{chosen} cannot be read: {error}") from None
+    if unknown := config.keys() - {"targets"}:
+        raise TargetError(f"{chosen}: unknown key '{min(unknown)}'; it may have tables [targets.NAME]")
+    tables = config.get("targets", {})
+    if not isinstance(tables, dict):
+        raise TargetError(f"{chosen}: targets must be tables [targets.NAME]")
+    for name, table in tables.items():
+        _check_table(f"{chosen}: [targets.{name}]", table)
+    return config
+
+
+def _check_table(where: str, table: object) -> None:
+    if not isinstance(table, dict):
+        raise TargetError(f"{where} must be a table")
+    for key, value in table.items():
+        if key not in TABLE:
+            raise TargetError(f"{where}: unknown key '{key}'; a target has {', '.join(TABLE)}")
+        if not isinstance(value, TABLE[key]) or isinstance(value, bool):
+            raise TargetError(f"{where}: '{key}' has the wrong type, {type(value).__name__}")
+    if len({"base", "python", "function"} & table.keys()) > 1:
+        raise TargetError(f"{where}: give one of base, python, function")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best candidate of this machine. reason: why not a better one, or what has to be installed first."""
+
+    specification: str
+    reason: str
+    install_lab: bool = False
+
+
+def best() -> Choice:
+    """DirectML where the machine can offer it: native on Windows, in the lab on Linux; otherwise the CPU provider."""
+    if sys.platform == "win32":
+        import onnxruntime
+
+        if DML in onnxruntime.get_available_providers():
+            return Choice("dml", "native DirectML")
+        return Choice("cpu", "this onnxruntime has no DmlExecutionProvider; install onnxruntime-directml")
+    if lab.status().installed:
+        return Choice("dml", "DirectML in the lab")
+    obstacle = lab.can_install()
+    if obstacle is None:
+        return Choice("dml", "DirectML in the lab, which is installed first", install_lab=True)
+    return Choice("cpu", obstacle)

@@ -1,0 +1,320 @@
+"""The worker: one stand-alone file that runs cases in a process of its own. Needs numpy, onnxruntime and Python 3.9.
+
+It is started as `python worker.py BACKEND [--prelude FILE] [--path FOLDER]...`, where BACKEND is `onnxruntime`,
+`reference` (onnx.reference.ReferenceEvaluator) or `python:module:function` (any callable (model, feeds) -> outputs).
+A prelude is executed before anything is imported; it may put facts about the machine into `sys._epcheck_facts`.
+
+Protocol 1, over stdin and stdout. A frame is
+
+    b"EPC1" | header length, uint32 LE | body length, uint64 LE | header, JSON in UTF-8 | body
+
+The body is raw little-endian tensor bytes, one after the other, as the header's `tensors` list them:
+[{"name": ..., "dtype": numpy name, "shape": [...]}, ...]. No pickle anywhere. The real stdout is kept for frames;
+file descriptor 1 is pointed at stderr, so what a native library prints cannot break them.
+
+Requests                                            Answers
+{"op": "hello"}                                     {"op": "hello", "protocol": 1, "facts": {str: str}}
+{"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
+ "config": {str: str}, "device", "outputs":          "create_s", "run_s", "unwritten", "repeat_differs", "tensors"}
+ [{"name", "dtype", "shape"}], "tensors": model
+ first, then the feeds}
+{"op": "exit"}                                      none; the process ends
+
+`stage` is "done", or where it failed: "create" or "run"; `error` is then the exception's type. `assignment` is the
+session's own record [[provider, op_type], ...], null where the runtime keeps none.
+Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
+pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+PROTOCOL = 1
+MAGIC = b"EPC1"
+PREFIX = struct.Struct("<4sIQ")
+MAX_HEADER = 1 << 24
+"""Bytes. A larger header is no header."""
+
+PATTERN = 0xDB
+"""Every byte of an output buffer before the second run."""
+
+
+class NotAFrame(Exception):  # noqa: N818  (named for the fault)
+    """The peer wrote something that is no frame; `rubbish` is what it wrote."""
+
+    def __init__(self, rubbish: bytes) -> None:
+        super().__init__(f"{len(rubbish)} bytes that are no frame: {rubbish[:80]!r}")
+        self.rubbish = rubbish
+
+
+def encode(header: dict[str, Any], tensors: dict[str, Any], model: bytes | None = None) -> list[bytes]:
+    """The chunks of one frame. tensors: name -> numpy array. model: goes first, as a uint8 tensor of no name."""
+    described, chunks = [], []
+    if model is not None:
+        described.append({"name": "", "dtype": "uint8", "shape": [len(model)]})
+        chunks.append(model)
+    for name, array in tensors.items():
+        described.append({"name": name, "dtype": array.dtype.name, "shape": list(array.shape)})
+        chunks.append(array.tobytes())
+    head = json.dumps({**header, "tensors": described}).encode()
+    return [PREFIX.pack(MAGIC, len(head), sum(map(len, chunks))), head, *chunks]
+
+
+def decode(header: dict[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
+    """(name, numpy array) for every tensor of a frame; the arrays are read-only views of the body."""
+    import numpy as np
+
+    offset = 0
+    for described in header["tensors"]:
+        dtype, shape = np.dtype(described["dtype"]), tuple(described["shape"])
+        count = 1
+        for dim in shape:
+            count *= dim
+        yield described["name"], np.frombuffer(body, dtype, count, offset).reshape(shape)
+        offset += count * dtype.itemsize
+
+
+def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
+    """The next frame's header and body; None at the end of the stream. Raises NotAFrame."""
+    prefix = stream.read(PREFIX.size)
+    if not prefix:
+        return None
+    if len(prefix) < PREFIX.size or prefix[:4] != MAGIC:
+        raise NotAFrame(prefix)
+    _, header_length, body_length = PREFIX.unpack(prefix)
+    if header_length > MAX_HEADER:
+        raise NotAFrame(prefix)
+    head, body = stream.read(header_length), stream.read(body_length)
+    if len(head) < header_length or len(body) < body_length:
+        return None
+    return json.loads(head), body
+
+
+def write_frame(stream: IO[bytes], chunks: list[bytes]) -> None:
+    """Write one encoded frame and flush."""
+    stream.write(b"".join(chunks))
+    stream.flush()
+
+
+class OnnxRuntime:
+    """Sessions on one provider."""
+
+    def __init__(self) -> None:
+        import onnxruntime
+
+        self.ort = onnxruntime
+        onnxruntime.set_default_logger_severity(4)
+
+    def facts(self) -> dict[str, str]:
+        """Versions of the runtime and of DirectML, and the providers it offers."""
+        found = {
+            "onnxruntime": self.ort.__version__,
+            "onnxruntime_build": self.ort.get_build_info(),
+            "providers": ", ".join(self.ort.get_available_providers()),
+        }
+        directml = Path(self.ort.__file__).parent / "capi" / "DirectML.dll"
+        if directml.exists():
+            found["DirectML.dll"] = file_version(directml)
+        return found
+
+    def run(
+        self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Create the session, run it twice; the answer's header and the outputs."""
+        answer: dict[str, Any] = {"stage": "create", "assignment": None, "unwritten": [], "repeat_differs": []}
+        started = time.perf_counter()
+        try:
+            session = self.session(request, model)
+            answer["create_s"] = time.perf_counter() - started
+            answer["stage"] = "run"
+            names = [output.name for output in session.get_outputs()]
+            started = time.perf_counter()
+            values = session.run(names, feeds)
+            answer["run_s"] = time.perf_counter() - started
+            outputs = dict(zip(names, values))
+            answer["assignment"] = self.assignment(session)
+            self.run_dirtied(session, request, feeds, outputs, answer)
+        except Exception as error:
+            return {**answer, "error": type(error).__name__, "message": str(error)}, {}
+        return {**answer, "stage": "done"}, outputs
+
+    def session(self, request: dict[str, Any], model: bytes) -> Any:
+        """A single-threaded session without graph optimisation, so that the node under test is the node that runs."""
+        options = self.ort.SessionOptions()
+        options.graph_optimization_level = self.ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.enable_mem_pattern = False
+        options.enable_cpu_mem_arena = False
+        for key, value in request["config"].items():
+            options.add_session_config_entry(key, value)
+        if not hasattr(self.ort.InferenceSession, "get_provider_graph_assignment_info"):
+            options.enable_profiling = True
+            options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
+        providers = [(name, dict(provider_options)) for name, provider_options in request["providers"]]
+        return self.ort.InferenceSession(model, options, providers=providers, enable_fallback=0)
+
+    def assignment(self, session: Any) -> list[list[str]] | None:
+        """[[provider, op_type], ...] from the session's own record, or from its profile where it keeps none."""
+        if hasattr(session, "get_provider_graph_assignment_info"):
+            return [
+                [subgraph.ep_name, node.op_type]
+                for subgraph in session.get_provider_graph_assignment_info()
+                for node in subgraph.get_nodes()
+            ]
+        profile = Path(session.end_profiling())
+        events = json.loads(profile.read_text(encoding="utf-8"))
+        profile.unlink()
+        kernels = [event["args"] for event in events if event.get("name", "").endswith("_kernel_time")]
+        return [[args.get("provider", ""), args.get("op_name", "")] for args in kernels]
+
+    def run_dirtied(
+        self,
+        session: Any,
+        request: dict[str, Any],
+        feeds: dict[str, Any],
+        outputs: dict[str, Any],
+        answer: dict[str, Any],
+    ) -> None:
+        """Run again into buffers full of PATTERN on the provider's own device and compare, byte by byte."""
+        import numpy as np
+
+        if request["device"] is None or any(not isinstance(value, np.ndarray) for value in outputs.values()):
+            return
+        binding = session.io_binding()
+        for name, value in feeds.items():
+            binding.bind_cpu_input(name, value)
+        buffers = {}
+        for name, value in outputs.items():
+            if value.size == 0:
+                binding.bind_output(name, "cpu")
+                continue
+            dirty = np.full(value.nbytes, PATTERN, np.uint8).view(value.dtype).reshape(value.shape)
+            buffers[name] = self.ort.OrtValue.ortvalue_from_numpy(dirty, request["device"], 0)
+            binding.bind_ortvalue_output(name, buffers[name])
+        session.run_with_iobinding(binding)
+        for name, buffer in buffers.items():
+            again, first = (np.frombuffer(array.tobytes(), np.uint8) for array in (buffer.numpy(), outputs[name]))
+            differs = again != first
+            if differs.any():
+                untouched = differs.any() and (again[differs] == PATTERN).all()
+                answer["unwritten" if untouched else "repeat_differs"].append(name)
+
+
+class Function:
+    """A callable (model_bytes, feeds) -> outputs: a mapping by name, or a sequence in the model's order."""
+
+    def __init__(self, specification: str) -> None:
+        module, _, function = specification.partition(":")
+        self.call: Callable[[bytes, dict[str, Any]], Any] = getattr(importlib.import_module(module), function)
+        self.specification = specification
+
+    def facts(self) -> dict[str, str]:
+        return {"function": self.specification}
+
+    def run(
+        self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        import numpy as np
+
+        started = time.perf_counter()
+        try:
+            result = self.call(model, feeds)
+            if not isinstance(result, dict):
+                result = dict(zip((output["name"] for output in request["outputs"]), result))
+            outputs = {name: np.asarray(value) for name, value in result.items()}
+        except Exception as error:
+            return {"stage": "run", "error": type(error).__name__, "message": str(error)}, {}
+        return {"stage": "done", "create_s": 0.0, "run_s": time.perf_counter() - started}, outputs
+
+
+class Reference(Function):
+    """onnx.reference.ReferenceEvaluator."""
+
+    def __init__(self) -> None:
+        import warnings
+
+        import onnx
+        from onnx.reference import ReferenceEvaluator
+
+        warnings.simplefilter("ignore")
+        self.version = onnx.__version__
+        self.call = lambda model, feeds: ReferenceEvaluator(onnx.load_from_string(model)).run(None, feeds)
+
+    def facts(self) -> dict[str, str]:
+        return {"onnx": self.version}
+
+
+def file_version(path: Path) -> str:
+    """The version resource of a Windows DLL, as 1.2.3.4; an empty string when it has none."""
+    content = path.read_bytes()
+    at = content.find(b"\xbd\x04\xef\xfe")  # VS_FIXEDFILEINFO.dwSignature
+    if at < 0:
+        return ""
+    high, low = struct.unpack_from("<II", content, at + 8)
+    return f"{high >> 16}.{high & 0xFFFF}.{low >> 16}.{low & 0xFFFF}"
+
+
+def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: dict[str, str]) -> None:
+    """Answer requests until the stream ends or `exit` comes."""
+    while (frame := read_frame(requests)) is not None:
+        header, body = frame
+        if header["op"] == "exit":
+            return
+        if header["op"] == "hello":
+            write_frame(answers, encode({"op": "hello", "protocol": PROTOCOL, "facts": facts}, {}))
+            continue
+        tensors = decode(header, body)
+        model = next(tensors)[1].tobytes()
+        answer, outputs = backend.run(header, model, dict(tensors))
+        write_frame(answers, encode({"op": "done", "id": header["id"], **answer}, outputs))
+
+
+def main(arguments: list[str]) -> None:
+    """The process: keep stdout for frames, execute the prelude, make the backend, serve."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("backend")
+    parser.add_argument("--prelude")
+    parser.add_argument("--path", action="append", default=[])
+    options = parser.parse_args(arguments)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests = os.fdopen(os.dup(0), "rb")
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.setmode(answers.fileno(), os.O_BINARY)
+        msvcrt.setmode(requests.fileno(), os.O_BINARY)
+    sys.path[:0] = options.path
+    if options.prelude:
+        import runpy
+
+        runpy.run_path(options.prelude, run_name="epcheck_prelude")
+    kind, _, specification = options.backend.partition(":")
+    backend: Any = {"onnxruntime": OnnxRuntime, "reference": Reference}.get(kind, lambda: Function(specification))()
+    facts = {
+        "python": platform.python_version(),
+        "interpreter": sys.executable,
+        "os": platform.platform(),
+        "machine": platform.machine(),
+        "processor": platform.processor(),
+        "numpy": importlib.import_module("numpy").__version__,
+        **backend.facts(),
+        **getattr(sys, "_epcheck_facts", {}),
+    }
+    serve(requests, answers, backend, facts)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
