@@ -4,6 +4,8 @@ A run is a folder: `create` it, `Journal.append` its records, `Journal.close` it
 `read_run` and `read_records` give it back; every report is made from them, so it can be made again at any time.
 """
 
+from epcheck.reports.document import DOCUMENT_SCHEMA, write_json
+from epcheck.reports.junit import write_junit
 from epcheck.reports.store import (
     DEFAULT_ROOT,
     Journal,
@@ -18,18 +20,43 @@ from epcheck.reports.store import (
     write_outcomes,
     write_run,
 )
+from epcheck.reports.summary import (
+    Cell,
+    Finding,
+    Summary,
+    Tally,
+    TargetSummary,
+    finding_key,
+    headline,
+    sample_stem,
+    summarize,
+    target_headline,
+)
 
 __all__ = [
     "DEFAULT_ROOT",
+    "DOCUMENT_SCHEMA",
+    "Cell",
+    "Finding",
     "Journal",
     "Resumed",
     "StoreError",
+    "Summary",
+    "Tally",
+    "TargetSummary",
     "create",
+    "finding_key",
+    "headline",
     "latest",
     "new_run_folder",
     "read_records",
     "read_run",
     "resume",
+    "sample_stem",
+    "summarize",
+    "target_headline",
+    "write_json",
+    "write_junit",
     "write_outcomes",
     "write_run",
 ]

@@ -7,8 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from epcheck.conformance.record import Opinion, Record, Run, to_json
 from epcheck.reports import strict_json
 

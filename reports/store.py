@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, Self
 
 from epcheck.conformance.record import BLAMES, READINGS, STATUSES, Record, Run, from_json, to_json
 from epcheck.reports import strict_json
@@ -29,7 +29,6 @@ RUN, JOURNAL, OUTCOMES, LOCK = "run.json", "journal.jsonl", "outcomes.parquet", 
 DEFAULT_ROOT = Path("epcheck-runs")
 """Where runs are kept unless the user says otherwise."""
 
-T = TypeVar("T")
 _FOLDER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 _TEXTS = ("case_id", "operator", "domain", "dtype", "sample", "variant", "status", "blame", "reading", "reason")
 
@@ -175,7 +174,7 @@ def resume(folder: Path) -> Resumed:
         raise StoreError(f"{folder}: cannot lock the run ({error.strerror or error})") from error
     try:
         done, length = set(), 0
-        for raw, record in _lines(folder, _record):
+        for raw, record in read_lines(folder):
             done.add((record.candidate.target, record.case_id))
             length += len(raw)
         journal = path.open("ab", buffering=0)
@@ -207,7 +206,27 @@ def read_records(folder: Path) -> Iterator[Record]:
 
     Raises StoreError naming file and line when a line in the middle is not a record.
     """
-    return (record for _, record in _lines(folder, _record))
+    return (record for _, record in read_lines(folder))
+
+
+def read_lines(folder: Path) -> Iterator[tuple[bytes, Record]]:
+    """`read_records` with the line of JSON that each record came from."""
+    path = folder / JOURNAL
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    record = _record(line)
+                except (ValueError, RecursionError) as error:
+                    raise StoreError(
+                        f"{path}, line {number}: is not a record ({error}); delete that line and continue the run with "
+                        f"--resume, which runs its case again"
+                    ) from error
+                yield line, record
+    except OSError as error:
+        raise StoreError(f"{path}: cannot read ({error.strerror or error})") from error
 
 
 def write_run(folder: Path, run: Run) -> None:
@@ -236,25 +255,6 @@ def write_beside(path: Path, write: Callable[[Path], object]) -> None:
         raise StoreError(f"{path}: cannot write ({error.strerror or error})") from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _lines(folder: Path, parse: Callable[[bytes], T]) -> Iterator[tuple[bytes, T]]:
-    path = folder / JOURNAL
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
-                    return
-                try:
-                    parsed = parse(line)
-                except (ValueError, RecursionError) as error:
-                    raise StoreError(
-                        f"{path}, line {number}: is not a record ({error}); delete that line and continue the run with "
-                        f"--resume, which runs its case again"
-                    ) from error
-                yield line, parsed
-    except OSError as error:
-        raise StoreError(f"{path}: cannot read ({error.strerror or error})") from error
 
 
 def _record(line: bytes) -> Record:

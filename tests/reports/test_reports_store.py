@@ -10,6 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, many, stored
+
 from epcheck.conformance.record import Mismatch
 from epcheck.reports import (
     Journal,
@@ -21,7 +23,6 @@ from epcheck.reports import (
     read_run,
     resume,
 )
-from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, many, stored
 
 pq = pytest.importorskip("pyarrow.parquet")
 

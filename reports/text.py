@@ -1,0 +1,19 @@
+"""Text from strangers (names in models, messages of native libraries) made fit to be shown."""
+
+from __future__ import annotations
+
+import re
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but not tab and newline
+    "\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"  # of no width, or turning the direction of writing
+    "\ufffe\uffff\ud800-\udfff]"  # not characters at all
+)
+
+
+def visible(text: str) -> str:
+    """Control characters, invisible and direction-changing ones written out (`\\x00`, `\\u202e`); tab and newline stay.
+
+    What comes out is legal in UTF-8, HTML (escaped as ever) and XML 1.0.
+    """
+    return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
