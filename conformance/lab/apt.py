@@ -124,7 +124,7 @@ class Archive:
             raise LabError("apt on this machine knows no Debian archive; name one with --mirror URL")
         self._layout, self._say, self._keep_open = layout, say, keep_open
         self._apt = layout.apt
-        for part in ("lists/partial", "archives/partial"):
+        for part in ("lists/partial", "archives/partial", "nothing/partial"):
             (self._apt / part).mkdir(parents=True, exist_ok=True)
         (self._apt / "status").write_text("")
         line = f"[signed-by={self._keyring()}] {found} {read('debian.json')['suite']} main\n"
@@ -195,7 +195,9 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
     def resolve(self, names: Sequence[str]) -> list[Package]:
         """The packages and all they depend on, as the archive offers them now."""
         self.update()
-        return parse_uris(self._run("-q", "install", "--print-uris", *names, what="resolving packages"))
+        # apt leaves out what it has downloaded before, so it is shown an empty folder.
+        nothing = f"Dir::Cache::Archives={self._apt}/nothing"
+        return parse_uris(self._run("-q", "-o", nothing, "install", "--print-uris", *names, what="resolving packages"))
 
     def fetch(self, names: Sequence[str]) -> list[Package]:
         """Download packages with their dependencies, and check them; what an earlier try fetched is kept."""

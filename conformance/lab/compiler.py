@@ -22,10 +22,10 @@ _GCC, _FLEX, _BISON = "x86_64-w64-mingw32-gcc", "flex", "bison"
 
 @dataclass(frozen=True)
 class Compiler:
-    """Three programs, and the environment that they need. root: a folder to delete when the work is done."""
+    """Three programs (gcc with arguments of its own), and the environment that they need. root: a folder to delete when the work is done."""
 
     name: str
-    gcc: str
+    gcc: tuple[str, ...]
     flex: str
     bison: str
     env: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ def host_compiler() -> Compiler | None:
     gcc, flex, bison = (shutil.which(name) for name in (_GCC, _FLEX, _BISON))
     if not (gcc and flex and bison):
         return None
-    return Compiler("the machine's compiler", gcc, flex, bison, dict(os.environ))
+    return Compiler("the machine's compiler", (gcc,), flex, bison, dict(os.environ))
 
 
 def private_compiler(layout: Layout, archive: Archive, say: Say) -> Compiler:
@@ -47,18 +47,16 @@ def private_compiler(layout: Layout, archive: Archive, say: Say) -> Compiler:
     shutil.rmtree(root, ignore_errors=True)
     archive.unpack(packages, root)
     programs = root / "usr/bin"
-    backend = next((root / "usr/libexec/gcc/x86_64-w64-mingw32").glob("*-win32"))
-    tools = root / "usr/x86_64-w64-mingw32/bin"
-    candidates = [*programs.iterdir(), *backend.iterdir(), *tools.iterdir()]
-    relocate(layout, root, [p for p in candidates if p.is_file() and not p.is_symlink() and _is_program(p)], say)
+    relocate(layout, root, [path for path in root.rglob("*") if _is_program(path)], say)
     version = next(p.version for p in packages if p.name == PACKAGES[0])
     return Compiler(
         f"{PACKAGES[0]} {version}",
-        str(programs / f"{_GCC}-win32"),
+        # Debian's gcc looks for assembler and linker in /usr/bin unless it is told.
+        (str(programs / f"{_GCC}-win32"), f"-B{programs}/x86_64-w64-mingw32-"),
         str(programs / "flex"),
         str(programs / "bison"),
         {
-            "PATH": f"{programs}:/usr/bin:/bin",
+            "PATH": str(programs),  # and nothing of the machine
             "LC_ALL": "C.UTF-8",
             "TMPDIR": str(layout.scratch),
             "M4": str(programs / "m4"),
@@ -69,7 +67,9 @@ def private_compiler(layout: Layout, archive: Archive, say: Say) -> Compiler:
 
 
 def _is_program(path: Path) -> bool:
-    """An ELF file that names a loader: shared libraries and scripts are not patched."""
+    """An executable ELF file that names a loader: shared libraries and scripts are not patched."""
+    if path.is_symlink() or not path.is_file() or not path.stat().st_mode & 0o111:
+        return False
     with path.open("rb") as file:
         head = file.read(4096)
     return head.startswith(b"\x7fELF") and b"/lib64/ld-linux" in head

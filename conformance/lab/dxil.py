@@ -61,7 +61,7 @@ def build(
     part = work / layout.dxil.name
     run(
         [
-            compiler.gcc,
+            *compiler.gcc,
             "-shared",
             "-static-libgcc",
             "-s",
@@ -156,7 +156,7 @@ def _compile(
 
     def compile_one(source: Path) -> None:
         target = objects / f"{source.parent.name}-{source.name}.o"
-        command: list[str | Path] = [compiler.gcc, *flags, "-c", source, "-o", target]
+        command: list[str | Path] = [*compiler.gcc, *flags, "-c", source, "-o", target]
         run(command, what=f"compiling {source.name}", env=compiler.env, keep_open=keep_open)
 
     with ThreadPoolExecutor(cores()) as pool:
