@@ -1,7 +1,45 @@
+"""The command line: it parses and delegates; a command is one module of `commands/` around one documented call.
+
+Exit codes of every command: 0 as it should be, 1 conformance failures, 2 bad input or it could not run, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
-app = typer.Typer()
+from epcheck.conformance.commands import lab, listing, report, repro, run
+
+app = typer.Typer(
+    name="epcheck",
+    help="Test and compatibility suite for ONNX Runtime execution providers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"epcheck {version('epcheck')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Test and compatibility suite for ONNX Runtime execution providers."""
+
+
+for _command in (run, listing, repro, report):
+    _command.register(app)
+app.add_typer(lab.app, name="lab")
 
 
 def main() -> None:
+    """The console script."""
     app()

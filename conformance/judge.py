@@ -198,8 +198,8 @@ def _words(
         case record.TIMEOUT:
             said = f"does not answer: {candidate.message}"
         case _:
-            said = candidate.message
-    words = [f"{target.name} {said}" if candidate.status != record.MISMATCH else f"{target.name}: {said}"]
+            said = f": {candidate.message}"
+    words = [f"{target.name}{'' if said.startswith(':') else ' '}{said}"]
     if echoes:
         words.append(f"{' and '.join(echoes)} give{'s' if len(echoes) == 1 else ''} the very same answer")
     if baseline is not None and candidate.status != record.PASS and baseline.status == record.PASS:

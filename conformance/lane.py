@@ -83,11 +83,7 @@ class Lane:
             case Answer(header={"op": "hello", **rest}):
                 self._greeted(rest)
             case Answer(header=header, body=body, at=at):
-                job = self._sent.popleft()
-                self._head_since = at
-                if self.alone:
-                    self._retire()
-                job.finished(_outcome(header, body))
+                self._answered(header, body, at)
             case Rubbish(error=error):
                 self._lost(f"its worker wrote {error} to stdout")
             case Ended(source=source, returncode=returncode):
@@ -136,6 +132,21 @@ class Lane:
         self.facts = facts
         self._ready, self._failed_starts = True, 0
         self._head_since = time.monotonic()
+
+    def _answered(self, header: Mapping[str, object], body: bytes, at: float) -> None:
+        if not self._sent or header.get("id") != self._sent[0].built.case.id:
+            self._lost(f"its worker answered what nobody asked: {str(header.get('id'))[:80]!r}")
+            return
+        try:
+            outcome = _outcome(header, body)
+        except (KeyError, TypeError, ValueError) as error:
+            self._lost(f"its worker sent a malformed answer: {error!r}")
+            return
+        job = self._sent.popleft()
+        self._head_since = at
+        if self.alone:
+            self._retire()
+        job.finished(outcome)
 
     def _advance(self) -> None:
         if self._waiting and self._worker is None:

@@ -11,10 +11,12 @@ import queue
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Self
 
 from epcheck.conformance import judge, record
-from epcheck.conformance.expectation import Expectation, matching
-from epcheck.conformance.lane import Job, Lane, TargetDown
+from epcheck.conformance.expectation import matching
+from epcheck.conformance.lane import Job, Lane
 from epcheck.conformance.outcome import Outcome
 from epcheck.conformance.process import Event
 from epcheck.conformance.record import Opinion, Record
@@ -31,6 +33,8 @@ TICK_S = 0.2
 """How often deadlines and memory are looked at, in seconds."""
 
 Sink = Callable[[Record], None]
+Facts = Mapping[str, Mapping[str, str]]
+"""Target name -> what its worker says of itself: the fingerprint."""
 
 
 @dataclass(frozen=True)
@@ -47,30 +51,23 @@ class Plan:
     reference: Target | None = None
     done: Collection[tuple[str, str]] = frozenset()
 
-    @property
-    def targets(self) -> tuple[Target, ...]:
-        """Every target once."""
-        further = [t for t in (self.baseline, self.reference) if t is not None]
-        return tuple({target.name: target for target in (*self.candidates, *further)}.values())
 
-
-def run(plan: Plan, sink: Sink, on_facts: Callable[[Mapping[str, Mapping[str, str]]], None] | None = None) -> None:
+def run(plan: Plan, sink: Sink, on_facts: Callable[[Facts], None] | None = None) -> None:
     """Run the plan; `sink` takes each record as soon as it is final, in no particular order.
 
     on_facts: takes target name -> facts once every worker has started, before the first record.
     Raises TargetDown when a target cannot be started; what was recorded until then stands. Whatever the sink raises
     ends the run as well. No worker outlives the call.
     """
-    runner = _Runner(plan, sink)
-    try:
-        facts = runner.greet()
+    with Session(plan.candidates, plan.baseline, plan.reference, sink, plan.done) as session:
         if on_facts:
-            on_facts(facts)
-        runner.work()
-    except BaseException:
-        runner.kill()
-        raise
-    runner.close()
+            on_facts(session.facts)
+        for case in plan.cases:
+            while not session.has_room():
+                session.turn()
+            session.submit(case)
+        while session.under_way:
+            session.turn()
 
 
 @dataclass
@@ -84,97 +81,128 @@ class _Progress:
     opinions: dict[str, Opinion] = field(default_factory=dict)
 
 
-class _Runner:
-    def __init__(self, plan: Plan, sink: Sink) -> None:
-        self.plan = plan
-        self.sink = sink
-        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.lanes = {target.name: Lane(target, self.events) for target in plan.targets}
-        self.confirming: dict[str, Lane] = {}
-        self.alone: dict[str, Lane] = {}
+class Session:
+    """Workers of candidates, baseline and reference that take one case after the other.
+
+    Nothing happens but in `turn`, in the caller's thread. As a context manager it starts the workers, and ends them
+    at once when it is left by an exception.
+    """
+
+    def __init__(
+        self,
+        candidates: tuple[Target, ...],
+        baseline: Target | None,
+        reference: Target | None,
+        sink: Sink,
+        done: Collection[tuple[str, str]] = frozenset(),
+    ) -> None:
+        self.candidates = candidates
+        self.baseline = baseline
+        self.reference = reference
         self.under_way = 0
-        self.last_watch = 0.0
+        self._sink = sink
+        self._done = done
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        further = [t for t in (baseline, reference) if t is not None]
+        self._lanes = {target.name: Lane(target, self._events) for target in (*candidates, *further)}
+        self._confirming: dict[str, Lane] = {}
+        self._alone: dict[str, Lane] = {}
+        self._last_watch = 0.0
 
-    def greet(self) -> dict[str, Mapping[str, str]]:
-        for lane in self.lanes.values():
-            lane.start()
-        while not all(lane.facts for lane in self.lanes.values()):
-            self.turn()
-        return {name: lane.facts for name, lane in self.lanes.items()}
-
-    def work(self) -> None:
-        cases = iter(self.plan.cases)
-        more = True
-        while more or self.under_way:
-            while more and self.under_way < IN_PROGRESS and self.has_room():
-                case = next(cases, None)
-                if case is None:
-                    more = False
-                else:
-                    self.begin(case)
-            if self.under_way:
+    def __enter__(self) -> Self:
+        """Start every worker and wait until all have answered. Raises TargetDown."""
+        try:
+            for lane in self._lanes.values():
+                lane.start()
+            while not all(lane.facts for lane in self._lanes.values()):
                 self.turn()
+        except BaseException:
+            self._kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            for lane in self._every_lane():
+                lane.close()
+        else:
+            self._kill()
+
+    @property
+    def facts(self) -> Facts:
+        """What each target's worker says of itself."""
+        return {name: lane.facts for name, lane in self._lanes.items()}
 
     def has_room(self) -> bool:
-        return max(lane.backlog for lane in self.lanes.values()) < AHEAD
+        """Whether another case may be submitted without piling up."""
+        return self.under_way < IN_PROGRESS and max(lane.backlog for lane in self._lanes.values()) < AHEAD
 
-    def begin(self, case: Case) -> None:
-        candidates = tuple(t for t in self.plan.candidates if (t.name, case.id) not in self.plan.done)
+    def submit(self, case: Case) -> None:
+        """Build a case and queue it on every target that has not recorded it yet."""
+        candidates = tuple(t for t in self.candidates if (t.name, case.id) not in self._done)
         if not candidates:
             return
-        further = [t for t in (self.plan.baseline, self.plan.reference) if t is not None]
+        further = [t for t in (self.baseline, self.reference) if t is not None]
         targets = {target.name: target for target in (*candidates, *further)}
         progress = _Progress(case.build(), candidates, len(targets))
         self.under_way += 1
         for target in targets.values():
-            self.lanes[target.name].submit(self.first_job(progress, target))
+            self._lanes[target.name].submit(self._first_job(progress, target))
 
-    def first_job(self, progress: _Progress, target: Target) -> Job:
+    def _first_job(self, progress: _Progress, target: Target) -> Job:
         def finished(outcome: Outcome) -> None:
             opinion = judge.opinion(progress.built, target, outcome)
-            is_reference = self.plan.reference is not None and target.name == self.plan.reference.name
+            is_reference = self.reference is not None and target.name == self.reference.name
             if is_reference and target not in progress.candidates:
-                self.settle(progress, target, outcome, opinion)
+                self._settle(progress, target, outcome, opinion)
             elif judge.needs_confirmation(progress.built, target, opinion):
-                self.confirm(progress, target, outcome)
+                self._confirm(progress, target, outcome)
             else:
-                self.settle(progress, target, outcome, opinion)
+                self._settle(progress, target, outcome, opinion)
 
         return Job(progress.built, finished)
 
-    def confirm(self, progress: _Progress, target: Target, first: Outcome) -> None:
+    def _confirm(self, progress: _Progress, target: Target, first: Outcome) -> None:
         def finished(second: Outcome) -> None:
             if second.signature() == first.signature():
-                self.settle(progress, target, first, judge.opinion(progress.built, target, first, attempts=2))
+                self._settle(progress, target, first, judge.opinion(progress.built, target, first, attempts=2))
             else:
-                self.isolate(progress, target, [first, second])
+                self._isolate(progress, target, first, second)
 
-        lane = self.confirming.setdefault(target.name, Lane(target, self.events))
+        lane = self._confirming.setdefault(target.name, Lane(target, self._events))
         lane.submit(Job(progress.built, finished))
 
-    def isolate(self, progress: _Progress, target: Target, before: list[Outcome]) -> None:
-        """Two more runs, each in a process of its own, tell `order-dependent` from `flaky`."""
-        runs: list[Outcome] = []
+    def _isolate(self, progress: _Progress, target: Target, first: Outcome, second: Outcome) -> None:
+        """Once more where it failed, and twice in a process of its own: that tells `order-dependent` from `flaky`."""
+        again: list[Outcome] = []
+        alone: list[Outcome] = []
 
-        def finished(outcome: Outcome) -> None:
-            runs.append(outcome)
-            if len(runs) == 2:
-                self.settle(progress, target, before[0], _unsteady(progress.built, target, before, runs))
+        def into(runs: list[Outcome]) -> Job:
+            def finished(outcome: Outcome) -> None:
+                runs.append(outcome)
+                if len(again) == 1 and len(alone) == 2:
+                    attempts = _Attempts(first, second, again[0], alone[0], alone[1])
+                    self._settle(progress, target, first, _unsteady(progress.built, target, attempts))
 
-        lane = self.alone.setdefault(target.name, Lane(target, self.events, alone=True))
+            return Job(progress.built, finished)
+
+        self._lanes[target.name].submit(into(again))
+        lane = self._alone.setdefault(target.name, Lane(target, self._events, alone=True))
         for _ in range(2):
-            lane.submit(Job(progress.built, finished))
+            lane.submit(into(alone))
 
-    def settle(self, progress: _Progress, target: Target, outcome: Outcome, opinion: Opinion) -> None:
+    def _settle(self, progress: _Progress, target: Target, outcome: Outcome, opinion: Opinion) -> None:
         progress.outcomes[target.name] = outcome
         progress.opinions[target.name] = opinion
         progress.waiting_for -= 1
         if progress.waiting_for == 0:
             self.under_way -= 1
-            self.conclude(progress)
+            self._conclude(progress)
 
-    def conclude(self, progress: _Progress) -> None:
-        built, baseline, reference = progress.built, self.plan.baseline, self.plan.reference
+    def _conclude(self, progress: _Progress) -> None:
+        built, baseline, reference = progress.built, self.baseline, self.reference
         said = progress.outcomes.get(reference.name) if reference else None
         oracles = judge.second_oracles(built, said, reference)
         for target in progress.candidates:
@@ -185,7 +213,7 @@ class _Runner:
                 if failing
                 else ()
             )
-            self.sink(
+            self._sink(
                 judge.verdict(
                     built,
                     target,
@@ -200,45 +228,59 @@ class _Runner:
     def turn(self) -> None:
         """Wait for one event and whatever came with it, and hand them to their lanes."""
         try:
-            event: Event | None = self.events.get(timeout=TICK_S)
+            event: Event | None = self._events.get(timeout=TICK_S)
         except queue.Empty:
             event = None
         while event is not None:
-            for lane in self.every_lane():
+            for lane in self._every_lane():
                 if lane.owns(event):
                     lane.handle(event)
                     break
             try:
-                event = self.events.get_nowait()
+                event = self._events.get_nowait()
             except queue.Empty:
                 event = None
         now = time.monotonic()
-        if now - self.last_watch >= TICK_S:
-            self.last_watch = now
-            for lane in self.every_lane():
+        if now - self._last_watch >= TICK_S:
+            self._last_watch = now
+            for lane in self._every_lane():
                 lane.watch(now)
 
-    def every_lane(self) -> Iterable[Lane]:
-        return (*self.lanes.values(), *self.confirming.values(), *self.alone.values())
+    def _every_lane(self) -> Iterable[Lane]:
+        return (*self._lanes.values(), *self._confirming.values(), *self._alone.values())
 
-    def close(self) -> None:
-        for lane in self.every_lane():
-            lane.close()
-
-    def kill(self) -> None:
-        for lane in self.every_lane():
+    def _kill(self) -> None:
+        for lane in self._every_lane():
             lane.kill()
 
 
-def _unsteady(built: BuiltCase, target: Target, before: Sequence[Outcome], alone: Sequence[Outcome]) -> Opinion:
+@dataclass(frozen=True)
+class _Attempts:
+    """The runs of a case whose first two disagree: after other cases in one worker, after others in a second, in the
+    first one again, and twice with nothing before."""
+
+    first: Outcome
+    elsewhere: Outcome
+    again: Outcome
+    alone: Outcome
+    alone_again: Outcome
+
+    def status(self) -> str:
+        """`order-dependent` when the answer alone is steady and a history that changed it does so again."""
+        first, elsewhere, again, alone, alone_again = (o.signature() for o in self.in_order())
+        if alone == alone_again and (first == again != alone or elsewhere != alone != first):
+            return record.ORDER_DEPENDENT
+        return record.FLAKY
+
+    def in_order(self) -> tuple[Outcome, ...]:
+        return self.first, self.elsewhere, self.again, self.alone, self.alone_again
+
+
+def _unsteady(built: BuiltCase, target: Target, attempts: _Attempts) -> Opinion:
     """The opinion of a case whose answer changed on repetition."""
-    judged = [judge.opinion(built, target, outcome) for outcome in (*before, *alone)]
+    judged = [judge.opinion(built, target, outcome) for outcome in attempts.in_order()]
     worst = next((o for o in judged if o.status != record.PASS), judged[0])
-    steady_alone = alone[0].signature() == alone[1].signature()
-    status = record.ORDER_DEPENDENT if steady_alone else record.FLAKY
-    how = "what it answers depends on what ran before" if steady_alone else "its answer changes with nothing changed"
-    said = f"{', '.join(o.status for o in judged[:2])}; alone {', '.join(o.status for o in judged[2:])}"
+    status = attempts.status()
+    how = "what it answers depends on what ran before" if status == record.ORDER_DEPENDENT else "its answer changes"
+    said = f"{', '.join(o.status for o in judged[:3])}; alone {', '.join(o.status for o in judged[3:])}"
     return replace(worst, status=status, message=f"{how} ({said}): {worst.message}", attempts=len(judged))
-
-
-__all__ = ["Expectation", "Plan", "TargetDown", "run"]

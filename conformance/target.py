@@ -69,11 +69,15 @@ class Target:
 
 
 def resolve(
-    specification: str, config: Mapping[str, Any] | None = None, progress: ProgressCallback | None = None
+    specification: str,
+    config: Mapping[str, Any] | None = None,
+    progress: ProgressCallback | None = None,
+    vulkan: Path | None = None,
 ) -> Target:
     """The target of a specification.
 
-    config: the tables of `load_config`. progress: told while a runtime is installed. Raises TargetError.
+    config: the tables of `load_config`. progress: told while a runtime is installed. vulkan: the ICD file of the
+    Vulkan driver that the lab uses instead of its own. Raises TargetError.
     """
     tables = (config or {}).get("targets", {})
     if specification in tables:
@@ -87,7 +91,7 @@ def resolve(
     if at and not re.fullmatch(r"\d+(\.\w+)*", version):
         raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
     if name in ("cpu", "dml"):
-        target = _cpu(version) if name == "cpu" else _dml(version, progress)
+        target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
         return replace(target, name=specification, expectations=expectation.shipped(name))
     if specification == "reference":
         return Target("reference", (sys.executable,), ("reference",), window=32)
@@ -103,7 +107,7 @@ def _cpu(version: str) -> Target:
     return Target("cpu", (str(python),), ("onnxruntime",), provider=CPU, config=RECORDED, device="cpu")
 
 
-def _dml(version: str, progress: ProgressCallback | None) -> Target:
+def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
     if sys.platform == "win32":
         python = runtime.ensure("onnxruntime-directml", version) if version else Path(sys.executable)
         native = Target("dml", (str(python),), ("onnxruntime",), provider=DML, config=STRICT, device="dml")
@@ -113,7 +117,7 @@ def _dml(version: str, progress: ProgressCallback | None) -> Target:
             raise TargetError("target 'dml': the lab is not installed; run: epcheck lab install")
         if version:
             lab.ensure_runtime(version, progress=progress)
-        launch = lab.python_launch(runtime=version) if version else lab.python_launch()
+        launch = lab.python_launch(runtime=version or lab.DEFAULT_RUNTIME, vulkan=vulkan)
     except lab.LabError as error:
         raise TargetError(f"target 'dml': {error}") from error
     return Target(
@@ -150,7 +154,7 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
     "device": str, "deadline_s": (int, float), "startup_s": (int, float), "memory_mib": int, "window": int,
     "expectations": str,
 }  # fmt: skip
-"""The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` a callable"""
+"""The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f."""
 
 
 def _from_table(name: str, table: Mapping[str, Any]) -> Target:
@@ -221,15 +225,21 @@ class Choice:
 
 def best() -> Choice:
     """DirectML where the machine can offer it: native on Windows, in the lab on Linux; otherwise the CPU provider."""
+    obstacle = why_no_dml()
+    if obstacle is None:
+        return Choice("dml", "native DirectML" if sys.platform == "win32" else "DirectML in the lab")
+    if sys.platform != "win32" and lab.can_install() is None:
+        return Choice("dml", "DirectML in the lab, which is installed first", install_lab=True)
+    return Choice("cpu", obstacle)
+
+
+def why_no_dml() -> str | None:
+    """What the target `dml` lacks on this machine, in one sentence; None when it is ready."""
     if sys.platform == "win32":
         import onnxruntime
 
-        if DML in onnxruntime.get_available_providers():
-            return Choice("dml", "native DirectML")
-        return Choice("cpu", "this onnxruntime has no DmlExecutionProvider; install onnxruntime-directml")
+        ready = DML in onnxruntime.get_available_providers()
+        return None if ready else "this onnxruntime has no DmlExecutionProvider; install onnxruntime-directml"
     if lab.status().installed:
-        return Choice("dml", "DirectML in the lab")
-    obstacle = lab.can_install()
-    if obstacle is None:
-        return Choice("dml", "DirectML in the lab, which is installed first", install_lab=True)
-    return Choice("cpu", obstacle)
+        return None
+    return lab.can_install() or "the lab is not installed; run: epcheck lab install"

@@ -47,6 +47,9 @@ PREFIX = struct.Struct("<4sIQ")
 MAX_HEADER = 1 << 24
 """Bytes. A larger header is no header."""
 
+MAX_BODY = 1 << 32
+"""Bytes. Checked before anything is allocated."""
+
 PATTERN = 0xDB
 """Every byte of an output buffer before the second run."""
 
@@ -94,7 +97,7 @@ def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
     if len(prefix) < PREFIX.size or prefix[:4] != MAGIC:
         raise NotAFrame(prefix)
     _, header_length, body_length = PREFIX.unpack(prefix)
-    if header_length > MAX_HEADER:
+    if header_length > MAX_HEADER or body_length > MAX_BODY:
         raise NotAFrame(prefix)
     head, body = stream.read(header_length), stream.read(body_length)
     if len(head) < header_length or len(body) < body_length:

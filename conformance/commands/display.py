@@ -1,0 +1,130 @@
+"""What a run shows in the terminal: live progress, then a summary made from the store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from epcheck import reports
+from epcheck.conformance import lab
+from epcheck.conformance.commands.failing import printable
+from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Record
+
+COLOURS = {OK: "green", FAILURE: "bold red", EXPECTED: "yellow", FIXED: "cyan", NOTED: "blue"}
+FINDINGS = 12
+"""Groups of failures that the summary lists; the report has all."""
+
+
+class Display:
+    """The live part; silent without a console."""
+
+    def __init__(self, console: Console | None) -> None:
+        self._console = console
+        self._bars: Progress | None = None
+        self._task: TaskID | None = None
+        self._counts: Counter[str] = Counter()
+
+    def say(self, sentence: str) -> None:
+        """One line."""
+        if self._console:
+            self._console.print(escape(sentence), soft_wrap=True)
+
+    @contextmanager
+    def progress(self, planned: int, done: int) -> Iterator[None]:
+        """A bar over `planned` records, `done` of which an earlier run left."""
+        if self._console is None:
+            yield
+            return
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, TimeRemainingColumn(), console=self._console, transient=True) as self._bars:
+            self._task = self._bars.add_task("starting workers", total=planned, completed=done)
+            yield
+
+    def take(self, record: Record) -> None:
+        """Count a record and move the bar."""
+        self._counts[record.reading] += 1
+        if self._bars is not None and self._task is not None:
+            words = " ".join(f"[{COLOURS[k]}]{n} {k}[/]" for k, n in sorted(self._counts.items()))
+            self._bars.update(self._task, advance=1, description=words)
+
+    @contextmanager
+    def lab_installation(self) -> Iterator[None]:
+        """A bar for each step of the lab's installation; `lab_progress` moves it."""
+        if self._console is None:
+            yield
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self._console, transient=True) as self._bars:
+            self._task = self._bars.add_task("lab", total=None)
+            yield
+        self._bars = self._task = None
+
+    def lab_progress(self, step: lab.Progress) -> None:
+        """What the lab says of its installation."""
+        if self._bars is None or self._task is None:
+            return
+        size = "" if not step.bytes_total else f" {(step.bytes_done or 0) / 1e6:.0f} of {step.bytes_total / 1e6:.0f} MB"
+        words = f"lab: step {step.index} of {step.total}, {step.step}: {step.message}{size}"
+        self._bars.update(self._task, description=escape(words), total=step.bytes_total, completed=step.bytes_done or 0)
+
+
+def summary(console: Console, folder: Path) -> None:
+    """The verdicts of a stored run: a table by operator, the groups of failures, where the report is."""
+    run = reports.read_run(folder)
+    counted = reports.summarize(run, reports.read_records(folder))
+    for target in counted.targets:
+        console.print(_table(target))
+        failures = [f for f in target.findings if f.reading in (FAILURE, FIXED)]
+        for finding in failures[:FINDINGS]:
+            count = len(finding.case_ids)
+            said = printable(finding.reason)
+            console.print(
+                f"[{COLOURS[finding.reading]}]{finding.reading}[/] {escape(finding.operator)} "
+                f"{escape(finding.sample)} ({count} case{'s' if count > 1 else ''}, blame: {finding.blame or 'nobody'}): "
+                f"{escape(said[:300])}{'…' if len(said) > 300 else ''}\n"
+                f"  reproduce: epcheck repro '{escape(finding.case_ids[0])}' --out repro",
+                soft_wrap=True,
+                highlight=False,
+            )
+        if len(failures) > FINDINGS:
+            console.print(f"… and {len(failures) - FINDINGS} more groups in the report")
+    for entry in run.stale:
+        console.print(f"[cyan]stale expectation[/] {escape(entry)}", soft_wrap=True)
+    console.print(escape(printable(reports.headline(run, counted))), soft_wrap=True, style="bold")
+    if run.status != "complete":
+        console.print(f"Take it up again with: epcheck run --resume {escape(str(folder))}", soft_wrap=True)
+    console.print(f"Report: {escape(str(folder / 'report.html'))}", soft_wrap=True, highlight=False)
+
+
+def _table(target: reports.TargetSummary) -> Table:
+    table = Table(title=escape(printable(target.target)), title_justify="left", box=None, pad_edge=False)
+    table.add_column("operator")
+    readings = [reading for reading in COLOURS if reading != OK and target.by_reading.get(reading)]
+    for name in ("cases", "pass", *readings):
+        table.add_column(name, justify="right", style=COLOURS.get(name, ""))
+    cases, passes, noteworthy = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    for cell in target.matrix:
+        operator = f"{cell.domain}::{cell.operator}" if cell.domain else cell.operator
+        cases[operator] += cell.total
+        passes[operator] += cell.passes
+    for finding in target.findings:
+        noteworthy[finding.operator, finding.reading] += len(finding.case_ids)
+    for operator, count in cases.items():
+        cells = (count, passes[operator], *(noteworthy[operator, reading] for reading in readings))
+        table.add_row(escape(printable(operator)), *(str(cell or "·") for cell in cells))
+    return table

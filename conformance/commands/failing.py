@@ -1,0 +1,45 @@
+"""How a command ends when something is wrong: one sentence on stderr and a documented exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from epcheck.conformance.expectation import ExpectationError
+from epcheck.conformance.lab import LabError
+from epcheck.conformance.lane import TargetDown
+from epcheck.conformance.record import RecordError
+from epcheck.conformance.repro import ReproError
+from epcheck.conformance.runtime import RuntimeInstallError
+from epcheck.conformance.target import TargetError
+from epcheck.generators.suite import SelectionError
+from epcheck.reports import StoreError
+
+GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
+"""Exit codes: as it should be; conformance failures; bad input or it could not run; Ctrl-C or SIGTERM."""
+
+KNOWN = (
+    ExpectationError, LabError, RecordError, ReproError, RuntimeInstallError, SelectionError, StoreError, TargetDown,
+    TargetError,
+)  # fmt: skip
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Turn the errors that epcheck knows into `epcheck: SENTENCE` on stderr and exit code 2."""
+    try:
+        yield
+    except KNOWN as error:
+        Console(stderr=True, soft_wrap=True).print(f"[bold red]epcheck:[/] {escape(printable(str(error)))}")
+        raise typer.Exit(CANNOT) from None
+
+
+def printable(text: str) -> str:
+    """The text on one line, control characters as escapes: names come from strangers' models."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in " ".join(text.split(" "))
+    )

@@ -1,0 +1,35 @@
+"""`epcheck repro`: one case as a folder that anybody can run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from epcheck.conformance import repro
+from epcheck.conformance.commands import failing
+from epcheck.generators import suite
+
+
+def write_repro(case_id: str, out: Path) -> Path:
+    """Write the case of that id into a folder of its own under `out`; returns the folder.
+
+    Raises SelectionError for an unknown id and ReproError when it cannot be written.
+    """
+    return repro.write(suite.case_by_id(case_id).build(), out)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="repro")(command)
+
+
+def command(
+    case_id: Annotated[str, typer.Argument(help="A case id, as `epcheck list` and the report print it.")],
+    out: Annotated[Path, typer.Option(help="Where the folder is made.")] = Path("repro"),
+) -> None:
+    """Write a case as model.onnx, ONNX test data and a script that needs onnxruntime only."""
+    with failing.one_sentence():
+        folder = write_repro(case_id, out)
+    typer.echo(f"{folder}: run it with: cd '{folder}' && python run.py CPUExecutionProvider")

@@ -1,0 +1,285 @@
+"""`epcheck run`: the suite on a provider, judged, stored and reported."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from epcheck import reports
+from epcheck.conformance import expectation, lab, record, runner
+from epcheck.conformance import target as targets
+from epcheck.conformance.commands import display, failing
+from epcheck.conformance.lane import TargetDown
+from epcheck.conformance.record import Record, Run
+from epcheck.conformance.target import Target, TargetError
+from epcheck.generators import suite
+from epcheck.generators.case import Case
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run. Empty tuples select everything; candidates and baseline are target specifications.
+
+    baseline: None chooses: `cpu`, or `reference` when the candidate is `cpu` itself. reference: run
+    ReferenceEvaluator on every case as a further oracle. expect: further expectation files.
+    """
+
+    candidates: tuple[str, ...] = ()
+    baseline: str | None = None
+    reference: bool = True
+    operators: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    limit: int | None = None
+    expect: tuple[Path, ...] = ()
+    config: Path | None = None
+    vulkan: Path | None = None
+
+    @property
+    def whole_suite(self) -> bool:
+        """Whether every case is selected, so that an expectation without a case is stale."""
+        return not (self.operators or self.dtypes or self.patterns) and self.limit is None
+
+
+def run_suite(
+    request: Request, folder: Path | None = None, console: Console | None = None, root: Path = reports.DEFAULT_ROOT
+) -> Path:
+    """Run a request and leave a run folder with journal, Parquet, HTML, JUnit and JSON; returns the folder.
+
+    folder: an interrupted run to take up again; its own request is used. root: where new run folders are made.
+    console: where progress goes; None is silent. An interrupted run (KeyboardInterrupt) and a failed one
+    (TargetDown) are closed and reported like any other; what ended them is in `read_run(folder).status`.
+    Raises TargetError, SelectionError, ExpectationError, StoreError, LabError before anything ran.
+    """
+    show = display.Display(console)
+    if folder is not None:
+        resumed = reports.resume(folder)
+        request = _request_of(resumed.run)
+        journal, run, done = resumed.journal, resumed.run, resumed.done
+    cases = tuple(suite.cases(request.operators, request.dtypes, request.patterns, request.limit))
+    candidates, baseline, reference = _targets(request, show)
+    if folder is None:
+        run = _describe(request, cases, candidates, baseline)
+        folder = reports.new_run_folder(root)
+        run = replace(run, run_id=folder.name)
+        journal, done = reports.create(folder, run), frozenset()
+    plan = runner.Plan(cases, candidates, baseline, reference, done)
+    started = time.monotonic()
+
+    def greeted(facts: runner.Facts) -> None:
+        nonlocal run
+        run = replace(run, targets={name: dict(said) for name, said in facts.items()})
+        reports.write_run(folder, run)
+
+    def take(item: Record) -> None:
+        journal.append(item)
+        show.take(item)
+
+    status = "complete"
+    try:
+        with journal, show.progress(run.planned, len(done)), _terminable():
+            try:
+                runner.run(plan, take, greeted)
+            except KeyboardInterrupt:
+                status = "interrupted"
+            except TargetDown as error:
+                status = f"failed: {error}"
+            stale = _stale(request, candidates, cases)
+            finished = replace(
+                run,
+                status=status,
+                finished=_now(),
+                duration_s=run.duration_s + time.monotonic() - started,
+                stale=stale,
+            )
+            journal.close(finished)
+    finally:
+        lab.stop() if any(t.provider == targets.DML for t in candidates) and sys.platform != "win32" else None
+    reports.write_html(folder)
+    reports.write_junit(folder)
+    reports.write_json(folder)
+    return folder
+
+
+def exit_code(folder: Path, strict: bool) -> int:
+    """What a run's folder says: 0 good, 1 conformance failures (strict: also fixed or stale expectations), 2 it could
+    not run to its end, 130 it was interrupted."""
+    run = reports.read_run(folder)
+    if run.status == "interrupted":
+        return failing.INTERRUPTED
+    if run.status != "complete":
+        return failing.CANNOT
+    readings = {item.reading for item in reports.read_records(folder)}
+    bad = {record.FAILURE, record.FIXED} if strict else {record.FAILURE}
+    return failing.FAILURES if readings & bad or (strict and run.stale) else failing.GOOD
+
+
+def _targets(request: Request, show: display.Display) -> tuple[tuple[Target, ...], Target | None, Target | None]:
+    config = targets.load_config(request.config)
+    specifications = request.candidates or (_best(show),)
+    extra = tuple(e for path in request.expect for e in expectation.load(path))
+    candidates = tuple(
+        replace(found, expectations=(*found.expectations, *extra))
+        for found in (_resolve(s, config, request, show) for s in specifications)
+    )
+    names = {t.name for t in candidates}
+    chosen = request.baseline or ("reference" if names == {"cpu"} else "cpu")
+    baseline = None if chosen == "none" else _resolve(chosen, config, request, show)
+    reference = targets.resolve("reference") if request.reference else None
+    return candidates, baseline, reference
+
+
+def _resolve(specification: str, config: dict[str, Any], request: Request, show: display.Display) -> Target:
+    if sys.platform != "win32" and specification.partition("@")[0] == "dml" and not lab.status().installed:
+        obstacle = lab.can_install()
+        if obstacle:
+            raise TargetError(f"target '{specification}': {obstacle}")
+        _install_lab(show)
+    return targets.resolve(specification, config, show.lab_progress, request.vulkan)
+
+
+def _best(show: display.Display) -> str:
+    """The best candidate this machine offers; says which and why when it is not DirectML."""
+    choice = targets.best()
+    if choice.install_lab:
+        try:
+            _install_lab(show)
+        except lab.LabError as error:
+            choice = targets.Choice("cpu", f"the DirectML lab cannot be installed: {error}")
+    if choice.specification == "cpu":
+        show.say(f"Candidate: the CPU provider against the oracles, because {choice.reason}")
+    else:
+        show.say(f"Candidate: {choice.specification} ({choice.reason.removesuffix(', which is installed first')})")
+    return choice.specification
+
+
+def _install_lab(show: display.Display) -> None:
+    show.say(f"Installing the DirectML lab into {lab.default_folder()}: 1 GB, about 1.5 minutes, once, without root")
+    with show.lab_installation():
+        lab.install(progress=show.lab_progress)
+
+
+def _describe(request: Request, cases: Sequence[Case], candidates: tuple[Target, ...], baseline: Target | None) -> Run:
+    return Run(
+        run_id="",
+        started=_now(),
+        command=("epcheck", *sys.argv[1:]),
+        candidates=tuple(t.name for t in candidates),
+        baseline=baseline.name if baseline else None,
+        targets={},
+        planned=len(cases) * len(candidates),
+        selection={
+            "candidates": [t.name for t in candidates],
+            "baseline": baseline.name if baseline else "none",
+            "reference": request.reference,
+            "operators": list(request.operators),
+            "dtypes": list(request.dtypes),
+            "patterns": list(request.patterns),
+            "limit": request.limit,
+            "expect": [str(path) for path in request.expect],
+            "config": str(request.config) if request.config else None,
+            "vulkan": str(request.vulkan) if request.vulkan else None,
+        },
+        versions={"epcheck": version("epcheck"), "onnx": version("onnx"), "python": sys.version.split()[0]},
+    )
+
+
+def _request_of(run: Run) -> Request:
+    chosen = run.selection
+    return Request(
+        candidates=tuple(chosen["candidates"]),
+        baseline=chosen["baseline"],
+        reference=chosen["reference"],
+        operators=tuple(chosen["operators"]),
+        dtypes=tuple(chosen["dtypes"]),
+        patterns=tuple(chosen["patterns"]),
+        limit=chosen["limit"],
+        expect=tuple(Path(path) for path in chosen["expect"]),
+        config=Path(chosen["config"]) if chosen["config"] else None,
+        vulkan=Path(chosen["vulkan"]) if chosen["vulkan"] else None,
+    )
+
+
+def _stale(request: Request, candidates: tuple[Target, ...], cases: Sequence[Case]) -> tuple[str, ...]:
+    if not request.whole_suite:
+        return ()
+    ids = [case.id for case in cases]
+    return tuple(f"{t.name}: {e.case}" for t in candidates for e in expectation.stale(t.expectations, ids))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends the run as Ctrl-C does."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="run")(command)
+
+
+def command(
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", "-t", help="Candidate; repeat to compare several. Default: the best."),
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="Target to compare with; 'none' for the oracles alone.")] = None,
+    op: Annotated[list[str] | None, typer.Option("--op", help="Operator; repeat for more.")] = None,
+    dtype: Annotated[list[str] | None, typer.Option("--dtype", help="numpy dtype name; repeat for more.")] = None,
+    pattern: Annotated[
+        list[str] | None, typer.Option("-k", help="Glob or substring of case ids; repeat for more.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many cases.")] = None,
+    expect: Annotated[list[Path] | None, typer.Option(help="A further TOML file of expectations.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Fixed and stale expectations fail the run, too.")] = False,
+    reference: Annotated[bool, typer.Option(help="Ask onnx.reference about every case, too.")] = True,
+    root: Annotated[Path, typer.Option(help="Where run folders are made.")] = reports.DEFAULT_ROOT,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN|latest", help="Take up an interrupted run; its own selection is used.")
+    ] = None,
+    vulkan: Annotated[Path | None, typer.Option(metavar="ICD.json", help="Vulkan driver of the lab.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Another epcheck.toml.")] = None,
+) -> None:
+    """Run the suite on a provider, judge it and write the report.
+
+    Exit code: 0 as it should be, 1 conformance failures, 2 bad input or it could not run, 130 interrupted.
+    """
+    console = Console()
+    request = Request(
+        tuple(target or ()), baseline, reference, tuple(op or ()), tuple(dtype or ()), tuple(pattern or ()), limit,
+        tuple(expect or ()), config, vulkan,
+    )  # fmt: skip
+    with failing.one_sentence():
+        again = None if resume is None else reports.latest(root) if resume == "latest" else Path(resume)
+        folder = run_suite(request, again, console, root)
+        display.summary(console, folder)
+        code = exit_code(folder, strict)
+    raise typer.Exit(code)
