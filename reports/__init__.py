@@ -5,6 +5,7 @@ A run is a folder: `create` it, `Journal.append` its records, `Journal.close` it
 """
 
 from epcheck.reports.document import DOCUMENT_SCHEMA, write_json
+from epcheck.reports.html import write_html
 from epcheck.reports.junit import write_junit
 from epcheck.reports.store import (
     DEFAULT_ROOT,
@@ -55,6 +56,7 @@ __all__ = [
     "sample_stem",
     "summarize",
     "target_headline",
+    "write_html",
     "write_json",
     "write_junit",
     "write_outcomes",

@@ -149,6 +149,7 @@ def a_crashed_topk(dtype: str = "int64", **changes: Any) -> Record:
             "operator": "TopK",
             "since_version": 11,
             "sample": "k_is_the_whole_axis",
+            "repro": f"epcheck repro 'TopK-11/{dtype}/k_is_the_whole_axis[runtime]' --target dml",
             "attributes": {"axis": -1, "largest": 1, "sorted": 0},
             "values": (
                 Value("X", dtype, (2, 3, 4), "input", "0.5, -1, 3, …"),
@@ -190,6 +191,7 @@ def a_refused_qlinearconv(dtype: str = "uint8-int8-uint8", **changes: Any) -> Re
             "since_version": 10,
             "dtype": dtype,
             "sample": "per_channel",
+            "repro": f"epcheck repro 'QLinearConv-10/{dtype}/per_channel[initializer]' --target dml",
             "variant": "initializer",
             "types": dict(zip(("T1", "T2", "T3"), dtype.split("-"), strict=True)),
             "attributes": {"auto_pad": "NOTSET", "group": 1, "kernel_shape": [3, 3], "pads": [1, 1, 1, 1]},

@@ -1,0 +1,161 @@
+// One case, told from the verdict down to the raw record.
+
+const seconds = (s) => (s === null || s === undefined ? "–" : s < 1 ? `${(s * 1000).toPrecision(3)} ms` : `${s.toFixed(2)} s`);
+
+function caseView(record, row, around) {
+  return [
+    caseHead(record, row, around),
+    section("Reproduce", copyable(record.repro)),
+    section("Graph", drawGraph(record), valuesTable(record), attributesTable(record)),
+    section("Opinions", opinionsTable(record), ...opinionsOf(record).flatMap(([role, opinion]) => differences(role, opinion))),
+    record.directml ? section("DirectML", directml(record.directml)) : null,
+    section("Record", facts(record), logs(record), raw(record)),
+  ].filter(Boolean);
+}
+
+function section(title, ...content) {
+  return el("section", {}, el("h2", {}, title), ...content);
+}
+
+function caseHead(record, row, around) {
+  const step = (label, key, link) =>
+    link ? el("a", { href: link, class: "step", title: `${label} (key ${key})` }, label) : el("span", { class: "step off" }, label);
+  const claim = { true: "claimed", false: "not claimed" }[record.claimed];
+  return el("header", { class: "case-head " + record.reading },
+    el("p", { class: "steps" }, el("a", { href: around.back, class: "step" }, "← All cases"),
+      el("span", { class: "quiet" }, around.position), step("Previous", "k", around.previous), step("Next", "j", around.next)),
+    el("h1", {}, el("code", {}, record.case_id)),
+    el("p", { class: "badges" },
+      el("span", { class: "reading " + record.reading }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[record.reading]), record.reading),
+      el("span", { class: "badge" }, record.status),
+      record.blame ? el("span", { class: "badge" }, "blame: " + record.blame) : null,
+      claim ? el("span", { class: "badge quiet" }, claim) : null,
+      el("span", { class: "badge quiet" }, "on " + record.candidate.target),
+      el("a", { class: "quiet", href: linkTo({ case: record.case_id, target: record.candidate.target }) }, "link to this case")),
+    el("p", { class: "verdict" }, record.reason),
+    record.expectation ? expectation(record.expectation, record.reading) : null,
+    el("p", { class: "expects" }, el("b", {}, "The standard expects: "), record.expects));
+}
+
+function expectation(expected, reading) {
+  const lead = reading === "fixed" ? "No longer fails, remove the expectation: " : "Expected: ";
+  return el("p", { class: "note" }, el("b", {}, lead), expected.reason, " ",
+    el("code", {}, expected.case), ` (${expected.status}) `, safeLink(expected.link));
+}
+
+/** A link that a user wrote down; anything but http and https stays text. */
+function safeLink(link) {
+  if (!link) return null;
+  return /^https?:\/\//i.test(link)
+    ? el("a", { href: link, rel: "noopener noreferrer nofollow", target: "_blank" }, link)
+    : el("code", {}, link);
+}
+
+function copyable(command) {
+  const code = el("code", {}, command);
+  const button = el("button", { type: "button", click: async () => {
+    try {
+      await navigator.clipboard.writeText(command);
+    } catch {
+      getSelection().selectAllChildren(code);
+      document.execCommand("copy");
+    }
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  } }, "Copy");
+  return el("div", { class: "command" }, el("pre", {}, code), button);
+}
+
+function table(head, rows, kind = "plain") {
+  return el("div", { class: "scroll" }, el("table", { class: kind },
+    el("thead", {}, el("tr", {}, head.map((cell) => el("th", { scope: "col" }, cell)))),
+    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell) => el("td", {}, cell)))))));
+}
+
+function valuesTable(record) {
+  return table(["Value", "Is", "Type", "First elements"],
+    record.values.map((v) => [el("b", {}, v.name), v.where, el("code", {}, typed(v)), el("code", {}, v.preview || "–")]));
+}
+
+function opinionsOf(record) {
+  return [["candidate", record.candidate], ["baseline", record.baseline]].filter(([, opinion]) => opinion);
+}
+
+function opinionsTable(record) {
+  const rows = opinionsOf(record).map(([role, o]) => [
+    el("span", {}, el("b", {}, o.target), el("span", { class: "quiet" }, " " + role)),
+    el("span", { class: "said " + ({ pass: "good", unplaced: "quiet", skipped: "quiet" }[o.status] || "bad") }, o.status),
+    (o.stage && o.status !== "pass" ? `at ${o.stage}: ` : "") + (o.message || "–"),
+    o.assignment ? o.assignment.map(([provider, operator]) => `${operator} → ${provider}`).join("; ") : "no record",
+    `${seconds(o.create_s)} / ${seconds(o.run_s)}`,
+    String(o.attempts ?? 1),
+  ]);
+  for (const [name, said] of Object.entries(record.oracles)) {
+    rows.push([
+      el("span", {}, el("b", {}, name), el("span", { class: "quiet" }, " oracle")),
+      el("span", { class: "said " + (said === "agrees" ? "good" : "bad") }, said.split(":")[0]),
+      said.includes(":") ? said.slice(said.indexOf(":") + 1).trim() : "–", "–", "–", "–",
+    ]);
+  }
+  return table(["Who", "Says", "In words", "Nodes ran on", "Create / run", "Attempts"], rows, "plain opinions");
+}
+
+function differences(role, opinion) {
+  return (opinion.differences || []).map((d) => {
+    const first = d.first || [];
+    const numbers = [`${count(d.wrong)} of ${count(d.total)} elements wrong`];
+    if (d.max_ulp !== undefined && d.max_ulp !== null) numbers.push(`at most ${text(d.max_ulp)} ULP`);
+    if (d.max_abs !== undefined && d.max_abs !== null) numbers.push(`at most ${text(d.max_abs)} absolute`);
+    return el("div", { class: "difference" },
+      el("h3", {}, `${opinion.target}: `, el("code", {}, d.output), " ", el("span", { class: "quiet" }, typed(d))),
+      el("p", {}, d.reason, el("span", { class: "quiet" }, " · " + numbers.join(", "))),
+      el("div", { class: "beside" },
+        first.length
+          ? table(["Coordinates", "Expected", "Got", "ULP"],
+              first.map((m) => [el("code", {}, text(m.at)), el("code", { class: "good" }, m.expected), el("code", { class: "bad" }, m.got), text(m.ulp)]),
+              "plain mismatches")
+          : null,
+        (d.heat || []).length ? drawHeat(d.heat) : null));
+  });
+}
+
+function directml(desc) {
+  return el("div", {},
+    el("p", {}, el("code", {}, desc.name)),
+    (desc.violations || []).length
+      ? el("ul", { class: "violations" }, desc.violations.map((v) => el("li", {}, el("b", {}, "Violates: "), v)))
+      : el("p", { class: "quiet" }, "Every constraint that its page states is met."),
+    table(["Member", "Value"], Object.entries(desc.members).map(([k, v]) => [k, member(v)])));
+}
+
+function member(value) {
+  if (value && typeof value === "object" && !Array.isArray(value) && value.$float === undefined && value.$int === undefined) {
+    return el("span", { class: "tensor" }, Object.entries(value).map(([k, v]) => el("span", {}, el("i", {}, k), " ", el("code", {}, text(v)))));
+  }
+  return el("code", {}, text(value));
+}
+
+function attributesTable(record) {
+  const attributes = Object.entries(record.attributes);
+  if (!attributes.length) return el("p", { class: "quiet" }, "No attribute is set.");
+  return table(["Attribute", "Value"], attributes.map(([name, value]) => [el("b", {}, name), el("code", {}, text(value))]), "plain more");
+}
+
+function facts(record) {
+  const types = Object.entries(record.types).map(([name, dtype]) => `${name} = ${dtype}`).join(", ");
+  return table(["Fact", "Value"], [
+    ["operator", el("code", {}, `${record.domain || "ai.onnx"} ${record.operator}-${record.since_version}`)],
+    ["model opset", String(record.opset)], ["types", el("code", {}, types || "–")],
+    ["sample", el("code", {}, record.sample)], ["variant", el("code", {}, record.variant)],
+    ["claim", { true: "the provider's documentation claims it", false: "the provider's documentation does not claim it" }[record.claimed] || "no table of claims"],
+  ]);
+}
+
+function logs(record) {
+  return opinionsOf(record).filter(([, o]) => o.log_tail).map(([role, o]) =>
+    el("details", { open: true }, el("summary", {}, `Log of ${o.target} (${role}), its end`), el("pre", { class: "log" }, o.log_tail)));
+}
+
+function raw(record) {
+  return el("details", {}, el("summary", {}, "The record as JSON"), el("pre", { class: "log" }, JSON.stringify(record, null, 2)));
+}
