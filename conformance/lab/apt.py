@@ -170,18 +170,18 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
                 return path
         raise LabError("Debian's keyring is missing; install the package debian-archive-keyring")
 
-    def _run(self, *arguments: str, what: str, cwd: Path | None = None, **progress: object) -> str:
-        env = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
-        watch, total, message = progress.get("watch"), progress.get("total"), progress.get("message", what)
+    def _run(
+        self, *arguments: str, what: str, cwd: Path | None = None, watch: Path | None = None, total: int | None = None
+    ) -> str:
         return run(
-            ["apt-get", "-q", "-y", "-c", str(self._apt / "apt.conf"), *arguments],
+            ["apt-get", "-q", "-y", "-c", self._apt / "apt.conf", *arguments],
             what=what,
-            env=env,
+            env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
             cwd=cwd,
             say=self._say,
-            message=str(message),
-            watch=watch if isinstance(watch, Path) else None,
-            total=total if isinstance(total, int) else None,
+            message=what,
+            watch=watch,
+            total=total,
             keep_open=self._keep_open,
         )
 
@@ -203,11 +203,16 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
         """Download packages with their dependencies, and check them; what an earlier try fetched is kept."""
         packages = self.resolve(names)
         wanted = [p for p in packages if not (self._apt / "archives" / p.file).is_file()]
-        total = sum(p.size for p in wanted)
-        self._run(
-            "install", "--download-only", *names, what="downloading packages",
-            message=f"downloading {len(wanted)} packages", watch=self._apt / "archives", total=total,
-        )  # fmt: skip
+        if wanted:
+            self._run(
+                "install",
+                "--download-only",
+                *names,
+                what=f"downloading {len(wanted)} packages",
+                watch=self._apt / "archives",
+                total=sum(p.size for p in wanted),
+            )
+        self._say(f"checking {len(packages)} packages", None, None)
         self._check(packages, self._apt / "archives")
         return packages
 
@@ -236,6 +241,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
             raise LabError(f"the archive's source package of {name} has no .orig tarball; name another --mirror")
         pinned = read("debian.json")["sources"].get(tarball.name)
         if pinned and _sha256(tarball) != pinned:
+            tarball.unlink()
             raise LabError(f"{tarball.name} is not the file epcheck was tested with; name another --mirror")
         return tarball, version
 
@@ -244,7 +250,11 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
         record = json.loads(record_path.read_text()) if record_path.is_file() else {}
         for package in packages:
             digest = _sha256(folder / package.file)
-            check(package, digest)
+            try:
+                check(package, digest)
+            except LabError:
+                (folder / package.file).unlink()  # the next try fetches it anew
+                raise
             record[package.name] = {"version": package.version, "sha256": digest}
         write_whole(record_path, json.dumps(dict(sorted(record.items())), indent=1) + "\n")
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.resources import files
 from pathlib import Path
 
-from .apt import Archive
+from .apt import Archive, moved
 from .compiler import Compiler, host_compiler, private_compiler
 from .errors import LabError
 from .folder import Layout
@@ -82,7 +82,8 @@ def build(
     shutil.rmtree(work, ignore_errors=True)
     if compiler.root:
         shutil.rmtree(compiler.root, ignore_errors=True)
-    return f"from wine {version}, compiled by {compiler.name}", {"vkd3d": release[1] if release else version}
+    detail = "; ".join(filter(None, [f"from wine {version}, compiled by {compiler.name}", moved(headers)]))
+    return detail, {"vkd3d": release[1] if release else version}
 
 
 def entry_source() -> str:

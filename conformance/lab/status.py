@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .errors import LabError
 from .folder import Layout, size
-from .pins import DEFAULT_RUNTIME, runtime
+from .pins import DEFAULT_RUNTIME
 from .plan import plan
 from .steps import digests, read_stamp
 
@@ -78,7 +78,5 @@ def status(folder: Path | None = None) -> LabStatus:
 
 
 def runtime_name(folder: str) -> str:
-    """The name of the runtime in such a folder: `1.24.4` for `onnxruntime-directml-1.24.4`, else `windowsml-1.30.0`."""
-    name = folder.removeprefix("onnxruntime-")
-    short = name.removeprefix("directml-")
-    return short if runtime(short).folder == folder else name
+    """The name of the runtime in such a folder: `1.24.4` for `onnxruntime-directml-1.24.4`, else `windowsml-...`."""
+    return folder.removeprefix("onnxruntime-").removeprefix("directml-")
