@@ -197,7 +197,7 @@ def _state(run: Run, summary: Summary) -> str:
 
 def _facts(run: Run) -> list[tuple[str, list[str]]]:
     """The fingerprint by row: a fact, and what each target says of it, in the order of `run.targets`."""
-    names = dict.fromkeys(name for facts in run.targets.values() for name in facts)
+    names = dict.fromkeys(name for facts in run.targets.values() for name, value in facts.items() if value)
     return [(name, [str(facts.get(name, "")) for facts in run.targets.values()]) for name in names]
 
 

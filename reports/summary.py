@@ -19,7 +19,7 @@ NOTHING_RAN = "nothing"
 
 _BOUND = r"int(?:32|64)_(?:max|min)(?:_(?:plus|minus)_\d+)?"
 _NUMBER_IN_SAMPLE = re.compile(rf"(?<![^_])(?:minus_)?(?:{_BOUND}|length|\d+)(?![^_])")
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _DTYPE = re.compile(r"\b(?:bfloat16|float(?:16|32|64)?|double|u?int(?:2|4|8|16|32|64)|bool)\b")
 
 

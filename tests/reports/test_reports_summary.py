@@ -22,6 +22,12 @@ def test_the_same_fault_in_many_dtypes_is_one_finding() -> None:
     assert finding.dtypes[:3] == ("float16", "float32", "float64")
 
 
+def test_the_numbers_in_a_reason_do_not_make_another_finding() -> None:
+    wrong = [a_wrong_slice(reason=f"k = {k} must be within [0, 7]") for k in ("-1", "9223372036854775807", "1.5e+10")]
+    (target,) = summarize(a_run(), wrong).targets
+    assert len(target.findings) == 1
+
+
 def test_another_status_blame_or_operator_is_another_finding() -> None:
     wrong = a_wrong_slice()
     records = [
