@@ -110,13 +110,19 @@ function differences(role, opinion) {
       el("h3", {}, `${opinion.target}: `, el("code", {}, d.output), " ", el("span", { class: "quiet" }, typed(d))),
       el("p", {}, d.reason, el("span", { class: "quiet" }, " · " + numbers.join(", "))),
       el("div", { class: "beside" },
-        first.length
-          ? table(["Coordinates", "Expected", "Got", "ULP"],
-              first.map((m) => [el("code", {}, text(m.at)), el("code", { class: "good" }, m.expected), el("code", { class: "bad" }, m.got), text(m.ulp)]),
-              "plain mismatches")
-          : null,
+        first.length ? mismatches(first) : null,
         (d.heat || []).length ? drawHeat(d.heat) : null));
   });
+}
+
+/** The first wrong elements; integers have no ULP. */
+function mismatches(first) {
+  const floating = first.some((m) => m.ulp !== undefined && m.ulp !== null);
+  const rows = first.map((m) => [
+    el("code", {}, text(m.at)), el("code", { class: "good" }, m.expected), el("code", { class: "bad" }, m.got),
+    ...(floating ? [text(m.ulp)] : []),
+  ]);
+  return table(["Coordinates", "Expected", "Got", ...(floating ? ["ULP"] : [])], rows, "plain mismatches");
 }
 
 function directml(desc) {
