@@ -1,6 +1,7 @@
 """The command line: it parses and delegates; a command is one module of `commands/` around one documented call.
 
-Exit codes of every command: 0 as it should be, 1 conformance failures, 2 bad input or it could not run, 130 interrupted.
+Exit codes of every command: 0 as it should be, 1 conformance failures, 2 bad input or it could not run,
+130 interrupted.
 """
 
 from __future__ import annotations

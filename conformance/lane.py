@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from epcheck.conformance import worker
 from epcheck.conformance.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
@@ -69,7 +70,7 @@ class Lane:
         if self._worker is None:
             try:
                 self._worker = WorkerProcess(self.target, self._events)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise TargetDown(f"target '{self.target.name}': its interpreter cannot be started: {error}") from error
             self._ready = False
 
@@ -95,9 +96,8 @@ class Lane:
         process = self._worker
         if process is None:
             return
-        if not self._ready:
-            if now - process.started > self.target.startup_s:
-                process.kill(f"no answer within {self.target.startup_s:g} s of starting")
+        if not self._ready and now - process.started > self.target.startup_s:
+            process.kill(f"no answer within {self.target.startup_s:g} s of starting")
         elif self._sent and now - self._head_since > self.target.deadline_s:
             process.kill(f"no answer within the deadline of {self.target.deadline_s:g} s")
             self._lost(process.killed_because, TIMED_OUT)
@@ -122,14 +122,19 @@ class Lane:
             self._worker = None
 
     def _greeted(self, answer: Mapping[str, object]) -> None:
-        if answer.get("protocol") != worker.PROTOCOL:
+        protocol, facts = answer.get("protocol"), answer.get("facts")
+        if protocol != worker.PROTOCOL:
             raise TargetDown(
-                f"target '{self.target.name}': its worker speaks protocol {answer.get('protocol')}, "
+                f"target '{self.target.name}': its worker speaks protocol {str(protocol)[:80]}, "
                 f"this epcheck {worker.PROTOCOL}"
             )
-        facts = answer["facts"]
-        assert isinstance(facts, dict)
-        self.facts = facts
+        if self._ready or not isinstance(facts, dict) or not facts:
+            self._lost("its worker sent a malformed greeting")
+            return
+        provider, offered = self.target.provider, str(facts.get("providers", ""))
+        if provider and offered and provider not in offered.split(", "):
+            raise TargetDown(f"target '{self.target.name}': its onnxruntime has no {provider}; it has {offered}")
+        self.facts = {str(name): str(value) for name, value in facts.items()}
         self._ready, self._failed_starts = True, 0
         self._head_since = time.monotonic()
 
@@ -139,7 +144,7 @@ class Lane:
             return
         try:
             outcome = _outcome(header, body)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
             self._lost(f"its worker sent a malformed answer: {error!r}")
             return
         job = self._sent.popleft()
@@ -175,6 +180,7 @@ class Lane:
             if self._failed_starts >= STARTS:
                 said = f"; it said: {log.splitlines()[-1]}" if log else ""
                 raise TargetDown(f"target '{self.target.name}': its worker does not start: {why}{said}")
+            self.start()
 
     def _retire(self) -> None:
         assert self._worker is not None
@@ -194,19 +200,28 @@ def _request(built: BuiltCase, target: Target) -> list[bytes]:
     return worker.encode(header, dict(built.feeds), built.model)
 
 
-def _outcome(header: Mapping[str, object], body: bytes) -> Outcome:
-    answer: dict[str, object] = dict(header)
+def _outcome(answer: Mapping[str, Any], body: bytes) -> Outcome:
+    """An answer as an outcome. Raises KeyError, TypeError or ValueError when it is none."""
     kind = DONE if answer["stage"] == "done" else FAILED
     assignment = answer.get("assignment")
-    message = f"{answer['message']}" if kind == FAILED else ""
     return Outcome(
         kind,
         stage="" if kind == DONE else str(answer["stage"]),
-        message=" ".join(message.split()) or (str(answer.get("error", "")) if kind == FAILED else ""),
+        message="" if kind == DONE else " ".join(str(answer["message"]).split()) or str(answer["error"]),
         outputs=dict(worker.decode(answer, body)),
-        assignment=None if assignment is None else tuple((str(p), str(o)) for p, o in assignment),  # type: ignore[attr-defined]
-        unwritten=tuple(answer.get("unwritten", ())),  # type: ignore[arg-type]
-        repeat_differs=tuple(answer.get("repeat_differs", ())),  # type: ignore[arg-type]
-        create_s=answer.get("create_s"),  # type: ignore[arg-type]
-        run_s=answer.get("run_s"),  # type: ignore[arg-type]
+        assignment=None if assignment is None else tuple((str(p), str(o)) for p, o in assignment),
+        unwritten=_names(answer.get("unwritten")),
+        repeat_differs=_names(answer.get("repeat_differs")),
+        create_s=_seconds(answer.get("create_s")),
+        run_s=_seconds(answer.get("run_s")),
     )
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | None):
+        raise TypeError(f"{str(value)[:80]!r} is no list of names")
+    return tuple(str(name) for name in value or ())
+
+
+def _seconds(value: Any) -> float | None:
+    return None if value is None else float(value)

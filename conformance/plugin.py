@@ -8,7 +8,7 @@ Installed as a `pytest11` entry point; it costs other test suites nothing but it
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -54,7 +54,7 @@ def upcoming(item: pytest.Item) -> list[Case]:
             other.stash[_POSITION] = index
         position = item.stash[_POSITION]
     ahead = items[position + 1 : position + 1 + PREFETCH]
-    return [i.callspec.params["case"] for i in ahead if isinstance(i, pytest.Function) and _is_case(i)]
+    return [cast("Case", i.callspec.params["case"]) for i in ahead if isinstance(i, pytest.Function) and _is_case(i)]
 
 
 def _is_case(item: pytest.Function) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +22,12 @@ from epcheck.conformance.target import Target
 
 LOG_LINES = 40
 """How much of a worker's stderr is kept."""
+
+LINE_BYTES = 1 << 16
+"""Where a line of stderr that does not end is broken."""
+
+PATIENCE_S = 1.0
+"""How long the pipes of a process that ended, or the end of one that closed them, are waited for, in seconds."""
 
 NOISE = ("fixme:", ":message:dxil")
 """What Wine's graphics stack says on stderr of healthy runs."""
@@ -58,7 +66,7 @@ class WorkerProcess:
     """One running worker. Events go to the queue that it was given; `send` never blocks."""
 
     def __init__(self, target: Target, events: queue.SimpleQueue[Event]) -> None:
-        """Start it and greet it; the answer to the greeting arrives as an event. Raises OSError."""
+        """Start it and greet it; the answer to the greeting arrives as an event. Raises OSError or ValueError."""
         flags: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
             flags = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
@@ -76,9 +84,9 @@ class WorkerProcess:
         self._events = events
         self._outbox: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
         self._log: deque[str] = deque(maxlen=LOG_LINES)
-        self._drained = threading.Event()
+        self._ended = {self._read: threading.Event(), self._listen: threading.Event()}
         self._memory: psutil.Process | None = psutil.Process(self.process.pid)
-        for serve in (self._write, self._read, self._listen):
+        for serve in (self._write, self._read, self._listen, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
         self.send(worker.encode({"op": "hello"}, {}))
 
@@ -109,6 +117,7 @@ class WorkerProcess:
                 member.kill()
             except psutil.Error:
                 continue
+        self._kill_group()
         self.process.kill()
 
     def close(self, patience_s: float = 2.0) -> None:
@@ -134,34 +143,47 @@ class WorkerProcess:
         assert self.process.stdout is not None
         pipe = self.process.stdout
         try:
-            while (frame := worker.read_frame(pipe)) is not None:
-                self._events.put(Answer(self, *frame, time.monotonic()))
+            with pipe:
+                while (frame := worker.read_frame(pipe)) is not None:
+                    self._events.put(Answer(self, *frame, time.monotonic()))
+            self._ended[self._read].set()
+            self.process.wait(PATIENCE_S)
         except worker.NotAFrame as error:
             self._events.put(Rubbish(self, error))
-            return
-        except (OSError, ValueError):
-            self.process.kill()
-        self.process.wait()
-        self._outbox.put(None)
-        self._drained.wait(1.0)
-        pipe.close()
-        self._events.put(Ended(self, self.process.returncode))
+        except (OSError, MemoryError) as error:
+            self.kill(f"its stdout cannot be read: {error!r}")
+        except subprocess.TimeoutExpired:
+            self.kill("it closed its stdout and went on")
+        finally:
+            self._ended[self._read].set()
 
     def _listen(self) -> None:
         assert self.process.stderr is not None
         with self.process.stderr as pipe:
-            for line in pipe:
+            while line := pipe.readline(LINE_BYTES):
                 text = line.decode("utf-8", "replace").rstrip()
                 if text and not any(noise in text for noise in NOISE):
                     self._log.append(text[:500])
-        self._drained.set()
+        self._ended[self._listen].set()
+
+    def _reap(self) -> None:
+        """Report the end of the process, after all that it said; whoever it left behind with its pipes goes, too."""
+        returncode = self.process.wait()
+        self._outbox.put(None)
+        self._kill_group()
+        for ended in self._ended.values():
+            ended.wait(PATIENCE_S)
+        self._events.put(Ended(self, returncode))
+
+    def _kill_group(self) -> None:
+        if self.target.owns_group and sys.platform != "win32":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 def describe_exit(returncode: int) -> str:
     """An exit code in words: the signal on POSIX, the NTSTATUS on Windows and under Wine."""
     if returncode < 0 and os.name == "posix":
-        import signal
-
         try:
             return f"killed by {signal.Signals(-returncode).name}"
         except ValueError:

@@ -50,6 +50,7 @@ class Target:
     provider: the execution provider whose work has to be proved; None for a callable. device: where its output
     buffers can be bound ('dml', 'cpu'), None where they cannot. deadline_s: seconds for one case; startup_s: seconds
     until the worker answers. memory_bytes: resident memory of a worker. window: cases sent ahead.
+    owns_group: whatever is in the worker's process group ends with the worker, which Wine's daemons must not.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Target:
     startup_s: float = 60.0
     memory_bytes: int = 4096 * MEBIBYTE
     window: int = 16
+    owns_group: bool = True
     expectations: tuple[Expectation, ...] = ()
 
 
@@ -131,6 +133,7 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
         config=STRICT,
         device="dml",
         deadline_s=60.0,
+        owns_group=False,
     )
 
 

@@ -9,8 +9,8 @@ Protocol 1, over stdin and stdout. A frame is
     b"EPC1" | header length, uint32 LE | body length, uint64 LE | header, JSON in UTF-8 | body
 
 The body is raw little-endian tensor bytes, one after the other, as the header's `tensors` list them:
-[{"name": ..., "dtype": numpy name, "shape": [...]}, ...]. No pickle anywhere. The real stdout is kept for frames;
-file descriptor 1 is pointed at stderr, so what a native library prints cannot break them.
+[{"name": ..., "dtype": numpy name, "shape": [...]}, ...]. No pickle anywhere. The real stdin and stdout are kept for
+frames; file descriptor 0 is pointed at nothing and 1 at stderr, so what a library reads or prints cannot break them.
 
 Requests                                            Answers
 {"op": "hello"}                                     {"op": "hello", "protocol": 1, "facts": {str: str}}
@@ -37,7 +37,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,6 +49,12 @@ MAX_HEADER = 1 << 24
 
 MAX_BODY = 1 << 32
 """Bytes. Checked before anything is allocated."""
+
+CHUNK = 1 << 24
+"""Bytes. A body is read in such pieces: a length that lies costs no memory."""
+
+MAX_MESSAGE = 4000
+"""Characters of an exception's message that are sent."""
 
 PATTERN = 0xDB
 """Every byte of an output buffer before the second run."""
@@ -63,30 +69,44 @@ class NotAFrame(Exception):  # noqa: N818  (named for the fault)
 
 
 def encode(header: dict[str, Any], tensors: dict[str, Any], model: bytes | None = None) -> list[bytes]:
-    """The chunks of one frame. tensors: name -> numpy array. model: goes first, as a uint8 tensor of no name."""
+    """The chunks of one frame. tensors: name -> numpy array. model: goes first, as a uint8 tensor of no name.
+
+    Raises TypeError for an array of Python objects, text or records: its bytes mean nothing to the peer.
+    """
     described, chunks = [], []
     if model is not None:
         described.append({"name": "", "dtype": "uint8", "shape": [len(model)]})
         chunks.append(model)
     for name, array in tensors.items():
+        if array.dtype.hasobject or array.dtype.names or array.dtype.kind in "SUMm":
+            raise TypeError(f"'{name}' has the dtype {array.dtype}, which is no tensor of numbers")
         described.append({"name": name, "dtype": array.dtype.name, "shape": list(array.shape)})
-        chunks.append(array.tobytes())
+        chunks.append(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
     head = json.dumps({**header, "tensors": described}).encode()
     return [PREFIX.pack(MAGIC, len(head), sum(map(len, chunks))), head, *chunks]
 
 
-def decode(header: dict[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
-    """(name, numpy array) for every tensor of a frame; the arrays are read-only views of the body."""
+def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
+    """(name, numpy array) for every tensor of a frame; the arrays are read-only views of the body.
+
+    Raises KeyError, TypeError or ValueError where the header does not describe the body.
+    """
     import numpy as np
 
     offset = 0
     for described in header["tensors"]:
-        dtype, shape = np.dtype(described["dtype"]), tuple(described["shape"])
+        name, dtype, shape = str(described["name"]), np.dtype(str(described["dtype"])), tuple(described["shape"])
         count = 1
         for dim in shape:
+            if not isinstance(dim, int) or dim < 0:
+                raise ValueError(f"'{name}' has the shape {list(shape)}")
             count *= dim
-        yield described["name"], np.frombuffer(body, dtype, count, offset).reshape(shape)
+        if offset + count * dtype.itemsize > len(body):
+            raise ValueError(f"'{name}' is larger than the body")
+        yield name, np.frombuffer(body, dtype, count, offset).reshape(shape)
         offset += count * dtype.itemsize
+    if offset != len(body):
+        raise ValueError(f"{len(body) - offset} bytes of the body belong to no tensor")
 
 
 def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
@@ -99,10 +119,28 @@ def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
     _, header_length, body_length = PREFIX.unpack(prefix)
     if header_length > MAX_HEADER or body_length > MAX_BODY:
         raise NotAFrame(prefix)
-    head, body = stream.read(header_length), stream.read(body_length)
-    if len(head) < header_length or len(body) < body_length:
+    head, body = read_exactly(stream, header_length), read_exactly(stream, body_length)
+    if head is None or body is None:
         return None
-    return json.loads(head), body
+    try:
+        header = json.loads(head)
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise NotAFrame(head)
+    return header, body
+
+
+def read_exactly(stream: IO[bytes], length: int) -> bytes | None:
+    """So many bytes; None when the stream ends before."""
+    pieces = []
+    while length > 0:
+        piece = stream.read(min(length, CHUNK))
+        if not piece:
+            return None
+        pieces.append(piece)
+        length -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def write_frame(stream: IO[bytes], chunks: list[bytes]) -> None:
@@ -150,7 +188,7 @@ class OnnxRuntime:
             answer["assignment"] = self.assignment(session)
             self.run_dirtied(session, request, feeds, outputs, answer)
         except Exception as error:
-            return {**answer, "error": type(error).__name__, "message": str(error)}, {}
+            return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
 
     def session(self, request: dict[str, Any], model: bytes) -> Any:
@@ -238,7 +276,7 @@ class Function:
                 result = dict(zip((output["name"] for output in request["outputs"]), result))
             outputs = {name: np.asarray(value) for name, value in result.items()}
         except Exception as error:
-            return {"stage": "run", "error": type(error).__name__, "message": str(error)}, {}
+            return {"stage": "run", **failure(error)}, {}
         return {"stage": "done", "create_s": 0.0, "run_s": time.perf_counter() - started}, outputs
 
 
@@ -257,6 +295,13 @@ class Reference(Function):
 
     def facts(self) -> dict[str, str]:
         return {"onnx": self.version}
+
+
+def failure(error: BaseException) -> dict[str, str]:
+    """An exception as an answer has it."""
+    message = str(error)
+    cut = f" ... ({len(message)} characters)" if len(message) > MAX_MESSAGE else ""
+    return {"error": type(error).__name__, "message": message[:MAX_MESSAGE] + cut}
 
 
 def file_version(path: Path) -> str:
@@ -281,11 +326,16 @@ def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: dict[str
         tensors = decode(header, body)
         model = next(tensors)[1].tobytes()
         answer, outputs = backend.run(header, model, dict(tensors))
-        write_frame(answers, encode({"op": "done", "id": header["id"], **answer}, outputs))
+        done = {"op": "done", "id": header["id"], **answer}
+        try:
+            chunks = encode(done, outputs)
+        except (AttributeError, TypeError) as error:  # an output that is no tensor
+            chunks = encode({**done, "stage": "run", **failure(error)}, {})
+        write_frame(answers, chunks)
 
 
 def main(arguments: list[str]) -> None:
-    """The process: keep stdout for frames, execute the prelude, make the backend, serve."""
+    """The process: keep stdin and stdout for frames, execute the prelude, make the backend, serve."""
     parser = argparse.ArgumentParser()
     parser.add_argument("backend")
     parser.add_argument("--prelude")
@@ -294,6 +344,9 @@ def main(arguments: list[str]) -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     if sys.platform == "win32":
         import msvcrt
 
