@@ -118,6 +118,19 @@ def _bias() -> Iterator[ConvSample]:
         yield ConvSample(name=f"bias_int32_{end}", bias=value, y_scale=1e4)
         yield ConvSample(name=f"bias_int32_{end}_saturates", bias=value)
     yield ConvSample(name="bias_past_float32_integers", bias=2**24 + 1, y_scale=2.0, x_scale=2.0**-9, w_scale=2.0**-9)
+    yield ConvSample(
+        name="bias_cancels_a_sum_past_float32_integers",
+        x=(1, 67, 4, 4),
+        w=(4, 67, 3, 3),
+        x_values="high",
+        x_zero_point="low",
+        w_values="high",
+        w_zero_point=0,
+        bias=2 - 67 * 9 * 255 * 127,
+        x_scale=1.0,
+        w_scale=1.0,
+        y_scale=1.0,
+    )
 
 
 def _rounding_and_saturation() -> Iterator[ConvSample]:
@@ -325,7 +338,7 @@ def truth(node: Node) -> Truth:
     """saturate(round_half_even((conv(x - x_zp, w - w_zp) + B) * x_scale * w_scale / y_scale) + y_zp), exactly.
 
     One step beside it is accepted only where float32 arithmetic cannot tell the side of the rounding boundary, and
-    not at all where it is exact (scales that are powers of two, sums within 2^24): there a tie is a tie.
+    not at all where it is exact (no product needs more than 24 bits, y_scale is a power of two): there a tie is a tie.
     """
     conv = _parse(node)
     if isinstance(conv, str):
@@ -445,9 +458,17 @@ REQUANTISATION_ROUNDINGS = 4
 
 def _float32_error(real: Array, conv: _Conv) -> Array:
     """How far float32 requantisation of the exact sum may be from the real value; -1 where it is exact."""
-    mantissas = np.frexp(np.array([conv.x_scale, conv.y_scale, *conv.w_scale]))[0]
-    exact = (mantissas == 0.5).all() & (_accumulate(conv, absolute=True) <= 2**24)
+    scales = np.array([_odd_part(scale) for scale in conv.w_scale], object) * _odd_part(conv.x_scale)
+    largest = np.array([2**24 // scale for scale in scales], np.int64)
+    within = _accumulate(conv, absolute=True) <= largest.reshape(1, -1, *(1,) * (conv.x.ndim - 2))
+    exact = within & (_odd_part(conv.y_scale) == 1)
     return np.where(exact, -1.0, abs(real) * REQUANTISATION_ROUNDINGS * 2.0**-24)
+
+
+def _odd_part(scale: float) -> int:
+    """The odd integer that is the scale but for a power of two: as many bits as its significand needs."""
+    numerator = Fraction(float(scale)).numerator
+    return numerator // (numerator & -numerator)
 
 
 def lower(node: Node) -> Lowering | None:
