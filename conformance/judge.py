@@ -26,11 +26,22 @@ UNPLACED = re.compile(
 """How ONNX Runtime words that nobody takes a node: CPU alone would, CPU was asked and has no kernel, or neither the
 provider nor CPU has one."""
 
+NOISE = re.compile(
+    r"[A-Z]:\\_work\\1\\s\\(?:\w+\\)*|\\?onnxruntime_pybind11_state\.pyd![0-9A-Fa-f]+: |\(caller: [0-9A-Fa-f]+\) "
+    r"|Exception\(\d+\) tid\([0-9a-f]+\) "
+)
+"""What differs from run to run, or from build machine to build machine, in ONNX Runtime's messages."""
+
 DIRECTML_LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
 """What DirectML 1.15, the last redistributable, supports; descriptions are validated at it."""
 
 PREVIEW = 12
 """Elements of an input that a record shows."""
+
+
+def condense(message: str) -> str:
+    """A runtime's message without addresses, thread ids and build folders: the same fault reads the same every time."""
+    return " ".join(NOISE.sub("", message).split())
 
 
 def opinion(built: BuiltCase, target: Target, outcome: Outcome, attempts: int = 1) -> Opinion:
@@ -57,9 +68,10 @@ def _status(built: BuiltCase, target: Target, outcome: Outcome) -> tuple[str, st
     if outcome.kind == TIMED_OUT:
         return record.TIMEOUT, outcome.message, ()
     if outcome.kind == FAILED:
-        if UNPLACED.search(outcome.message):
-            return record.UNPLACED, outcome.message, ()
-        return (record.PASS if isinstance(truth, Refusal) else record.REFUSED), outcome.message, ()
+        said = condense(outcome.message)
+        if UNPLACED.search(said):
+            return record.UNPLACED, said, ()
+        return (record.PASS if isinstance(truth, Refusal) else record.REFUSED), said, ()
     if target.provider and (gap := _placement_gap(built, target.provider, outcome)):
         return record.UNPLACED, gap, ()
     if isinstance(truth, Refusal):

@@ -17,11 +17,11 @@ from typing import Self
 from epcheck.conformance import judge, record
 from epcheck.conformance.expectation import matching
 from epcheck.conformance.lane import Job, Lane
-from epcheck.conformance.outcome import Outcome
+from epcheck.conformance.outcome import DONE, Outcome
 from epcheck.conformance.process import Event
 from epcheck.conformance.record import Opinion, Record
 from epcheck.conformance.target import Target
-from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.case import BuiltCase, Case, Refusal
 
 IN_PROGRESS = 256
 """Cases between building and verdict. Bounds memory; leaves room for failures that wait for their confirmation."""
@@ -166,7 +166,7 @@ class Session:
 
     def _confirm(self, progress: _Progress, target: Target, first: Outcome) -> None:
         def finished(second: Outcome) -> None:
-            if second.signature() == first.signature():
+            if _say_the_same(progress.built, first, second):
                 self._settle(progress, target, first, judge.opinion(progress.built, target, first, attempts=2))
             else:
                 self._isolate(progress, target, first, second)
@@ -252,6 +252,12 @@ class Session:
     def _kill(self) -> None:
         for lane in self._every_lane():
             lane.kill()
+
+
+def _say_the_same(built: BuiltCase, first: Outcome, second: Outcome) -> bool:
+    """Whether a repetition confirms: the same answer, or any two answers where there must be none."""
+    must_refuse = isinstance(built.truth, Refusal)
+    return first.signature() == second.signature() or (must_refuse and first.kind == second.kind == DONE)
 
 
 @dataclass(frozen=True)
