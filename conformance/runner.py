@@ -7,6 +7,7 @@ answers that change with nothing changed are `flaky`.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from epcheck.conformance import judge, record
+from epcheck.conformance import judge, lab, record
 from epcheck.conformance.expectation import matching
 from epcheck.conformance.lane import Job, Lane
 from epcheck.conformance.outcome import DONE, Outcome
@@ -108,9 +109,12 @@ class Session:
         self._confirming: dict[str, Lane] = {}
         self._alone: dict[str, Lane] = {}
         self._last_watch = 0.0
+        self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         """Start every worker and wait until all have answered. Raises TargetDown."""
+        if any(not lane.target.owns_group for lane in self._lanes.values()):
+            self._resources.enter_context(lab.in_use())
         try:
             for lane in self._lanes.values():
                 lane.start()
@@ -118,17 +122,19 @@ class Session:
                 self.turn()
         except BaseException:
             self._kill()
+            self._resources.close()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            for lane in self._every_lane():
-                lane.close()
-        else:
-            self._kill()
+        with self._resources:
+            if kind is None:
+                for lane in self._every_lane():
+                    lane.close()
+            else:
+                self._kill()
 
     @property
     def facts(self) -> Facts:

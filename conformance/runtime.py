@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,8 +39,8 @@ def ensure(package: str, version: str) -> Path:
 
 def _numpy_for(version: str) -> list[str]:
     """Releases before 1.19 were built against numpy 1 and do not import with numpy 2 (1.19's release notes)."""
-    major, minor = (int(part) for part in [*version.split("."), "0"][:2])
-    return ["numpy<2"] if (major, minor) < (1, 19) else ["numpy"]
+    release = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    return ["numpy<2"] if release < (1, 19) else ["numpy"]
 
 
 def _run(what: str, command: list[str]) -> None:

@@ -90,7 +90,7 @@ def resolve(
         path, _, provider = specification.partition("#")
         return _interpreter(specification, path, provider or CPU)
     name, at, version = specification.partition("@")
-    if at and not re.fullmatch(r"\d+(\.\w+)*", version):
+    if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name == "dml" else r"\d+(\.\d+)*\w*", version):
         raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
     if name in ("cpu", "dml"):
         target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
@@ -162,7 +162,10 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
 
 def _from_table(name: str, table: Mapping[str, Any]) -> Target:
     if "base" in table:
-        target = resolve(table["base"])
+        try:
+            target = resolve(table["base"])
+        except TargetError as error:
+            raise TargetError(f"[targets.{name}]: base: {error}") from None
     elif "function" in table:
         target = _function(f"python:{table['function']}")
     else:
@@ -213,6 +216,13 @@ def _check_table(where: str, table: object) -> None:
             raise TargetError(f"{where}: unknown key '{key}'; a target has {', '.join(TABLE)}")
         if not isinstance(value, TABLE[key]) or isinstance(value, bool):
             raise TargetError(f"{where}: '{key}' has the wrong type, {type(value).__name__}")
+        if isinstance(value, int | float) and not 0 < value < float("inf"):
+            raise TargetError(f"{where}: '{key}' must be positive, not {value}")
+        for name, text in value.items() if isinstance(value, dict) else ((key, value),):
+            if not isinstance(text, str | int | float) or isinstance(text, bool):
+                raise TargetError(f"{where}: '{key}' holds a {type(text).__name__} ('{name}'); write text or a number")
+            if "\0" in f"{name}{text}":
+                raise TargetError(f"{where}: '{key}' holds a NUL character")
     if len({"base", "python", "function"} & table.keys()) > 1:
         raise TargetError(f"{where}: give one of base, python, function")
 

@@ -93,9 +93,10 @@ def summary(console: Console, folder: Path) -> None:
         for finding in failures[:FINDINGS]:
             count = len(finding.case_ids)
             said = printable(finding.reason)
+            cases = f"{count} case{'s' if count > 1 else ''}"
             console.print(
                 f"[{COLOURS[finding.reading]}]{finding.reading}[/] {escape(finding.operator)} "
-                f"{escape(finding.sample)} ({count} case{'s' if count > 1 else ''}, blame: {finding.blame or 'nobody'}): "
+                f"{escape(finding.sample)} ({cases}, blame: {finding.blame or 'nobody'}): "
                 f"{escape(said[:300])}{'…' if len(said) > 300 else ''}\n"
                 f"  reproduce: epcheck repro '{escape(finding.case_ids[0])}' --out repro",
                 soft_wrap=True,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import typer
 from rich.console import Console
@@ -30,12 +33,39 @@ KNOWN = (
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Turn the errors that epcheck knows into `epcheck: SENTENCE` on stderr and exit code 2."""
+    """Turn the errors that epcheck knows into `epcheck: SENTENCE` on stderr and exit code 2, Ctrl-C and SIGTERM into
+    exit code 130."""
+    try:
+        with terminable():
+            yield
+    except KNOWN as error:
+        _say(str(error))
+        raise typer.Exit(CANNOT) from None
+    except KeyboardInterrupt:
+        _say("interrupted")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM raises KeyboardInterrupt, as Ctrl-C does. Signals belong to the main thread: elsewhere it does nothing."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
-    except KNOWN as error:
-        Console(stderr=True, soft_wrap=True).print(f"[bold red]epcheck:[/] {escape(printable(str(error)))}")
-        raise typer.Exit(CANNOT) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _say(sentence: str) -> None:
+    console = Console(stderr=True, soft_wrap=True, emoji=False, highlight=False)
+    console.print(f"[bold red]epcheck:[/] {escape(printable(sentence))}")
 
 
 def printable(text: str) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -26,6 +23,7 @@ from epcheck.conformance.record import Record, Run
 from epcheck.conformance.target import Target, TargetError
 from epcheck.generators import suite
 from epcheck.generators.case import Case
+from epcheck.reports import StoreError
 
 
 @dataclass(frozen=True)
@@ -65,9 +63,7 @@ def run_suite(
     """
     show = display.Display(console)
     if folder is not None:
-        resumed = reports.resume(folder)
-        request = _request_of(resumed.run)
-        journal, run, done = resumed.journal, resumed.run, resumed.done
+        request = _request_of(reports.read_run(folder))
     cases = tuple(suite.cases(request.operators, request.dtypes, request.patterns, request.limit))
     candidates, baseline, reference = _targets(request, show)
     if folder is None:
@@ -75,6 +71,9 @@ def run_suite(
         folder = reports.new_run_folder(root)
         run = replace(run, run_id=folder.name)
         journal, done = reports.create(folder, run), frozenset()
+    else:
+        resumed = reports.resume(folder)
+        journal, run, done = resumed.journal, resumed.run, resumed.done
     plan = runner.Plan(cases, candidates, baseline, reference, done)
     started = time.monotonic()
 
@@ -88,25 +87,18 @@ def run_suite(
         show.take(item)
 
     status = "complete"
-    try:
-        with journal, show.progress(run.planned, len(done)), _terminable():
-            try:
-                runner.run(plan, take, greeted)
-            except KeyboardInterrupt:
-                status = "interrupted"
-            except TargetDown as error:
-                status = f"failed: {error}"
-            stale = _stale(request, candidates, cases)
-            finished = replace(
-                run,
-                status=status,
-                finished=_now(),
-                duration_s=run.duration_s + time.monotonic() - started,
-                stale=stale,
-            )
-            journal.close(finished)
-    finally:
-        lab.stop() if any(t.provider == targets.DML for t in candidates) and sys.platform != "win32" else None
+    with journal, show.progress(run.planned, len(done)), failing.terminable():
+        try:
+            runner.run(plan, take, greeted)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        except TargetDown as error:
+            status = f"failed: {error}"
+        stale = _stale(request, candidates, cases)
+        finished = replace(
+            run, status=status, finished=_now(), duration_s=run.duration_s + time.monotonic() - started, stale=stale
+        )
+        journal.close(finished)
     reports.write_html(folder)
     reports.write_junit(folder)
     reports.write_json(folder)
@@ -128,7 +120,7 @@ def exit_code(folder: Path, strict: bool) -> int:
 
 def _targets(request: Request, show: display.Display) -> tuple[tuple[Target, ...], Target | None, Target | None]:
     config = targets.load_config(request.config)
-    specifications = request.candidates or (_best(show),)
+    specifications = tuple(dict.fromkeys(request.candidates)) or (_best(show),)
     extra = tuple(e for path in request.expect for e in expectation.load(path))
     candidates = tuple(
         replace(found, expectations=(*found.expectations, *extra))
@@ -197,7 +189,13 @@ def _describe(request: Request, cases: Sequence[Case], candidates: tuple[Target,
 
 
 def _request_of(run: Run) -> Request:
-    chosen = run.selection
+    try:
+        return _selected(run.selection)
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"run {run.run_id}: its selection cannot be read ({error!r}); start a new run") from None
+
+
+def _selected(chosen: Mapping[str, Any]) -> Request:
     return Request(
         candidates=tuple(chosen["candidates"]),
         baseline=chosen["baseline"],
@@ -221,24 +219,6 @@ def _stale(request: Request, candidates: tuple[Target, ...], cases: Sequence[Cas
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends the run as Ctrl-C does."""
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def register(app: typer.Typer) -> None:
@@ -272,7 +252,7 @@ def command(
 
     Exit code: 0 as it should be, 1 conformance failures, 2 bad input or it could not run, 130 interrupted.
     """
-    console = Console()
+    console = Console(emoji=False)
     request = Request(
         tuple(target or ()), baseline, reference, tuple(op or ()), tuple(dtype or ()), tuple(pattern or ()), limit,
         tuple(expect or ()), config, vulkan,

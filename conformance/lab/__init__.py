@@ -15,6 +15,7 @@ from .launch import Launch, prelude, python_launch, windows_path, windows_site_p
 from .pins import DEFAULT_RUNTIME
 from .process import Progress
 from .status import LabStatus, StepStatus, status
+from .use import in_use
 from .wheels import pip_install_windows
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "can_install",
     "default_folder",
     "ensure_runtime",
+    "in_use",
     "install",
     "pip_install_windows",
     "prelude",

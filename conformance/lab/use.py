@@ -1,0 +1,37 @@
+"""Several runs may use one lab at the same time; Wine's daemons end with the last of them."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .errors import LabError
+from .folder import Layout
+from .install import stop
+
+
+@contextmanager
+def in_use(folder: Path | None = None) -> Iterator[None]:
+    """Whoever runs programs in the lab holds it meanwhile; the last to let go ends every program that is left in it.
+
+    The system takes the hold back from a process that dies. Nothing is raised: a lab that is missing or on a file
+    system without locks is used all the same, and left running.
+    """
+    import fcntl
+
+    layout = Layout.of(folder)
+    with contextlib.ExitStack() as stack:
+        held = None
+        with contextlib.suppress(OSError):
+            held = stack.enter_context((layout.home / "in-use").open("ab"))
+            fcntl.flock(held, fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError, LabError, subprocess.SubprocessError):
+                if held:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    stop(folder)
