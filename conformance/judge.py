@@ -41,7 +41,7 @@ PREVIEW = 12
 
 def condense(message: str) -> str:
     """A runtime's message without addresses, thread ids and build folders: the same fault reads the same every time."""
-    return " ".join(NOISE.sub("", message).split())
+    return " ".join(NOISE.sub(" ", message).split())
 
 
 def opinion(built: BuiltCase, target: Target, outcome: Outcome, attempts: int = 1) -> Opinion:
