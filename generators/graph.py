@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -64,11 +64,11 @@ def output_types(node: Node) -> dict[str, str]:
     }
 
 
-def model(node: Node, variant: str) -> bytes:
+def model(node: Node, variant: str, output_ranks: Sequence[int]) -> bytes:
     """A one-node ModelProto, serialized.
 
-    The shapes of outputs are left to the runtime: a wrong shape is then an answer that can be judged instead of
-    a model that cannot be loaded.
+    Outputs have a rank, which ONNX demands, and no sizes: a wrong shape is then an answer that can be judged instead
+    of a model that cannot be loaded.
     """
     present = [operand for operand in node.inputs if operand is not None]
     proto = helper.make_node(
@@ -88,7 +88,10 @@ def model(node: Node, variant: str) -> bytes:
         for o in present
         if not is_initializer(o, variant)
     ]
-    outputs = [helper.make_tensor_value_info(k, _element_type(v), None) for k, v in output_types(node).items()]
+    outputs = [
+        helper.make_tensor_value_info(name, _element_type(dtype), [None] * rank)
+        for (name, dtype), rank in zip(output_types(node).items(), output_ranks, strict=True)
+    ]
     initializers = [numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, variant)]
     opset = schema.opset_for(node.op_type, node.since_version, node.domain)
     ai_onnx = opset if not node.domain else 17

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from epcheck.generators import graph, schema
-from epcheck.generators.case import Binding, BuiltCase, Case, Lowering, Node, Sample, Truth
+from epcheck.generators.case import Binding, BuiltCase, Case, Lowering, Node, Outputs, Sample, Selection, Truth
 
 S = TypeVar("S", bound=Sample)
 
@@ -63,16 +63,26 @@ class Operator(Generic[S]):
 def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
     node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
+    truth = operator.truth(node)
     return BuiltCase(
         case=case,
         node=node,
         opset=schema.opset_for(operator.name, case.since_version, operator.domain),
-        model=graph.model(node, case.variant),
+        model=graph.model(node, case.variant, _output_ranks(node, truth)),
         feeds=graph.feeds(node, case.variant),
-        truth=operator.truth(node),
+        truth=truth,
         types=graph.type_bindings(node),
         lowering=operator.lower(node),
     )
+
+
+def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:
+    """The ranks of the outputs; a node that must be refused has none, and the rank of its first input stands in."""
+    if isinstance(truth, Outputs):
+        return tuple(output.value.ndim for output in truth.outputs)
+    if isinstance(truth, Selection):
+        return tuple(part.ndim for part in truth.accepted[0])
+    return tuple(next(o.value.ndim for o in node.inputs if o is not None) for _ in node.outputs)
 
 
 def random_source(case_id: str) -> np.random.Generator:
@@ -81,14 +91,16 @@ def random_source(case_id: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed))
 
 
-def spread(sample: Sample, *, first: bool, newest: bool) -> tuple[str, ...]:
+def spread(sample: Sample, *, first: bool, newest: bool, scalar: bool = False) -> tuple[str, ...]:
     """The variants of a sample of an operator whose parameters are inputs.
 
     first: these are the operator's first dtypes, where every sample has a case; in the others only those worth it have.
     newest: this is the newest version, where every way for inputs to enter the model is tried.
+    scalar: the data has no dimension that could be symbolic.
     """
     if first:
-        return tuple(graph.VARIANTS) if newest else (graph.INITIALIZER,)
+        every = tuple(variant for variant in graph.VARIANTS if not (scalar and variant == graph.SYMBOLIC))
+        return every if newest else (graph.INITIALIZER,)
     if not sample.every_dtype:
         return ()
     return (graph.INITIALIZER, graph.RUNTIME) if newest else (graph.INITIALIZER,)

@@ -241,7 +241,7 @@ def variants(sample: SliceSample, since_version: int, dtypes: tuple[str, ...]) -
     if since_version == 1:
         expressible = sample.steps is None and sample.index_dtype == "int64"
         return (graph.RUNTIME,) if expressible and (first or sample.every_dtype) else ()
-    return spread(sample, first=first, newest=since_version == NEWEST)
+    return spread(sample, first=first, newest=since_version == NEWEST, scalar=not sample.shape)
 
 
 def _starts_before_the_axis(sample: SliceSample) -> bool:

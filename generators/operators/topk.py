@@ -148,9 +148,10 @@ def variants(sample: TopKSample, since_version: int, dtypes: tuple[str, ...]) ->
         return ()
     first = dtypes == ("float32",) or sample.values in WIDE_DATA
     if since_version == 1:
-        expressible = len(sample.k) == 1 and (first or sample.every_dtype)
+        # For the attribute k the shape inference of onnx itself asks for more than 0; K, an input, may be 0.
+        expressible = len(sample.k) == 1 and sample.k != (0,) and (first or sample.every_dtype)
         return (graph.RUNTIME,) if expressible else ()
-    return spread(sample, first=first, newest=since_version == LARGEST_AND_SORTED)
+    return spread(sample, first=first, newest=since_version == LARGEST_AND_SORTED, scalar=not sample.shape)
 
 
 def node(sample: TopKSample, binding: Binding) -> Node:

@@ -4,6 +4,7 @@ import json
 from importlib.resources import files
 
 import pytest
+
 from epcheck.generators.directml import DataType, FeatureLevel, introduced_in, tensor_support
 
 FACTS = json.loads(files("epcheck.generators.directml").joinpath("feature_levels.json").read_text(encoding="utf-8"))

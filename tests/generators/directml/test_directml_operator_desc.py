@@ -6,6 +6,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
+
 from epcheck.generators.directml import (
     AxisDirection,
     ConstraintViolation,

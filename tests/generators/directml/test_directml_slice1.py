@@ -6,6 +6,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
+
 from epcheck.generators.directml import ConstraintViolation, DataType, FeatureLevel, Slice1, TensorDesc
 
 LEVEL = FeatureLevel.DML_FEATURE_LEVEL_5_0

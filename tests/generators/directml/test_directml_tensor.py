@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+
 from epcheck.generators.directml import DataType, TensorDesc
 
 

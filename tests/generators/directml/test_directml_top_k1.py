@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from epcheck.generators.directml import AxisDirection, ConstraintViolation, DataType, FeatureLevel, TensorDesc, TopK1
 
 LEVEL = FeatureLevel.DML_FEATURE_LEVEL_5_0

@@ -1,0 +1,50 @@
+"""Every case of the suite, built once for all tests of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from epcheck.generators import suite
+from epcheck.generators.case import Array, BuiltCase, Node, Operand, Outputs, Selection, Truth
+from epcheck.generators.schema import schema
+
+
+@cache
+def built_suite() -> tuple[BuiltCase, ...]:
+    return tuple(case.build() for case in suite.cases())
+
+
+def built(operator: str, since_version: int | None = None) -> list[BuiltCase]:
+    """The cases of an operator, of one version or of all."""
+    return [b for b in built_suite() if b.case.operator == operator and since_version in (None, b.case.since_version)]
+
+
+def node_of(operator: str, since_version: int, inputs: Sequence[Array | None], **attributes: object) -> Node:
+    """A node with the input and output names of its schema."""
+    definition = schema(operator, since_version)
+    operands = tuple(
+        None if value is None else Operand(formal.name, value)
+        for formal, value in zip(definition.inputs, inputs, strict=False)
+    )
+    outputs = tuple(formal.name for formal in definition.outputs)
+    return Node(operator, "", since_version, operands, outputs, attributes)  # type: ignore[arg-type]
+
+
+def true_outputs(node: Node) -> tuple[Array, ...]:
+    """What the suite's oracle says must come out; the preferred one where the standard leaves an order open."""
+    truth: Truth = suite.all_operators()[node.op_type].truth(node)
+    assert isinstance(truth, Outputs | Selection), truth
+    return truth.accepted[0] if isinstance(truth, Selection) else tuple(output.value for output in truth.outputs)
+
+
+def same_bits(left: Array, right: Array) -> bool:
+    """Same dtype, shape and bits, except that any NaN equals any NaN."""
+    if (left.dtype, left.shape) != (right.dtype, right.shape):
+        return False
+    if left.dtype.kind != "f":
+        return bool((left == right).all())
+    nan = np.isnan(left)
+    return bool((nan == np.isnan(right)).all()) and left[~nan].tobytes() == right[~nan].tobytes()

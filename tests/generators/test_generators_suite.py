@@ -1,0 +1,153 @@
+"""The suite as a whole: how many cases, their ids, no copies, and the selection of cases from it."""
+
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+import pytest
+from built_suite import built_suite
+from case_ids import released
+
+from epcheck.generators import operator, suite
+from epcheck.generators.case import Case
+
+IDS = [case.id for case in suite.cases()]
+
+
+def test_there_are_at_least_fifteen_hundred_cases() -> None:
+    assert len(IDS) >= 1500
+
+
+def test_every_version_of_the_three_operators_has_cases() -> None:
+    counts = collections.Counter(f"{case.operator}-{case.since_version}" for case in suite.cases())
+    assert set(counts) == {
+        "Slice-1", "Slice-10", "Slice-11", "Slice-13", "TopK-1", "TopK-10", "TopK-11", "TopK-24", "QLinearConv-10",
+    }  # fmt: skip
+    assert min(counts.values()) >= 80
+
+
+def test_no_two_cases_have_the_same_id() -> None:
+    assert [case_id for case_id, count in collections.Counter(IDS).items() if count > 1] == []
+
+
+def test_ids_are_those_that_were_released() -> None:
+    before, now = released(), set(IDS)
+    assert len(before) >= 1500
+    how = "if this is deliberate, run `python tests/generators/case_ids.py` and commit case_ids.txt"
+    assert not before - now, f"{len(before - now)} ids are gone, first {sorted(before - now)[:5]}; {how}"
+    assert not now - before, f"{len(now - before)} ids are new, first {sorted(now - before)[:5]}; {how}"
+
+
+def test_an_id_is_operator_version_dtype_sample_and_variant() -> None:
+    case = next(suite.cases(["Slice"], ["float16"], ["negative_step_past_both_ends[runtime]"]))
+    assert case.id == "Slice-13/float16/negative_step_past_both_ends[runtime]"
+    assert (case.operator, case.domain, case.since_version) == ("Slice", "", 13)
+    assert (case.dtype, case.sample, case.variant) == ("float16", "negative_step_past_both_ends", "runtime")
+
+
+def test_a_domain_stands_before_the_id() -> None:
+    case = next(suite.cases(["TopK"]))
+    custom = Case("Gelu", "com.microsoft", 1, "float32", "defaults", "runtime", case.builder)
+    assert custom.id == "com.microsoft::Gelu-1/float32/defaults[runtime]"
+
+
+def test_no_case_is_a_copy_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the same random numbers, two cases still differ: in attributes, shapes, parameters or the kind of data."""
+    monkeypatch.setattr(operator, "random_source", lambda _: np.random.default_rng(0))
+    first: dict[object, str] = {}
+    copies = []
+    for case in suite.cases():
+        built = case.build()
+        fed = tuple((name, v.dtype.name, v.shape, v.tobytes()) for name, v in built.feeds.items())
+        other = first.setdefault((built.model, fed), case.id)
+        if other != case.id:
+            copies.append(f"{case.id} is {other}")
+    assert copies == []
+
+
+def test_every_sample_that_is_declared_has_a_case() -> None:
+    for name, declared in suite.all_operators().items():
+        samples = [sample.name for sample in declared.samples()]
+        assert len(set(samples)) == len(samples)
+        assert {case.sample for case in declared.cases()} == set(samples), name
+
+
+def test_random_data_comes_from_the_id_alone() -> None:
+    one, again, other = (operator.random_source(i).integers(2**63, size=4).tolist() for i in ("a", "a", "b"))
+    assert one == again != other
+    assert operator.random_source("Slice-13/float32/steps_omitted[runtime]").integers(2**63) == 8500335757302930406
+
+
+def test_the_order_of_the_suite_does_not_change() -> None:
+    assert [case.id for case in suite.cases()] == IDS
+    assert [b.case.id for b in built_suite()] == IDS
+
+
+def test_selection_by_operator_keeps_the_order_of_the_names_given() -> None:
+    operators = [case.operator for case in suite.cases(["TopK", "Slice"])]
+    assert operators == ["TopK"] * operators.count("TopK") + ["Slice"] * operators.count("Slice")
+
+
+def test_selection_by_dtype_matches_any_of_the_varied_dtypes() -> None:
+    assert {case.dtype for case in suite.cases(dtypes=["float16"])} == {"float16"}
+    assert {case.dtype for case in suite.cases(["QLinearConv"], ["int8"])} == {
+        f"{x}-{w}-{y}" for x in ("int8", "uint8") for w in ("int8", "uint8") for y in ("int8", "uint8")
+        if "int8" in (x, w, y)
+    }  # fmt: skip
+    assert {case.dtype for case in suite.cases(dtypes=["uint8-int8-uint8"])} == {"uint8-int8-uint8"}
+
+
+def test_selection_by_a_part_of_the_id() -> None:
+    assert {case.sample for case in suite.cases(patterns=["past_both_ends"])} == {"negative_step_past_both_ends"}
+
+
+def test_brackets_in_a_glob_are_literal() -> None:
+    selected = [
+        case.id for case in suite.cases(patterns=["Slice-13/float32/steps_omitted[[]*", "*/steps_omitted[run*"])
+    ]
+    assert "Slice-13/float32/steps_omitted[runtime]" in selected
+    assert {case_id.split("/")[2] for case_id in selected} == {"steps_omitted[runtime]"}
+    assert suite.matches("Slice-13/float32/steps_omitted[runtime]", "*[runtime]")
+    assert not suite.matches("Slice-13/float32/steps_omitted[runtime]", "*[r]")
+    assert not suite.matches("Slice-13/float32/steps_omitted[runtime]", "steps_omitted[rst]*")
+
+
+def test_selection_stops_at_the_limit() -> None:
+    assert [case.id for case in suite.cases(limit=3)] == IDS[:3]
+    assert list(suite.cases(limit=0)) == []
+
+
+def test_an_unknown_operator_is_refused_with_what_there_is() -> None:
+    with pytest.raises(
+        suite.SelectionError, match=r"^unknown operator 'slice'; the suite has: QLinearConv, Slice, TopK$"
+    ):
+        next(suite.cases(["slice"]))
+
+
+def test_an_unknown_dtype_is_refused_with_what_there_is() -> None:
+    with pytest.raises(suite.SelectionError, match=r"^unknown dtype 'float'; the suite has: bool, float16, float32,"):
+        next(suite.cases(dtypes=["float32", "float"]))
+
+
+def test_a_selection_that_leaves_nothing_is_refused() -> None:
+    with pytest.raises(suite.SelectionError, match="leaves no case; `epcheck list`"):
+        next(suite.cases(patterns=["no such case"]))
+
+
+def test_a_case_by_its_id() -> None:
+    assert suite.case_by_id("TopK-24/float16/defaults[initializer]").id == "TopK-24/float16/defaults[initializer]"
+
+
+def test_an_id_that_is_almost_right_gets_a_hint() -> None:
+    with pytest.raises(suite.SelectionError) as raised:
+        suite.case_by_id("Slice-13/float128/steps_omitted[runtime]")
+    assert str(raised.value) == (
+        "unknown case 'Slice-13/float128/steps_omitted[runtime]'; similar: Slice-1/float32/steps_omitted[runtime], "
+        "Slice-1/bool/steps_omitted[runtime], Slice-1/float16/steps_omitted[runtime]"
+    )
+
+
+def test_an_id_that_is_nowhere_near_gets_directions() -> None:
+    with pytest.raises(suite.SelectionError, match=r"^unknown case 'Foo'; `epcheck list` prints the ids of all$"):
+        suite.case_by_id("Foo")
