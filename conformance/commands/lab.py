@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Self, TypeVar
 
 import typer
-from epcheck.conformance import lab
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+from rich.markup import escape
 from rich.progress import Progress as Bars
-from rich.table import Table
+from rich.progress import TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
+
+from epcheck.conformance import lab
 
 _T = TypeVar("_T")
 
@@ -45,8 +47,7 @@ def install(
     console = Console()
 
     def work() -> lab.LabStatus:
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-        with Bars(*columns, console=console) as bars:
+        with _Display(console) as display:
             return lab.install(
                 folder,
                 runtimes=runtime or (lab.DEFAULT_RUNTIME,),
@@ -54,7 +55,7 @@ def install(
                 vulkan=vulkan,
                 mirror=mirror,
                 private_compiler=private_compiler,
-                progress=_Display(bars),
+                progress=display,
             )
 
     _show(console, _or_exit(work))
@@ -77,30 +78,45 @@ def remove(folder: _Folder = None) -> None:
 
 
 class _Display:
-    """One line for each step, with its sizes, from the reports of an install."""
+    """One line for each step of an install, with sizes; plain lines, one for each message, where there is no terminal."""
 
-    def __init__(self, bars: Bars) -> None:
-        self._bars = bars
-        self._step = ""
-        self._task = bars.add_task("", total=None)
+    def __init__(self, console: Console) -> None:
+        text = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        sizes = TextColumn("{task.fields[sizes]}", table_column=Column(no_wrap=True, min_width=16))
+        self._console = console
+        self._bars = Bars(TextColumn("{task.description}", table_column=text), sizes, TimeElapsedColumn(),
+                          console=console, expand=True, disable=not console.is_terminal)  # fmt: skip
+        self._said = ("", "")
+        self._task = self._bars.add_task("", total=None, sizes="")
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._bars.stop()
 
     def __call__(self, report: lab.Progress) -> None:
-        if report.step != self._step:
-            if self._step:
-                self._bars.stop_task(self._task)
-                self._task = self._bars.add_task("", total=None)
-            self._step = report.step
-        self._bars.update(
-            self._task,
-            description=f"[{report.index}/{report.total}] {report.step}: {report.message}".rstrip(": "),
-            completed=report.bytes_done or 0,
-            total=report.bytes_total,
-        )
+        line = f"[{report.index}/{report.total}] {report.step}: {report.message}".rstrip(": ")
+        step, message = self._said
+        if report.message and (report.step, report.message) != (step, message) and not self._console.is_terminal:
+            self._console.print(line, _sizes(report), markup=False, highlight=False, soft_wrap=True)
+        if step and report.step != step:
+            self._bars.stop_task(self._task)
+            self._task = self._bars.add_task("", total=None, sizes="")
+        self._said = (report.step, report.message)
+        self._bars.update(self._task, description=escape(line), sizes=_sizes(report))
+
+
+def _sizes(report: lab.Progress) -> str:
+    """`12.3 / 238 MB`, or what is known of it."""
+    known = [f"{count / 1e6:.1f}" for count in (report.bytes_done, report.bytes_total) if count]
+    return f"{' / '.join(known)} MB" if known else ""
 
 
 def _show(console: Console, found: lab.LabStatus) -> None:
-    console.print(f"lab in {found.folder}: {'installed' if found.installed else 'not installed'}, "
-                  f"{found.size_bytes / 1e6:.0f} MB")  # fmt: skip
+    state = "installed" if found.installed else "not installed"
+    console.print(f"lab in {found.folder}: {state}, {found.size_bytes / 1e6:.0f} MB", markup=False, soft_wrap=True)
     table = Table(box=None, show_header=False, pad_edge=False)
     for step in found.steps:
         table.add_row("done" if step.done else "missing", step.name, step.detail)

@@ -78,7 +78,9 @@ def run(
                     if waited > timeout:
                         raise LabError(f"{what} did not end within {timeout:.0f} s; run the install again") from None
                     if say:
-                        say(message, size(watch) - before if watch else None, total)
+                        written = size(watch) - before if watch else None
+                        # pip unpacks into the folder that it downloads to
+                        say(message, min(written, total) if written is not None and total else written, total)
         finally:
             if process.poll() is None:
                 process.kill()
