@@ -13,12 +13,25 @@ from epcheck.conformance.lane import TargetDown
 from epcheck.conformance.record import Record
 from epcheck.conformance.runner import Session
 from epcheck.conformance.runtime import RuntimeInstallError
-from epcheck.conformance.target import TargetError
+from epcheck.conformance.target import Target, TargetError
 from epcheck.generators.case import Case
 
 
 class LiveRunError(ValueError):
     """The run cannot start; one sentence says why."""
+
+
+def choose(candidates: tuple[str, ...], baseline: str | None) -> tuple[tuple[Target, ...], Target | None]:
+    """The targets of these specifications, with `epcheck.toml`; an empty tuple and None choose as `epcheck run` does,
+    but install nothing.
+
+    Raises TargetError, ExpectationError, LabError or RuntimeInstallError.
+    """
+    config = targets.load_config()
+    names = tuple(dict.fromkeys(candidates)) or ("cpu" if targets.why_no_dml() else "dml",)
+    chosen = baseline or ("reference" if names == ("cpu",) else "cpu")
+    against = None if chosen == "none" else targets.resolve(chosen, config)
+    return tuple(targets.resolve(name, config) for name in names), against
 
 
 class LiveRun:
@@ -30,10 +43,7 @@ class LiveRun:
         Raises LiveRunError.
         """
         try:
-            config = targets.load_config()
-            self.candidate = targets.resolve(candidate or ("cpu" if targets.why_no_dml() else "dml"), config)
-            chosen = baseline or ("reference" if self.candidate.name == "cpu" else "cpu")
-            against = None if chosen == "none" else targets.resolve(chosen, config)
+            (self.candidate,), against = choose((candidate,) if candidate else (), baseline)
             self._records: dict[str, Record] = {}
             self._submitted: set[str] = set()
             self._session = Session((self.candidate,), against, None, self._take)

@@ -71,6 +71,25 @@ def run(plan: Plan, sink: Sink, on_facts: Callable[[Facts], None] | None = None)
             session.turn()
 
 
+def ask(target: Target, built: BuiltCase) -> Outcome:
+    """What a target does with one case, once, in a process of its own; nobody judges it. Raises TargetDown."""
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    lane = Lane(target, events, alone=True)
+    said: list[Outcome] = []
+    with contextlib.nullcontext() if target.owns_group else lab.in_use():
+        try:
+            lane.submit(Job(built, said.append))
+            while not said:
+                with contextlib.suppress(queue.Empty):
+                    event = events.get(timeout=TICK_S)
+                    if lane.owns(event):
+                        lane.handle(event)
+                lane.watch(time.monotonic())
+        finally:
+            lane.kill()
+    return said[0]
+
+
 @dataclass
 class _Progress:
     """One case under way: what each target said so far."""

@@ -15,6 +15,7 @@ from rich.markup import escape
 from epcheck.conformance.expectation import ExpectationError
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.lane import TargetDown
+from epcheck.conformance.model_file import ModelFileError
 from epcheck.conformance.record import RecordError
 from epcheck.conformance.repro import ReproError
 from epcheck.conformance.runtime import RuntimeInstallError
@@ -26,8 +27,8 @@ GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: as it should be; conformance failures; bad input or it could not run; Ctrl-C or SIGTERM."""
 
 KNOWN = (
-    ExpectationError, LabError, RecordError, ReproError, RuntimeInstallError, SelectionError, StoreError, TargetDown,
-    TargetError,
+    ExpectationError, LabError, ModelFileError, RecordError, ReproError, RuntimeInstallError, SelectionError,
+    StoreError, TargetDown, TargetError,
 )  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def one_sentence() -> Iterator[None]:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, as Ctrl-C does. Signals belong to the main thread: elsewhere it does nothing."""
+    """SIGTERM raises KeyboardInterrupt, as Ctrl-C does; only in the main thread, to which signals belong."""
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -70,7 +70,7 @@ def run_suite(
         run = _describe(request, cases, candidates, baseline)
         folder = reports.new_run_folder(root)
         run = replace(run, run_id=folder.name)
-        journal, done = reports.create(folder, run), frozenset()
+        journal, done = reports.create(folder, run), frozenset[tuple[str, str]]()
     else:
         resumed = reports.resume(folder)
         journal, run, done = resumed.journal, resumed.run, resumed.done

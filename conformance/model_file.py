@@ -1,0 +1,137 @@
+"""Models and tensors from files that a stranger may have made: read whole, checked first, no path leaves the folder.
+
+A model that passes is embedded: it refers to no file any more, so that nothing which reads it later, in this process
+or in a worker, can be made to open one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import helper, numpy_helper
+
+from epcheck.generators.case import Array
+
+MAX_BYTES = (1 << 31) - 1
+"""Of a file, and of a model with its external data: what protobuf can serialize."""
+
+
+_PACKED = {n for name, n in onnx.TensorProto.DataType.items() if name.endswith(("INT4", "INT2", "4E2M1"))}
+"""Element types that share bytes: numpy's size is not the file's."""
+
+
+class ModelFileError(ValueError):
+    """A file is not what it should be; the message names it and says why."""
+
+
+def load(path: Path) -> onnx.ModelProto:
+    """The model of a file, its external data (onnx.proto, TensorProto.external_data) embedded.
+
+    Raises ModelFileError: for what is no model or too large, and for external data that is not in a regular file
+    inside the model's folder (after every `..` and symbolic link), beyond that file's end, or of another size than the
+    tensor; sizes are checked before anything is allocated.
+    """
+    content = _read(path)
+    try:
+        model = onnx.load_model_from_string(content)
+    except DecodeError:
+        raise ModelFileError(f"'{path}' is no ONNX model: its bytes cannot be parsed") from None
+    if not model.graph.node:
+        raise ModelFileError(f"'{path}' is no ONNX model: its graph has no node")
+    budget = MAX_BYTES - len(content)
+    for tensor in _tensors(model):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            budget -= _embed(tensor, path, budget)
+    return model
+
+
+def load_tensor(path: Path) -> Array:
+    """The array of a file with a serialized TensorProto, as ONNX's test data has them.
+
+    Raises ModelFileError, also for element types that numpy itself does not have: no runtime takes them from numpy.
+    """
+    content = _read(path)
+    try:
+        tensor = onnx.load_tensor_from_string(content)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise ModelFileError(f"'{path}' keeps its data in another file, which test data must not")
+        array: Array = numpy_helper.to_array(tensor)
+    except ModelFileError:
+        raise
+    except (DecodeError, ValueError, TypeError, KeyError) as error:
+        raise ModelFileError(f"'{path}' is no valid tensor: {error}") from None
+    if array.dtype.kind not in "biufc" or array.dtype.isbuiltin != 1:
+        raise ModelFileError(f"'{path}' holds {onnx.TensorProto.DataType.Name(tensor.data_type)}, which cannot be sent")
+    return array
+
+
+def _read(path: Path, offset: int = 0, length: int | None = None) -> bytes:
+    try:
+        if not path.is_file():  # opening a pipe would wait for ever
+            raise ModelFileError(f"'{path}' is {'not a regular file' if path.exists() else 'not there'}")
+        size = path.stat().st_size
+        wanted = size - offset if length is None else length
+        if wanted > MAX_BYTES:
+            raise ModelFileError(f"'{path}' has {size} bytes; at most {MAX_BYTES} can be read")
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(wanted)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor of a model: of its graph, functions and training graphs, and of the graphs in attributes."""
+    pending: list[onnx.GraphProto | onnx.FunctionProto] = [model.graph, *model.functions]
+    pending += [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
+    while pending:
+        graph = pending.pop()
+        sparse = []
+        if isinstance(graph, onnx.GraphProto):
+            yield from graph.initializer
+            sparse += graph.sparse_initializer
+        defaults: Sequence[onnx.AttributeProto] = getattr(graph, "attribute_proto", ())
+        for attribute in (*defaults, *(a for node in graph.node for a in node.attribute)):
+            yield from (attribute.t, *attribute.tensors)
+            sparse += [attribute.sparse_tensor, *attribute.sparse_tensors]
+            pending += [g for g in (attribute.g, *attribute.graphs) if g.ByteSize()]
+        for pair in sparse:
+            yield from (pair.values, pair.indices)
+
+
+def _embed(tensor: onnx.TensorProto, model: Path, budget: int) -> int:
+    """Put a tensor's external data into it; returns the number of bytes."""
+    where = f"'{model}': tensor '{tensor.name}'"
+    said = {entry.key: entry.value for entry in tensor.external_data}
+    location, folder = said.get("location", ""), model.parent.resolve()
+    if not location or "\0" in location or "\\" in location or ":" in location or location.startswith("/"):
+        raise ModelFileError(f"{where} has its data at '{location}', which is no path inside the model's folder")
+    file = (folder / location).resolve()
+    if not file.is_relative_to(folder):
+        raise ModelFileError(f"{where} has its data at '{location}', outside the model's folder")
+    if not file.is_file():
+        raise ModelFileError(f"{where} has its data at '{location}', where there is no file")
+    rest = file.stat().st_size
+    try:
+        offset = int(said.get("offset") or 0)
+        length = int(said["length"]) if said.get("length") else rest - offset
+        size = math.prod(tensor.dims) * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    except (KeyError, ValueError):
+        raise ModelFileError(f"{where} does not say where its data is, or of what type") from None
+    if offset < 0 or length < 0 or offset + length > rest:
+        raise ModelFileError(f"{where} has its data at bytes {offset} to {offset + length} of '{location}', "
+                             f"which has {rest}")  # fmt: skip
+    if any(dim < 0 for dim in tensor.dims) or (length != size and tensor.data_type not in _PACKED):
+        raise ModelFileError(f"{where} has {length} bytes of data, but its dimensions {list(tensor.dims)} need {size}")
+    if length > budget:
+        raise ModelFileError(f"{where} makes the model larger than {MAX_BYTES} bytes")
+    tensor.raw_data = _read(file, offset, length)
+    tensor.ClearField("external_data")
+    tensor.ClearField("data_location")
+    return length
