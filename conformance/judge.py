@@ -17,6 +17,7 @@ from epcheck.generators import graph
 from epcheck.generators.case import Array, BuiltCase, Lowering, Outputs, Refusal, Selection
 from epcheck.generators.claims import claims_of
 from epcheck.generators.directml import ConstraintViolation, FeatureLevel
+from epcheck.generators.schema import dtype_name
 
 UNPLACED = re.compile(
     r"fallback to CPU EP has been explicitly disabled"
@@ -298,7 +299,7 @@ def _directml(lowering: Lowering | None) -> DirectML | None:
 def _values(built: BuiltCase) -> tuple[Value, ...]:
     """The node's inputs as the model has them, then its outputs as the truth has them."""
     inputs = [
-        Value(o.name, o.value.dtype.name, o.value.shape, _where(built, o.name), preview(o.value))
+        Value(o.name, dtype_name(o.value.dtype), o.value.shape, _where(built, o.name), preview(o.value))
         for o in built.node.inputs
         if o is not None
     ]
@@ -307,9 +308,9 @@ def _values(built: BuiltCase) -> tuple[Value, ...]:
     elif isinstance(built.truth, Selection):
         outputs = list(zip(built.node.outputs, built.truth.accepted[0], strict=True))
     else:
-        types = graph.output_types(built.node)
+        types = graph.output_types(built.node, built.types)
         return (*inputs, *(Value(name, types[name], (), "output") for name in built.node.outputs))
-    return (*inputs, *(Value(name, v.dtype.name, v.shape, "output", preview(v)) for name, v in outputs))
+    return (*inputs, *(Value(name, dtype_name(v.dtype), v.shape, "output", preview(v)) for name, v in outputs))
 
 
 def _where(built: BuiltCase, name: str) -> str:

@@ -43,28 +43,25 @@ def feeds(node: Node, variant: str) -> dict[str, Array]:
 
 def type_bindings(node: Node) -> Mapping[str, str]:
     """Type constraint -> numpy dtype name, from the schema and the values; an output-only constraint has one type."""
-    definition = schema.schema(node.op_type, node.since_version, node.domain)
-    constraints = {c.type_param_str: c.allowed_type_strs for c in definition.type_constraints}
+    signature = schema.signature(node.op_type, node.since_version, node.domain)
     bound = {
-        formal.type_str: operand.value.dtype.name
-        for formal, operand in zip(definition.inputs, node.inputs, strict=False)
-        if operand is not None and formal.type_str in constraints
+        type_string: schema.dtype_name(operand.value.dtype)
+        for type_string, operand in zip(signature.inputs, node.inputs, strict=False)
+        if operand is not None and type_string in signature.constraints
     }
-    single = {name: schema.element_name(types[0]) for name, types in constraints.items() if len(types) == 1}
-    return single | bound
+    return {**signature.single, **bound}
 
 
-def output_types(node: Node) -> dict[str, str]:
-    """Output name -> numpy dtype name, from the schema and the types of the inputs."""
-    definition = schema.schema(node.op_type, node.since_version, node.domain)
-    bound = type_bindings(node)
+def output_types(node: Node, types: Mapping[str, str]) -> dict[str, str]:
+    """Output name -> numpy dtype name, from the schema and the bindings of its type constraints."""
+    signature = schema.signature(node.op_type, node.since_version, node.domain)
     return {
-        name: bound.get(formal.type_str) or schema.element_name(formal.type_str)
-        for formal, name in zip(definition.outputs, node.outputs, strict=False)
+        name: types.get(type_string) or schema.element_name(type_string)
+        for type_string, name in zip(signature.outputs, node.outputs, strict=False)
     }
 
 
-def model(node: Node, variant: str, output_ranks: Sequence[int]) -> bytes:
+def model(node: Node, variant: str, types: Mapping[str, str], output_ranks: Sequence[int]) -> bytes:
     """A one-node ModelProto, serialized.
 
     Outputs have a rank, which ONNX demands, and no sizes: a wrong shape is then an answer that can be judged instead
@@ -82,7 +79,7 @@ def model(node: Node, variant: str, output_ranks: Sequence[int]) -> bytes:
     inputs = [
         helper.make_tensor_value_info(
             o.name,
-            _element_type(o.value.dtype.name),
+            _element_type(schema.dtype_name(o.value.dtype)),
             [f"{o.name}_{i}" for i in range(o.value.ndim)] if variant == SYMBOLIC else o.value.shape,
         )
         for o in present
@@ -90,7 +87,7 @@ def model(node: Node, variant: str, output_ranks: Sequence[int]) -> bytes:
     ]
     outputs = [
         helper.make_tensor_value_info(name, _element_type(dtype), [None] * rank)
-        for (name, dtype), rank in zip(output_types(node).items(), output_ranks, strict=True)
+        for (name, dtype), rank in zip(output_types(node, types).items(), output_ranks, strict=True)
     ]
     initializers = [numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, variant)]
     opset = schema.opset_for(node.op_type, node.since_version, node.domain)

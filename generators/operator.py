@@ -64,14 +64,15 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
     node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
     truth = operator.truth(node)
+    types = graph.type_bindings(node)
     return BuiltCase(
         case=case,
         node=node,
         opset=schema.opset_for(operator.name, case.since_version, operator.domain),
-        model=graph.model(node, case.variant, _output_ranks(node, truth)),
+        model=graph.model(node, case.variant, types, _output_ranks(node, truth)),
         feeds=graph.feeds(node, case.variant),
         truth=truth,
-        types=graph.type_bindings(node),
+        types=types,
         lowering=operator.lower(node),
     )
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import onnx.defs
 
 NUMPY_NAMES = {
@@ -31,6 +35,38 @@ def _history(domain: str) -> dict[str, dict[int, onnx.defs.OpSchema]]:
 def schema(operator: str, since_version: int, domain: str = "") -> onnx.defs.OpSchema:
     """The schema of exactly that revision; KeyError when onnx does not have it."""
     return _history(domain)[operator][since_version]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The types of one revision: the type string of each input and output, and the constraints they may name.
+
+    single: constraint -> numpy dtype name, for constraints that allow one type only.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    constraints: frozenset[str]
+    single: Mapping[str, str]
+
+
+@cache
+def signature(operator: str, since_version: int, domain: str = "") -> Signature:
+    """The signature of that revision; KeyError when onnx does not have it."""
+    definition = schema(operator, since_version, domain)
+    allowed = {c.type_param_str: c.allowed_type_strs for c in definition.type_constraints}
+    return Signature(
+        tuple(formal.type_str for formal in definition.inputs),
+        tuple(formal.type_str for formal in definition.outputs),
+        frozenset(allowed),
+        {name: element_name(types[0]) for name, types in allowed.items() if len(types) == 1},
+    )
+
+
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """`dtype.name`, which numpy works out anew each time."""
+    return dtype.name
 
 
 def since_versions(operator: str, domain: str = "") -> tuple[int, ...]:

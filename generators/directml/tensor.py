@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,11 +35,7 @@ class DataType(Enum):
 
         Raises ValueError for a dtype that DirectML has no type for, such as bfloat16 or a string.
         """
-        name = np.dtype(dtype).name
-        try:
-            return cls.UINT8 if name == "bool" else cls[name.upper()]
-        except KeyError:
-            raise ValueError(f"DirectML has no tensor data type for numpy's {name}") from None
+        return _carrier(np.dtype(dtype))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -46,6 +43,14 @@ class DataType(Enum):
         if self in (DataType.UINT4, DataType.INT4):
             raise ValueError(f"numpy has no dtype for {self.name}")
         return np.dtype(self.name.lower())
+
+
+@cache
+def _carrier(dtype: np.dtype[Any]) -> DataType:
+    try:
+        return DataType.UINT8 if dtype.name == "bool" else DataType[dtype.name.upper()]
+    except KeyError:
+        raise ValueError(f"DirectML has no tensor data type for numpy's {dtype.name}") from None
 
 
 @dataclass(frozen=True, slots=True)

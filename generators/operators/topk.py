@@ -220,10 +220,10 @@ def truth(node: Node) -> Truth:
     question = _question(node)
     if isinstance(question, str):
         return Refusal(question)
-    greatest_nan_first = question.largest
-    orders = [_select(question, nan_first) for nan_first in (greatest_nan_first, not greatest_nan_first)]
     has_nan = question.values.dtype.kind == "f" and bool(np.isnan(question.values).any())
-    return Selection(question.values, question.axis, tuple(orders if has_nan else orders[:1]), question.ordered)
+    nan_first = (question.largest, not question.largest) if has_nan else (question.largest,)
+    accepted = tuple(_select(question, first) for first in nan_first)
+    return Selection(question.values, question.axis, accepted, question.ordered)
 
 
 def _question(node: Node) -> _Question | str:
