@@ -115,22 +115,36 @@ def _bias() -> Iterator[ConvSample]:
     yield ConvSample(name="bias_zero", bias=0)
     yield ConvSample(name="bias_only", bias=1000, x_values="middle", w_values=0)
     for end, value in (("max", INT32.max), ("min", INT32.min)):
-        yield ConvSample(name=f"bias_int32_{end}", bias=value, y_scale=1e4)
+        yield ConvSample(name=f"bias_int32_{end}", bias=value, y_scale=2e4)
         yield ConvSample(name=f"bias_int32_{end}_saturates", bias=value)
     yield ConvSample(name="bias_past_float32_integers", bias=2**24 + 1, y_scale=2.0, x_scale=2.0**-9, w_scale=2.0**-9)
-    yield ConvSample(
-        name="bias_cancels_a_sum_past_float32_integers",
+    large = ConvSample(
+        name="",
         x=(1, 67, 4, 4),
         w=(4, 67, 3, 3),
         x_values="high",
         x_zero_point="low",
-        w_values="high",
         w_zero_point=0,
-        bias=2 - 67 * 9 * 255 * 127,
         x_scale=1.0,
         w_scale=1.0,
+    )
+    large_sum = 67 * 9 * 255 * 127
+    yield replace(
+        large,
+        name="bias_cancels_a_sum_past_float32_integers",
+        w_values="high",
+        bias=2 - large_sum,
         y_scale=1.0,
     )
+    for end, value, zero_point in (("max", INT32.max, "low"), ("min", INT32.min, "high")):
+        yield replace(
+            large,
+            name=f"bias_int32_{end}_with_a_large_sum",
+            w_values="high" if value > 0 else "low",
+            bias=value,
+            y_scale=2.0**24,
+            y_zero_point=zero_point,
+        )
 
 
 def _rounding_and_saturation() -> Iterator[ConvSample]:

@@ -177,6 +177,10 @@ def wrapped_to_int32(sums: Array) -> Array:
     return (sums + 2**31) % 2**32 - 2**31
 
 
+def saturated_to_int32(sums: Array) -> Array:
+    return np.clip(sums, -(2**31), 2**31 - 1)
+
+
 def saturated_to_24_bits(sums: Array) -> Array:
     return np.clip(sums, -(2**23), 2**23 - 1)
 
@@ -407,6 +411,12 @@ mutant(
     "the sum of products and bias wraps at 2^31",
     Conv(accumulator=wrapped_to_int32),
     f"{U8S8}/bias_int32_max[initializer]",
+)
+mutant(
+    "int32_accumulator_saturates",
+    "the sum of products and bias stops at the ends of int32",
+    Conv(accumulator=saturated_to_int32),
+    f"{U8S8}/bias_int32_max_with_a_large_sum[initializer]",
 )
 mutant(
     "accumulator_of_24_bits",

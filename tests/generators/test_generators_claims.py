@@ -1,0 +1,75 @@
+"""What the DML EP claims, read from its documentation."""
+
+from __future__ import annotations
+
+import pytest
+
+from epcheck.generators.claims import Claims, claims_of
+
+DML = "DmlExecutionProvider"
+
+
+@pytest.fixture
+def dml() -> Claims:
+    found = claims_of(DML)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("operator", "since_version", "types"),
+    [
+        ("Slice", 1, {"T": "bool"}),
+        ("Slice", 10, {"T": "uint64", "Tind": "int64"}),
+        ("Slice", 11, {"T": "float64", "Tind": "int32"}),
+        ("Slice", 13, {"T": "float16", "Tind": "int64"}),
+        ("TopK", 1, {"T": "float32", "I": "int64"}),
+        ("TopK", 10, {"T": "float16", "I": "int64"}),
+        ("TopK", 11, {"T": "uint8", "I": "int64"}),
+        ("QLinearConv", 10, {"T1": "uint8", "T2": "int8", "T3": "uint8", "T4": "int32"}),
+    ],
+)
+def test_what_is_claimed(dml: Claims, operator: str, since_version: int, types: dict[str, str]) -> None:
+    assert dml.why_not("", operator, since_version, types) is None
+
+
+@pytest.mark.parametrize(
+    ("operator", "since_version", "types", "why"),
+    [
+        ("TopK", 24, {"T": "float32", "I": "int64"}, "no kernel for TopK-24 (it has 1, 10, 11)"),
+        ("TopK", 11, {"T": "float64", "I": "int64"}, "TopK-11 is not claimed for T = float64"),
+        ("Slice", 13, {"T": "bfloat16", "Tind": "int64"}, "Slice-13 is not claimed for T = bfloat16"),
+        ("Slice", 13, {"T": "float16", "Tind": "int16"}, "Slice-13 is not claimed for Tind = int16"),
+        ("QLinearConv", 10, {"T1": "uint8", "T2": "int16"}, "QLinearConv-10 is not claimed for T2 = int16"),
+        ("Slice", 12, {"T": "float32"}, "no kernel for Slice-12 (it has 1, 10, 11, 13)"),
+        ("NoSuchOperator", 1, {}, "no kernel for NoSuchOperator-1"),
+    ],
+)
+def test_what_is_not_claimed(dml: Claims, operator: str, since_version: int, types: dict[str, str], why: str) -> None:
+    assert dml.why_not("", operator, since_version, types) == why
+
+
+def test_the_domain_counts(dml: Claims) -> None:
+    assert dml.why_not("com.microsoft", "Slice", 13, {"T": "float32"}) == "no kernel for Slice-13"
+    assert dml.why_not("com.microsoft", "Gelu", 1, {"T": "float32"}) is None
+
+
+def test_constraints_that_the_table_does_not_list_are_not_restricted(dml: Claims) -> None:
+    assert dml.why_not("", "TopK", 11, {"T": "float16", "Unlisted": "bfloat16"}) is None
+
+
+def test_dtypes_are_numpy_names(dml: Claims) -> None:
+    assert dml.operators["", "Slice", 13]["T"] == {
+        "bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64",
+        "uint8", "uint16", "uint32", "uint64",
+    }  # fmt: skip
+    names = {name for constraints in dml.operators.values() for dtypes in constraints.values() for name in dtypes}
+    assert not names & {"float", "double"}
+
+
+def test_other_providers_publish_no_table() -> None:
+    assert claims_of("CPUExecutionProvider") is None
+
+
+def test_the_table_is_read_once() -> None:
+    assert claims_of(DML) is claims_of(DML)
