@@ -1,0 +1,28 @@
+"""Workers that do not speak the protocol, started like the real one: `python faulty_worker.py MODE`."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from epcheck.conformance import worker
+
+MODE = sys.argv[1]
+GREETINGS = {
+    "of_the_future": {"op": "hello", "protocol": 2, "facts": {"a": "b"}},
+    "of_no_version": {"op": "hello", "facts": {"a": "b"}},
+    "without_facts": {"op": "hello", "protocol": 1, "facts": {}},
+    "with_odd_facts": {"op": "hello", "protocol": 1, "facts": [1]},
+    "without_the_provider": {"op": "hello", "protocol": 1, "facts": {"providers": "CPUExecutionProvider, Other"}},
+}
+
+if MODE in GREETINGS:
+    worker.write_frame(sys.stdout.buffer, worker.encode(GREETINGS[MODE], {}))
+elif MODE == "exits":
+    print("ImportError: libfoo.so is not there", file=sys.stderr)
+    sys.exit(5)
+elif MODE == "talks":
+    print("Welcome to this machine! Authorized use only.", flush=True)
+elif MODE == "answers_first":
+    worker.write_frame(sys.stdout.buffer, worker.encode({"op": "done", "id": "x", "stage": "done"}, {}))
+time.sleep(60)

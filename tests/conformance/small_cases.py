@@ -1,0 +1,72 @@
+"""Cases of one element and no mystery: y = Identity(x). `x` is (fault number, case number)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from faulty_backends import FAULTS
+from onnx import TensorProto, helper
+
+from epcheck.conformance import runner
+from epcheck.conformance import target as targets
+from epcheck.conformance.record import Record
+from epcheck.conformance.target import Target
+from epcheck.generators.case import BuiltCase, Case, Node, Operand, Output, Outputs, Refusal, Truth
+
+HERE = Path(__file__).parent
+
+
+def identity(name: str, number: int = 0, fault: str = "", must_refuse: bool = False) -> Case:
+    """The case `Identity-16/float32/NAME[runtime]`; `fault` is what `faulty_backends:faulty` does with it."""
+    x = np.array([list(FAULTS).index(fault) if fault else -1, number], np.float32)
+    node = Node("Identity", "", 16, (Operand("x", x),), ("y",))
+    truth: Truth = Refusal("it is a test") if must_refuse else Outputs((Output("y", x),))
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        "g",
+        [info("x", TensorProto.FLOAT, [2])],
+        [info("y", TensorProto.FLOAT, [2])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8).SerializeToString()
+
+    def build(case: Case) -> BuiltCase:
+        return BuiltCase(case, node, 16, model, {"x": x}, truth, {"V": "float32"}, None)
+
+    return Case("Identity", "", 16, "float32", name, "runtime", build)
+
+
+def identities(count: int) -> list[Case]:
+    return [identity(f"number_{number}", number) for number in range(count)]
+
+
+def backend(function: str, **changes: Any) -> Target:
+    """The target `python:faulty_backends:FUNCTION`."""
+    with contextlib.chdir(HERE):
+        return replace(targets.resolve(f"python:faulty_backends:{function}"), **changes)
+
+
+def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> dict[str, Record]:
+    """Run the cases; sample name -> record of the only candidate."""
+    taken: list[Record] = []
+    runner.run(runner.Plan(cases, candidates, **further), taken.append)
+    assert len(taken) == len({r.case_id for r in taken}) == len(cases)
+    return {record.sample: record for record in taken}
+
+
+def processes_with(text: str) -> list[psutil.Process]:
+    """Every process of this machine, zombies aside, that has `text` in its command line."""
+
+    def found() -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE and any(text in word for word in process.cmdline()):
+                    yield process
+
+    return list(found())
