@@ -32,6 +32,9 @@ STRICT = {"session.disable_cpu_ep_fallback": "1", "session.record_ep_graph_assig
 
 RECORDED = {"session.record_ep_graph_assignment_info": "1"}
 
+PRELUDE = "EPCHECK_PRELUDE"
+"""Environment variable: a Python file that the worker of the native `dml` target executes before onnxruntime loads."""
+
 MEBIBYTE = 1 << 20
 
 ProgressCallback = Callable[[lab.Progress], None]
@@ -112,7 +115,8 @@ def _cpu(version: str) -> Target:
 def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
     if sys.platform == "win32":
         python = runtime.ensure("onnxruntime-directml", version) if version else Path(sys.executable)
-        native = Target("dml", (str(python),), ("onnxruntime",), provider=DML, config=STRICT, device="dml")
+        prelude = ("--prelude", os.environ[PRELUDE]) if PRELUDE in os.environ else ()
+        native = Target("dml", (str(python),), ("onnxruntime", *prelude), provider=DML, config=STRICT, device="dml")
         return replace(native, options={"device_id": "0"})
     try:
         if not lab.status().installed:

@@ -1,0 +1,31 @@
+"""What several test modules need: the distributions, built once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from programs import checked_run
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the sdist, built from a copy of the checkout's tracked and new files."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    listed = checked_run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], ROOT).splitlines()
+    for name in listed:
+        copy = source / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes((ROOT / name).read_bytes())
+    checked_run([sys.executable, "-m", "build", "--outdir", str(out), str(source)], source)
+    return out
+
+
+@pytest.fixture(scope="session")
+def wheel(distributions: Path) -> Path:
+    """The built wheel."""
+    (found,) = distributions.glob("*.whl")
+    return found

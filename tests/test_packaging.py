@@ -1,0 +1,75 @@
+"""What users install: the wheel and the sdist, in environments of their own, used from folders of their own."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from programs import checked_run
+
+DATA = {
+    "epcheck/conformance/expectations/dml.toml",
+    "epcheck/conformance/expectations/cpu.toml",
+    "epcheck/conformance/lab/debian.json",
+    "epcheck/conformance/lab/wheels.json",
+    "epcheck/conformance/lab/vkd3d_entry.c",
+    "epcheck/generators/claims/dml_ep_operators.json",
+    "epcheck/generators/directml/feature_levels.json",
+    "epcheck/reports/page.html.j2",
+    "epcheck/reports/page.css",
+    "epcheck/reports/page_main.js",
+    *(f"epcheck/{package}/py.typed" for package in ("conformance", "generators", "models", "reports")),
+}
+"""What is no Python module and has to be inside all the same."""
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of a new virtual environment that holds the wheel and what it asks for, nothing else."""
+    home = tmp_path_factory.mktemp("clean") / "venv"
+    checked_run([sys.executable, "-m", "venv", str(home)], home.parent)
+    scripts = home / ("Scripts" if sys.platform == "win32" else "bin")
+    checked_run(
+        [str(scripts / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel)], home.parent
+    )
+    return scripts
+
+
+def test_the_wheel_holds_code_and_data_of_every_package_and_nothing_loose(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert names >= DATA
+    assert {name.split("/")[0] for name in names if not name.split("/")[0].endswith(".dist-info")} == {"epcheck"}
+    assert "epcheck/__init__.py" not in names
+
+
+def test_the_sdist_holds_what_the_wheel_is_made_of(distributions: Path) -> None:
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    assert {name.removeprefix("epcheck/") for name in DATA} <= names
+
+
+def test_the_installed_command_runs_the_suite_from_another_folder(installed: Path, tmp_path: Path) -> None:
+    command = [str(installed / "epcheck"), "run", "--target", "cpu", "--op", "Slice", "--dtype", "int64"]
+    checked_run(command, tmp_path)
+    (run,) = (tmp_path / "epcheck-runs").iterdir()
+    assert json.loads((run / "run.json").read_text())["status"] == "complete"
+    assert {"report.html", "junit.xml", "report.json", "outcomes.parquet"} <= {path.name for path in run.iterdir()}
+
+
+def test_the_installed_suite_runs_under_pytest_from_another_folder(installed: Path, tmp_path: Path) -> None:
+    options = ["--ep", "cpu", "--op", "Slice", "--dtype", "bool", "-q", "-p", "no:cacheprovider"]
+    said = checked_run(
+        [str(installed / "python"), "-m", "pytest", "--pyargs", "epcheck.conformance", *options], tmp_path
+    )
+    assert "passed" in said
+    assert "failed" not in said
+
+
+def test_the_installed_packages_shadow_nothing_of_the_user(installed: Path, tmp_path: Path) -> None:
+    script = "import importlib.util as u; print([n for n in ('models', 'reports', 'generators') if u.find_spec(n)])"
+    assert checked_run([str(installed / "python"), "-c", script], tmp_path).strip() == "[]"

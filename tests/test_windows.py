@@ -1,0 +1,105 @@
+"""epcheck as a Windows program: the wheel in the lab's Windows Python, where `sys.platform` is win32.
+
+Wine stands in for Windows: process and path handling, the native `dml` target, the command line and the store are the
+ones that Windows users have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from epcheck import reports
+from epcheck.conformance import lab
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there the whole suite runs on Windows itself")
+
+REQUIREMENTS = (
+    "numpy==1.26.4",  # the newest that loads under Wine 10
+    "pyarrow<20",  # the newest that takes numpy 1
+    f"onnxruntime-directml=={lab.DEFAULT_RUNTIME}",
+    *("onnx", "ml-dtypes", "pytest", "typer", "rich", "jinja2", "platformdirs", "psutil", "colorama"),
+)
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with everything epcheck needs on Windows, and epcheck's own wheel."""
+    if not lab.status().installed:
+        lab.install()
+    folder = tmp_path_factory.mktemp("site")
+    lab.pip_install_windows(REQUIREMENTS, folder)
+    zipfile.ZipFile(wheel).extractall(folder)
+    return folder
+
+
+def epcheck(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The `epcheck` command in the lab's Windows Python."""
+    launch = lab.python_launch()
+    script = (
+        f"import sys; sys.argv = ['epcheck', *{list(arguments)!r}]; from epcheck.conformance.cli import main; main()"
+    )
+    environment = {
+        **launch.env,
+        "PYTHONPATH": lab.windows_path(site),
+        "EPCHECK_PRELUDE": lab.windows_path(lab.prelude()),
+    }
+    return subprocess.run(
+        [*launch.argv, "-c", script],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def test_the_default_target_is_native_directml_and_every_pass_is_proved(site: Path, tmp_path: Path) -> None:
+    done = epcheck(site, tmp_path, "run", "--op", "Slice", "--dtype", "int64")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Candidate: dml (native DirectML)" in done.stdout
+    run = reports.latest(tmp_path / "epcheck-runs")
+    assert reports.read_run(run).targets["dml"]["os"].startswith("Windows")
+    passes = [r.candidate.assignment for r in reports.read_records(run) if r.status == "pass"]
+    assert len(passes) > 30
+    assert set(passes) == {(("DmlExecutionProvider", "Slice"),)}
+
+
+def test_a_crash_of_a_worker_is_contained_and_named(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "crashing.py").write_text("import os\n\ndef backend(model, feeds):\n    os.abort()\n", encoding="utf-8")
+    done = epcheck(site, tmp_path, "run", "--target", "python:crashing:backend", "--op", "TopK", "--limit", "2")
+    assert done.returncode == 1, done.stdout + done.stderr
+    records = list(reports.read_records(reports.latest(tmp_path / "epcheck-runs")))
+    assert [r.status for r in records] == ["crash", "crash"]
+
+
+def test_bad_input_is_one_sentence_and_exit_code_2(site: Path, tmp_path: Path) -> None:
+    done = epcheck(site, tmp_path, "run", "--target", "cuda")
+    assert done.returncode == 2
+    assert done.stderr.strip().startswith("epcheck: unknown target 'cuda'; there are: cpu, dml, reference")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_repro_folder_has_onnx_s_own_layout(site: Path, tmp_path: Path) -> None:
+    case = "Slice-13/float32/inner_backward_by_2[initializer]"
+    done = epcheck(site, tmp_path, "repro", case, "--out", "here")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = (tmp_path / "here").iterdir()
+    assert sorted(path.name for path in (folder / "test_data_set_0").iterdir()) == ["input_0.pb", "output_0.pb"]
+
+
+def test_the_runner_writes_windows_paths_and_utf_8(site: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "Prüfung"
+    os.mkdir(folder)  # noqa: PTH102
+    done = epcheck(site, folder, "run", "--target", "cpu", "--op", "Slice", "--limit", "5", "--root", "Läufe")
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = reports.latest(folder / "Läufe")
+    assert json.loads((run / "run.json").read_text(encoding="utf-8"))["status"] == "complete"
