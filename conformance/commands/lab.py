@@ -78,7 +78,7 @@ def remove(folder: _Folder = None) -> None:
 
 
 class _Display:
-    """One line for each step of an install, with sizes; plain lines, one for each message, where there is no terminal."""
+    """One line for each step of an install, with sizes; in a log, one plain line for each message."""
 
     def __init__(self, console: Console) -> None:
         text = Column(ratio=1, no_wrap=True, overflow="ellipsis")

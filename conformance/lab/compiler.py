@@ -49,11 +49,13 @@ def private_compiler(layout: Layout, archive: Archive, say: Say) -> Compiler:
     shutil.rmtree(root, ignore_errors=True)
     archive.unpack(packages, root)
     programs = root / "usr/bin"
-    relocate(layout, root, [path for path in root.rglob("*") if _is_program(path)], say)
+    binaries = [path for path in root.rglob("*") if _is_program(path)]
+    relocate(layout, root, binaries, say)
+    for path in binaries:
+        _forget_machine(path)
     version = next(p.version for p in packages if p.name == PACKAGES[0])
     return Compiler(
         f"{PACKAGES[0]} {version}",
-        # Debian's gcc looks for assembler and linker in /usr/bin unless it is told.
         (str(programs / f"{_GCC}-win32"), f"-B{programs}/x86_64-w64-mingw32-"),
         str(programs / "flex"),
         str(programs / "bison"),
@@ -75,3 +77,11 @@ def _is_program(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(4096)
     return head.startswith(b"\x7fELF") and b"/lib64/ld-linux" in head
+
+
+def _forget_machine(program: Path) -> None:
+    """Debian's gcc prefers the assembler and the linker in /usr/bin, whatever it is told: take their names from it."""
+    content = program.read_bytes()
+    changed = content.replace(b"/usr/bin/x86_64-w64-mingw32-", b"/nowhere/x86_64-w64-mingw32-")
+    if changed != content:
+        program.write_bytes(changed)
