@@ -44,13 +44,11 @@ def ulp_error(exact: Array, got: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         rounded = truth.astype(got.dtype)
         magnitude = np.clip(np.abs(rounded.astype(np.float64)), info.tiny, info.max)
-        unit = np.exp2(np.floor(np.log2(magnitude)) - info.nmant)
+        unit = np.ldexp(1.0, np.frexp(magnitude)[1] - 1 - info.nmant)
         error = np.abs(value - truth) / unit
-    error[
-        (value == truth) | (value == rounded.astype(np.float64)) & np.isinf(value) | np.isnan(truth) & np.isnan(value)
-    ] = 0.0
-    error[np.isnan(error)] = np.inf
-    result: Array = error
+    equal_infinities = (value == rounded) & np.isinf(value)
+    equal = (value == truth) | equal_infinities | (np.isnan(truth) & np.isnan(value))
+    result: Array = np.where(equal, 0.0, np.where(np.isnan(error), np.inf, error))
     return result
 
 
@@ -138,17 +136,13 @@ def _why_not_selected(
         return f"an index lies outside the axis of length {length}"
     if not same(np.take_along_axis(truth.data, indices, axis), values).all():
         return "a value is not the element at its index"
-    if (np.sort(indices, axis=axis)[_pairs(axis, indices.ndim)] == 0).any():
+    if (np.diff(np.sort(indices, axis=axis), axis=axis) == 0).any():
         return "an index is selected twice"
     if same(right_values, values).all():
         return "equal values must come with the lower index first"
     if (np.sort(indices, axis=axis) == np.sort(right_indices, axis=axis)).all():
         return "the right elements are in the wrong order"
     return "the wrong elements are selected"
-
-
-def _pairs(axis: int, rank: int) -> tuple[slice, ...]:
-    return tuple(slice(1, None) if a == axis else slice(None) for a in range(rank))
 
 
 def _share(wrong: Array) -> str:
@@ -170,8 +164,9 @@ def _difference(
         )
         for at in np.argwhere(wrong)[:FIRST]
     )
+    wide = np.float64 if floating else np.object_  # Python's integers, since 64 bits exceed float64
     with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(got[wrong].astype(np.float64) - expected[wrong].astype(np.float64))
+        gap = np.abs(got[wrong].astype(wide) - expected[wrong].astype(wide)).astype(np.float64)
     return Difference(
         name,
         expected.dtype.name,
