@@ -119,6 +119,8 @@ class WorkerProcess:
                 continue
         self._kill_group()
         self.process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(PATIENCE_S)
 
     def close(self, patience_s: float = 2.0) -> None:
         """Let the process end by itself, or kill it after `patience_s` seconds."""

@@ -185,7 +185,7 @@ class OnnxRuntime:
             values = session.run(names, feeds)
             answer["run_s"] = time.perf_counter() - started
             outputs = dict(zip(names, values))
-            answer["assignment"] = self.assignment(session)
+            answer["assignment"] = self.assignment(session, self.keeps_record(request))
             self.run_dirtied(session, request, feeds, outputs, answer)
         except Exception as error:
             return {**answer, **failure(error)}, {}
@@ -200,15 +200,20 @@ class OnnxRuntime:
         options.enable_cpu_mem_arena = False
         for key, value in request["config"].items():
             options.add_session_config_entry(key, value)
-        if not hasattr(self.ort.InferenceSession, "get_provider_graph_assignment_info"):
+        if not self.keeps_record(request):
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
         providers = [(name, dict(provider_options)) for name, provider_options in request["providers"]]
         return self.ort.InferenceSession(model, options, providers=providers, enable_fallback=0)
 
-    def assignment(self, session: Any) -> list[list[str]] | None:
+    def keeps_record(self, request: dict[str, Any]) -> bool:
+        """Whether the session records assignments: newer releases do, when they are asked to."""
+        asked = request["config"].get("session.record_ep_graph_assignment_info") == "1"
+        return asked and hasattr(self.ort.InferenceSession, "get_provider_graph_assignment_info")
+
+    def assignment(self, session: Any, recorded: bool) -> list[list[str]]:
         """[[provider, op_type], ...] from the session's own record, or from its profile where it keeps none."""
-        if hasattr(session, "get_provider_graph_assignment_info"):
+        if recorded:
             return [
                 [subgraph.ep_name, node.op_type]
                 for subgraph in session.get_provider_graph_assignment_info()
@@ -352,7 +357,8 @@ def main(arguments: list[str]) -> None:
 
         msvcrt.setmode(answers.fileno(), os.O_BINARY)
         msvcrt.setmode(requests.fileno(), os.O_BINARY)
-    sys.path[:0] = options.path
+    beside = str(Path(__file__).parent)  # epcheck's own modules must not be found instead of others of their names
+    sys.path[:] = [*options.path, *(entry for entry in sys.path if entry != beside)]
     if options.prelude:
         import runpy
 

@@ -57,7 +57,7 @@ def aborts_always(_model: bytes, _feeds: Feeds) -> None:
 
 
 def frames_pipe() -> int:
-    """The descriptor of the worker's real stdout: the pipe that is neither stdin, stdout nor stderr and can be written."""
+    """The descriptor of the worker's real stdout: the only pipe beside the standard streams that can be written."""
     import fcntl
     import stat
 

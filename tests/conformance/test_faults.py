@@ -13,7 +13,7 @@ import pytest
 from faulty_backends import FAULTS
 from small_cases import backend, identities, identity, processes_with, records_of
 
-from epcheck.conformance import record
+from epcheck.conformance import record, runner
 from epcheck.conformance.record import Record
 from epcheck.conformance.target import MEBIBYTE
 
@@ -68,7 +68,7 @@ EXPECTED = {
     **{name: (record.TIMEOUT, words) for name, words in TIMEOUTS.items()},
     **{name: (record.REFUSED, words) for name, words in REFUSALS.items()},
     **{name: (record.MISMATCH, words) for name, words in MISMATCHES.items()},
-    **{name: (record.PASS, "") for name in HARMLESS},
+    **dict.fromkeys(HARMLESS, (record.PASS, "")),
 }
 
 
@@ -143,8 +143,6 @@ def test_a_clean_error_is_the_refusal_that_must_be() -> None:
 def test_a_worker_killed_from_outside_costs_one_case_its_steadiness_and_no_case_its_verdict(tmp_path: Path) -> None:
     target = backend("slow")
     target = replace(target, arguments=(*target.arguments, "--path", str(tmp_path)), window=4)
-    from epcheck.conformance import runner
-
     taken: list[Record] = []
     killed = 0
     with runner.Session((target,), None, None, taken.append) as session:
