@@ -27,11 +27,25 @@ def distinct(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Genera
 
 
 def special_floats(dtype: np.dtype[Any]) -> Array:
-    """Every kind of value a float dtype has: NaN, ±inf, ±0, denormals, the ends of the range, values beside 1."""
+    """Every kind of value a float dtype has: NaN, denormals and the boundary values."""
     info = np.finfo(dtype)
-    values = [np.nan, np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal]
-    values += [info.tiny, -info.tiny, info.max, info.min, 1.0, 1.0 + info.eps, 1.0 - info.epsneg, -1.0]
+    further = np.array([np.nan, info.smallest_subnormal, -info.smallest_subnormal], dtype)
+    return np.concatenate([further, boundary_floats(dtype)])
+
+
+def boundary_floats(dtype: np.dtype[Any]) -> Array:
+    """±inf, ±0, the ends of the normal range, values beside 1: what every implementation has to order and keep."""
+    info = np.finfo(dtype)
+    values = [np.inf, -np.inf, 0.0, -0.0, info.tiny, -info.tiny, info.max, info.min]
+    values += [1.0, 1.0 + info.eps, 1.0 - info.epsneg, -1.0]
     return np.array(values, dtype)
+
+
+def denormals(dtype: np.dtype[Any]) -> Array:
+    """Denormals of both signs and sizes around ±0 and the smallest normal numbers. Hardware may flush them to zero."""
+    step, tiny = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).tiny
+    positive = np.array([0, step, 2 * step, 3 * step, tiny / 2, tiny - step, tiny], dtype)
+    return np.concatenate([positive, -positive])
 
 
 def boundary_integers(dtype: np.dtype[Any]) -> Array:
@@ -45,4 +59,9 @@ def boundary(dtype: np.dtype[Any]) -> Array:
     """The boundary values of any dtype, 1-D."""
     if dtype.kind == "b":
         return np.array([False, True, True, False])
-    return special_floats(dtype) if dtype.kind == "f" else boundary_integers(dtype)
+    return boundary_floats(dtype) if dtype.kind == "f" else boundary_integers(dtype)
+
+
+def every_value(dtype: np.dtype[Any]) -> Array:
+    """The boundary values of any dtype, NaN and denormals included, 1-D: for operators that only move data."""
+    return special_floats(dtype) if dtype.kind == "f" else boundary(dtype)

@@ -255,7 +255,7 @@ def _starts_before_the_axis(sample: SliceSample) -> bool:
 def node(sample: SliceSample, binding: Binding) -> Node:
     """data [d0, ..., dr-1] of any dtype; starts, ends, axes, steps 1-D int32 or int64 (attributes in Slice-1)."""
     values = (
-        data.boundary(binding.dtype)
+        data.every_value(binding.dtype)
         if sample.boundary_data
         else data.distinct(sample.shape, binding.dtype, binding.rng)
     )

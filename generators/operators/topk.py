@@ -33,7 +33,7 @@ LARGEST_AND_SORTED = 11
 """TopK-11 brings both attributes."""
 
 INT64 = np.iinfo(np.int64)
-FLOAT_DATA = frozenset({"nan", "all_nan", "infinities", "signed_zeros", "special_floats"})
+FLOAT_DATA = frozenset({"nan", "all_nan", "infinities", "signed_zeros", "denormals", "special_floats"})
 WIDE_DATA = frozenset({"beyond_2_53"})
 
 
@@ -179,13 +179,14 @@ def _values(sample: TopKSample, dtype: np.dtype[Any], rng: np.random.Generator) 
         case "descending":
             flat = np.arange(count)[::-1].astype(dtype)
         case "boundary":
-            flat = rng.choice(data.boundary(dtype)[1:] if dtype.kind == "f" else data.boundary(dtype), count)
+            return _shuffled(data.boundary(dtype), sample.shape, rng)
         case "beyond_2_53":
             top = 2**63 if dtype == np.uint64 else 2**53
             flat = np.array([top + int(v) for v in rng.integers(-3, 4, count)], dtype)
         case "nan":
-            flat = rng.permutation(count).astype(dtype)
-            flat[rng.permutation(count)[: count // 4]] = np.nan
+            rows = (rng.permutation(count) - count // 2).astype(dtype).reshape(sample.shape)
+            rows[..., :: sample.shape[-1] // 4] = np.nan
+            return rows
         case "all_nan":
             flat = np.full(count, np.nan, dtype)
         case "infinities":
@@ -193,10 +194,18 @@ def _values(sample: TopKSample, dtype: np.dtype[Any], rng: np.random.Generator) 
         case "signed_zeros":
             flat = rng.choice(np.array([0.0, -0.0], dtype), count)
         case "special_floats":
-            flat = rng.choice(data.special_floats(dtype), count)
+            return _shuffled(data.special_floats(dtype), sample.shape, rng)
+        case "denormals":
+            return _shuffled(data.denormals(dtype), sample.shape, rng)
         case other:
             raise ValueError(f"TopK sample {sample.name}: unknown kind of data '{other}'")
     return flat.reshape(sample.shape)
+
+
+def _shuffled(values: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Every row holds all of `values`, as often as there is room, in an order of its own."""
+    rows = np.resize(values, (int(np.prod(shape[:-1], dtype=np.int64)), shape[-1]))
+    return rng.permuted(rows, axis=1).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -391,7 +391,7 @@ mutant(
     "denormals_compared_as_0",
     "denormals are equal to 0",
     TopK(keys=flushed),
-    "TopK-11/float32/boundary_largest_whole_axis[initializer]",
+    "TopK-11/float32/denormals_largest_whole_axis[initializer]",
 )
 mutant(
     "denormals_returned_as_0",
