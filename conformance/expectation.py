@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.record import STATUSES, Expected, Opinion
+from epcheck.conformance.record import MISMATCH, STATUSES, Expected, Opinion
 from epcheck.generators.suite import matches
 
 
@@ -39,9 +39,16 @@ class Expectation:
     bound: float | None = None
 
     def covers(self, opinion: Opinion) -> bool:
-        """Whether the opinion is the expected deviation: the status, and within the bound."""
-        worst = max((d.max_ulp for d in opinion.differences if d.max_ulp is not None), default=0.0)
-        return opinion.status == self.status and (self.bound is None or worst <= self.bound)
+        """Whether the opinion is the expected deviation: the status, and a mismatch within the bound.
+
+        What is not a finite number of ULP (a NaN, a wrong shape, an integer) is within no bound.
+        """
+        if opinion.status != self.status:
+            return False
+        if self.bound is None or self.status != MISMATCH:
+            return True
+        errors = [difference.max_ulp for difference in opinion.differences]
+        return bool(errors) and all(error is not None and error <= self.bound for error in errors)
 
     def as_expected(self) -> Expected:
         """What a record keeps of it."""
@@ -63,7 +70,7 @@ def parse(text: str, source: str) -> tuple[Expectation, ...]:
     if unknown := document.keys() - {"expect"}:
         raise ExpectationError(f"{source}: unknown key '{min(unknown)}'; entries are tables named [[expect]]")
     entries = document.get("expect", [])
-    if not isinstance(entries, list):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ExpectationError(f"{source}: write [[expect]] with two brackets, one table for each expectation")
     return tuple(_entry(entry, f"{source}, entry {number}") for number, entry in enumerate(entries, 1))
 
@@ -75,10 +82,12 @@ def _entry(entry: dict[str, Any], where: str) -> Expectation:
         if not str(entry.get(name, "")).strip():
             raise ExpectationError(f"{where}: '{name}' is missing; every expectation says which case, what and why")
     for name, value in entry.items():
-        if not isinstance(value, FIELDS[name]):
+        if not isinstance(value, FIELDS[name]) or isinstance(value, bool):
             raise ExpectationError(f"{where}: '{name}' has the wrong type, {type(value).__name__}")
     if entry["status"] not in STATUSES:
         raise ExpectationError(f"{where}: unknown status '{entry['status']}'; one of {', '.join(STATUSES)}")
+    if not entry.get("bound", 0) >= 0:
+        raise ExpectationError(f"{where}: 'bound' is {entry['bound']}; it is a number of ULP, 0 or more")
     return Expectation(**entry)
 
 
