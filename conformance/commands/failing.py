@@ -34,13 +34,18 @@ KNOWN = (
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Turn the errors that epcheck knows into `epcheck: SENTENCE` on stderr and exit code 2, Ctrl-C and SIGTERM into
-    exit code 130."""
+    """Turn the errors that epcheck knows, and those of the system, into `epcheck: SENTENCE` on stderr and exit code 2,
+    Ctrl-C and SIGTERM into exit code 130."""
     try:
         with terminable():
             yield
     except KNOWN as error:
         _say(str(error))
+        raise typer.Exit(CANNOT) from None
+    except BrokenPipeError:
+        raise  # `epcheck list | head` is no fault
+    except OSError as error:
+        _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         raise typer.Exit(CANNOT) from None
     except KeyboardInterrupt:
         _say("interrupted")

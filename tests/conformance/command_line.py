@@ -1,0 +1,49 @@
+"""`epcheck` as its user starts it, and as a function."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from epcheck.conformance.cli import app
+
+START = [sys.executable, "-c", "from epcheck.conformance.cli import main; main()"]
+ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def epcheck(*arguments: str, cwd: Path, **changes: Any) -> Done:
+    """In a process of its own."""
+    done = subprocess.run([*START, *arguments], cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, **changes)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def call(*arguments: str) -> Done:
+    """In this process; a traceback would be raised."""
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", "NO_COLOR": "1"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Done(result.exit_code, result.stdout, result.stderr)
+
+
+def refused(*arguments: str) -> str:
+    """The one sentence with which a command ends with exit code 2."""
+    done = call(*arguments)
+    assert done.code == 2, (done.out, done.err)
+    (line,) = done.err.splitlines()
+    assert line.startswith("epcheck: ")
+    return line.removeprefix("epcheck: ")
