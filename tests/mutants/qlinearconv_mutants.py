@@ -63,6 +63,8 @@ class Conv:
     same_extent: Callable[[int, int], int] = lambda kernel, dilation: dilation * (kernel - 1) + 1
     same_upper: Callable[[int], tuple[int, int]] = same_upper
     same_lower: Callable[[int], tuple[int, int]] = same_lower
+    x_values: Callable[[Array], Array] = lambda x: x
+    w_values: Callable[[Array], Array] = lambda w: w
     x_zero_point: Callable[[int], int] = int
     w_zero_point: Callable[[Array], Array] = lambda zero_points: zero_points
     y_zero_point: Callable[[int], int] = int
@@ -103,13 +105,13 @@ class Conv:
         begin, end = self.pads(node.attributes, x.shape[2:], w.shape[2:], strides, dilations)
         zero = int(x_zp.reshape(()))
         padded = np.pad(
-            self.batch(x).astype(np.int64),
+            self.batch(self.x_values(x)).astype(np.int64),
             ((0, 0), (0, 0), *zip(begin, end, strict=True)),
             constant_values=self.padding(zero),
         )
         padded -= self.x_zero_point(zero)
         zero_points = np.broadcast_to(self.w_zero_point(w_zp.reshape(-1)), len(w)).astype(np.int64)
-        filters = self.kernel(w.astype(np.int64)) - zero_points.reshape(-1, *(1,) * (w.ndim - 1))
+        filters = self.kernel(self.w_values(w).astype(np.int64)) - zero_points.reshape(-1, *(1,) * (w.ndim - 1))
         sums = np.concatenate(
             [
                 self.group(self.channels_of_group(padded, group, groups), part, strides, dilations)
@@ -321,6 +323,24 @@ mutant(
     "the first zero point of w serves all channels",
     Conv(w_zero_point=first_of),
     f"{U8S8}/per_channel_zero_points_one_scale_value[initializer]",
+)
+mutant(
+    "signed_activations_read_as_unsigned",
+    "int8 activations take the path of uint8",
+    Conv(x_values=lambda x: x.view(np.uint8)),
+    "QLinearConv-10/int8-int8-int8/per_tensor[initializer]",
+)
+mutant(
+    "signed_weights_read_as_unsigned",
+    "int8 weights take the path of uint8",
+    Conv(w_values=lambda w: w.view(np.uint8)),
+    f"{U8S8}/per_tensor[initializer]",
+)
+mutant(
+    "unsigned_weights_read_as_signed",
+    "uint8 weights take the path of int8",
+    Conv(w_values=lambda w: w.view(np.int8)),
+    "QLinearConv-10/uint8-uint8-uint8/per_channel[initializer]",
 )
 mutant(
     "zero_point_of_x_ignored",

@@ -45,7 +45,7 @@ def check(axes: Sequence[int], steps: Sequence[int], lengths: set[int], rank: in
 class Slice:
     """Every field is one step of the computation."""
 
-    parameter: Callable[[int], int] = int
+    parameter: Callable[[Array], Sequence[int]] = lambda values: values.tolist()
     default_axes: Callable[[int, int], Sequence[int]] = lambda rank, count: range(min(rank, count))
     check: Callable[[Sequence[int], Sequence[int], set[int], int], None] = check
     axis: Callable[[int, int], int] = lambda axis, rank: axis + rank if axis < 0 else axis
@@ -67,7 +67,7 @@ class Slice:
         assert data is not None
         if node.opset < 10:
             given = [node.attributes.get(name) for name in ("starts", "ends", "axes")] + [None]
-        starts, ends, axes, steps = (None if v is None else [self.parameter(int(i)) for i in v] for v in given)
+        starts, ends, axes, steps = (None if v is None else self.parameter(np.asarray(v)) for v in given)
         assert starts is not None
         assert ends is not None
         if axes is None:
@@ -202,8 +202,20 @@ mutant(
 mutant(
     "parameters_cut_to_int32",
     "starts, ends and steps lose their upper half",
-    Slice(parameter=wrapped_to_int32),
+    Slice(parameter=lambda values: values.astype(np.int32).tolist()),
     "Slice-13/float32/end_int32_max_plus_1_step_1[initializer]",
+)
+mutant(
+    "int32_parameters_read_as_unsigned",
+    "a negative int32 is a large number",
+    Slice(parameter=lambda values: (values.view(np.uint32) if values.dtype == np.int32 else values).tolist()),
+    "Slice-13/float32/int32_indices_backward[initializer]",
+)
+mutant(
+    "runtime_steps_ignored",
+    "steps are looked for among the initializers only",
+    lambda model, feeds: CORRECT(model, {name: value for name, value in feeds.items() if name != "steps"}),
+    "Slice-13/float32/whole_axis_step_2[runtime]",
 )
 mutant(
     "int64_steps_cut_to_int32",

@@ -376,6 +376,18 @@ mutant(
     "TopK-11/uint8/boundary_smallest[initializer]",
 )
 mutant(
+    "uint32_compared_as_signed",
+    "one dtype takes the path of another",
+    TopK(keys=lambda sequence: (sequence.view(np.int32) if sequence.dtype == np.uint32 else sequence).tolist()),
+    "TopK-11/uint32/boundary_largest[initializer]",
+)
+mutant(
+    "runtime_k_is_1",
+    "K is looked for among the initializers only",
+    lambda model, feeds: CORRECT(model, {**feeds, "K": np.array([1])} if "K" in feeds else feeds),
+    "TopK-11/float32/defaults[runtime]",
+)
+mutant(
     "compared_by_magnitude",
     "-5 is greater than 3",
     TopK(keys=magnitudes),
