@@ -165,15 +165,15 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
 
 
 def _from_table(name: str, table: Mapping[str, Any]) -> Target:
-    if "base" in table:
-        try:
+    try:
+        if "base" in table:
             target = resolve(table["base"])
-        except TargetError as error:
-            raise TargetError(f"[targets.{name}]: base: {error}") from None
-    elif "function" in table:
-        target = _function(f"python:{table['function']}")
-    else:
-        target = _interpreter(name, table.get("python", sys.executable), table.get("provider", CPU))
+        elif "function" in table:
+            target = _function(f"python:{table['function']}")
+        else:
+            target = _interpreter(name, table.get("python", sys.executable), table.get("provider", CPU))
+    except TargetError as error:
+        raise TargetError(f"[targets.{name}]: {error}") from None
     given = {key: table[key] for key in ("provider", "device", "deadline_s", "startup_s", "window") if key in table}
     for key in ("options", "config"):
         if key in table:

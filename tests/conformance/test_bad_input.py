@@ -1,0 +1,176 @@
+"""Whatever is wrong with what the user gives: exit code 2, one sentence that says what, and no traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import call, epcheck, refused
+
+from epcheck import reports
+
+RUN = ("run", "--baseline", "none", "--no-reference", "--limit", "3")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("-t", "gpu"), "unknown target 'gpu'; there are: cpu, dml, reference, NAME@RELEASE, python:module:function, "
+                        "and the path of a Python interpreter"),
+        (("-t", "[red]gpu\x1b\n"), r"unknown target '[red]gpu\x1b\n'; there are: cpu, dml, reference, NAME@RELEASE, "),
+        (("-t", "[red]a[/red]\x1b\n"), r"target '[red]a[/red]\x1b\n': there is no interpreter at '[red]a[/red]\x1b\n'"),
+        (("-t", "cpu@newest"), "target 'cpu@newest': 'newest' is no release; write for example cpu@1.20.1"),
+        (("-t", "cpu@1.x"), "target 'cpu@1.x': '1.x' is no release; write for example cpu@1.20.1"),
+        (("-t", "python:os"), "target 'python:os': write python:module:function"),
+        (("-t", "./python"), "target './python': there is no interpreter at './python'"),
+        (("-t", "/no/python#DmlExecutionProvider"), "target '/no/python#DmlExecutionProvider': there is no interpreter "
+                                                    "at '/no/python'"),
+        (("-t", "cpu", "--op", "Slize"), "unknown operator 'Slize'; the suite has: QLinearConv, Slice, TopK"),
+        (("-t", "cpu", "--dtype", "float33"), "unknown dtype 'float33'; the suite has: bool, float16, float32, float64, "),
+        (("-t", "cpu", "-k", "nothing_like_it"), "the selection leaves no case; `epcheck list` prints the ids of all"),
+        (("-t", "cpu", "--config", "none.toml"), "none.toml cannot be read: [Errno 2] No such file or directory: "
+                                                 "'none.toml'"),
+        (("-t", "cpu", "--expect", "none.toml"), "expectations 'none.toml' cannot be read: [Errno 2] No such file or "
+                                                 "directory: 'none.toml'"),
+        (("-t", "cpu", "--resume", "nowhere"), "nowhere: is not a run folder, it has no run.json; name the folder of a "
+                                               "run"),
+        (("-t", "cpu", "--resume", "latest"), "epcheck-runs: cannot look for runs (No such file or directory); name a "
+                                              "run folder"),
+        (("-t", "cpu", "--root", "/dev/null/x"), "/dev/null/x/"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_what_cannot_be_run_is_named(arguments: tuple[str, ...], sentence: str) -> None:
+    assert refused(*RUN, *arguments).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[targets.x", "epcheck.toml is not valid TOML: Expected ']' at the end of a table declaration (at "),
+        ("[target.x]", "epcheck.toml: unknown key 'target'; it may have tables [targets.NAME]"),
+        ("targets = 3", "epcheck.toml: targets must be tables [targets.NAME]"),
+        ("targets.x = 3", "epcheck.toml: [targets.x] must be a table"),
+        ("[targets.x]\nbse = 'cpu'", "epcheck.toml: [targets.x]: unknown key 'bse'; a target has base, python, function, "),
+        ("[targets.x]\nbase = 3", "epcheck.toml: [targets.x]: 'base' has the wrong type, int"),
+        ("[targets.x]\nwindow = true", "epcheck.toml: [targets.x]: 'window' has the wrong type, bool"),
+        ("[targets.x]\nwindow = 0", "epcheck.toml: [targets.x]: 'window' must be positive, not 0"),
+        ("[targets.x]\ndeadline_s = -1", "epcheck.toml: [targets.x]: 'deadline_s' must be positive, not -1"),
+        ("[targets.x]\ndeadline_s = nan", "epcheck.toml: [targets.x]: 'deadline_s' must be positive, not nan"),
+        ("[targets.x]\nmemory_mib = 1.5", "epcheck.toml: [targets.x]: 'memory_mib' has the wrong type, float"),
+        ("[targets.x]\noptions = ['a']", "epcheck.toml: [targets.x]: 'options' has the wrong type, list"),
+        ("[targets.x.options]\na = {b = 1}", "epcheck.toml: [targets.x]: 'options' holds a dict ('a'); write text or a "),
+        ("[targets.x.options]\na = true", "epcheck.toml: [targets.x]: 'options' holds a bool ('a'); write text or a "),
+        ('[targets.x.env]\nA = "\\u0000"', "epcheck.toml: [targets.x]: 'env' holds a NUL character"),
+        ('[targets.x]\npython = "a\\u0000"', "epcheck.toml: [targets.x]: 'python' holds a NUL character"),
+        ("[targets.x]\nbase = 'cpu'\nfunction = 'a:b'", "epcheck.toml: [targets.x]: give one of base, python, function"),
+        ("[targets.x]\nbase = 'gpu'", "[targets.x]: unknown target 'gpu'; there are: cpu, dml, reference, "),
+        ("[targets.x]\nfunction = 'os'", "[targets.x]: target 'python:os': write python:module:function"),
+        ("[targets.x]\npython = '/none'", "[targets.x]: target 'x': there is no interpreter at '/none'"),
+        ("[targets.x]\nexpectations = 'none.toml'", "expectations 'none.toml' cannot be read: "),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_configuration_is_named(text: str, sentence: str) -> None:
+    Path("epcheck.toml").write_text(text)
+    assert refused(*RUN, "-t", "x").startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[[expect]", "known.toml is not valid TOML: "),
+        ("[expect]", "known.toml: write [[expect]] with two brackets, one table for each expectation"),
+        ("expect = [1]", "known.toml: write [[expect]] with two brackets, one table for each expectation"),
+        ("[[expect]]\ncase = 'a'\nstatus = 'pass'", "known.toml, entry 1: 'reason' is missing"),
+        ("[[expect]]\ncase = 'a'\nstatus = 'odd'\nreason = 'b'", "known.toml, entry 1: unknown status 'odd'; one of "),
+        (
+            "[[expect]]\ncase = 'a'\nstatus = 'crash'\nreason = 'b'\nbound = 'c'",
+            "known.toml, entry 1: 'bound' has the ",
+        ),
+    ],
+)
+def test_a_mistake_in_an_expectation_file_is_named(text: str, sentence: str) -> None:
+    Path("known.toml").write_text(text)
+    assert refused(*RUN, "-t", "cpu", "--expect", "known.toml").startswith(sentence)
+
+
+def test_a_configuration_that_is_no_text() -> None:
+    Path("epcheck.toml").write_bytes(b"\xff\xfe")
+    assert refused(*RUN, "-t", "cpu").startswith("epcheck.toml cannot be read: 'utf-8' codec can't decode byte 0xff")
+
+
+def test_a_broken_configuration_is_named_by_every_command_that_reads_it() -> None:
+    Path("epcheck.toml").write_text("nonsense")
+    assert "epcheck.toml is not valid TOML" in refused("list", "targets")
+
+
+def a_run() -> Path:
+    assert call(*RUN, "-t", "cpu", "-k", "rank_").code == 0
+    (folder,) = Path("epcheck-runs").iterdir()
+    return folder
+
+
+def test_a_journal_that_was_cut_short_is_read_to_its_last_whole_line_and_completed() -> None:
+    folder = a_run()
+    journal = folder / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-100])
+    assert len(list(reports.read_records(folder))) == 2
+    assert call("run", "--resume", str(folder)).code == 0
+    assert len({item.case_id for item in reports.read_records(folder)}) == 3
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "{}", "null", '{"case_id": 3}', "\0"])
+def test_a_journal_with_a_broken_line_is_refused_by_its_number(line: str) -> None:
+    folder = a_run()
+    lines = (folder / "journal.jsonl").read_text().splitlines()
+    (folder / "journal.jsonl").write_text("\n".join([lines[0], line, *lines[2:], ""]))
+    sentence = refused("run", "--resume", str(folder))
+    assert sentence.startswith(f"{folder}/journal.jsonl, line 2: is not a record (")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"schema": 99}', '{"run_id": 3}', "[" * 100_000])
+def test_a_description_that_is_no_run_is_refused(text: str) -> None:
+    folder = a_run()
+    (folder / "run.json").write_text(text)
+    assert refused("run", "--resume", str(folder)).startswith(f"{folder}/run.json: does not describe a run (")
+
+
+@pytest.mark.parametrize("selection", [{}, {"candidates": 3}, [], None, "all"])
+def test_a_run_whose_selection_cannot_be_read_is_refused(selection: object) -> None:
+    folder = a_run()
+    description = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**description, "selection": selection}))
+    assert f"run {folder.name}: its selection cannot be read" in refused("run", "--resume", str(folder))
+
+
+def test_an_unknown_case_is_named_with_similar_ones() -> None:
+    sentence = refused("repro", "Slice-13/float32/steps_omitted[none]")
+    assert sentence.startswith("unknown case 'Slice-13/float32/steps_omitted[none]'; similar: Slice-1/float32/steps_")
+
+
+def test_a_place_that_cannot_be_written_is_named() -> None:
+    Path("taken").write_text("")
+    sentence = refused("repro", "Slice-1/float32/steps_omitted[runtime]", "--out", "taken")
+    assert sentence == (
+        "case 'Slice-1/float32/steps_omitted[runtime]' cannot be written to "
+        "'taken/Slice-1_float32_steps_omitted_runtime': Not a directory"
+    )
+
+
+@pytest.mark.parametrize("arguments", [("run", "--limit", "0"), ("run", "--nonsense"), ("list", "planets"), ("rnu",)])
+def test_arguments_that_do_not_exist_are_usage_errors(arguments: tuple[str, ...]) -> None:
+    done = call(*arguments)
+    assert (done.code, "Traceback" in done.err, "Usage: " in done.err) == (2, False, True)
+
+
+def test_it_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
+    done = epcheck(*RUN, "-t", "gpu", cwd=tmp_path)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith("epcheck: unknown target 'gpu'")
+    assert list(tmp_path.iterdir()) == []
