@@ -59,6 +59,8 @@ def load_tensor(path: Path) -> Array:
         tensor = onnx.load_tensor_from_string(content)
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             raise ModelFileError(f"'{path}' keeps its data in another file, which test data must not")
+        if any(dim < 0 for dim in tensor.dims):
+            raise ValueError(f"its dimensions are {list(tensor.dims)}")
         array: Array = numpy_helper.to_array(tensor)
     except ModelFileError:
         raise
