@@ -383,6 +383,16 @@ def test_the_description_agrees_with_the_truth() -> None:
     assert judge.second_oracles(REFUSAL, None, None) == {}
 
 
+def test_a_description_that_is_undefined_cannot_say_anything() -> None:
+    lowering = CLAIMED.lowering
+    assert lowering is not None
+    undefined = replace(lowering.description, input_window_strides=(0,))  # type: ignore[call-arg]
+    built = replace(CLAIMED, lowering=replace(lowering, description=undefined))
+    said = judge.second_oracles(built, None, None)["DML_SLICE1_OPERATOR_DESC"]
+    assert said.startswith("cannot: DML_SLICE1_OPERATOR_DESC has no defined result: stride_nonzero: ")
+    assert judge.echoes(built, RIGHT, None, "") == ()
+
+
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [

@@ -15,7 +15,7 @@ from built_suite import built_suite
 from onnx import numpy_helper
 
 from epcheck.generators import data, graph, schema, suite
-from epcheck.generators.case import BuiltCase, Outputs, Refusal, Selection
+from epcheck.generators.case import BuiltCase, Node, Operand, Outputs, Refusal, Selection
 
 
 def model_of(built: BuiltCase) -> onnx.ModelProto:
@@ -124,6 +124,14 @@ def test_outputs_have_their_rank_and_no_sizes() -> None:
             assert ranks == [output.value.ndim for output in built.truth.outputs]
         elif isinstance(built.truth, Selection):
             assert ranks == [part.ndim for part in built.truth.accepted[0]]
+
+
+def test_an_operator_of_another_domain_imports_its_domain_too() -> None:
+    node = Node("Binarizer", "ai.onnx.ml", 1, (Operand("X", np.ones((2, 3), np.float32)),), ("Y",), {"threshold": 0.5})
+    model = onnx.load_from_string(graph.model(node, graph.RUNTIME, graph.type_bindings(node), (2,)))
+    onnx.checker.check_model(model, full_check=True)
+    assert [(imported.domain, imported.version) for imported in model.opset_import] == [("", 17), ("ai.onnx.ml", 1)]
+    assert model.graph.node[0].domain == "ai.onnx.ml"
 
 
 def digest(cases: Iterable[BuiltCase]) -> str:
