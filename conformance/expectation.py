@@ -1,7 +1,7 @@
 """Expectations: deviations of a target that are known, explained and tolerated for now. TOML, one file a target.
 
     [[expect]]
-    case = "TopK-*/float32/nan_*"     # a glob over case ids; '[' is literal
+    case = "TopK-*/float32/nan_*"     # a glob over case ids, or a list of globs; '[' is literal
     status = "mismatch"               # the status that is expected, one of record.STATUSES
     reason = "NaN loses its place ..." # why: mandatory
     link = "..."                      # where it is discussed: optional
@@ -56,7 +56,8 @@ class Expectation:
 
 
 FIELDS: Mapping[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("case", "status", "reason", "link"), str),
+    "case": (str, list),
+    **dict.fromkeys(("status", "reason", "link"), str),
     "bound": (int, float),
 }
 
@@ -72,10 +73,11 @@ def parse(text: str, source: str) -> tuple[Expectation, ...]:
     entries = document.get("expect", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ExpectationError(f"{source}: write [[expect]] with two brackets, one table for each expectation")
-    return tuple(_entry(entry, f"{source}, entry {number}") for number, entry in enumerate(entries, 1))
+    numbered = enumerate(entries, 1)
+    return tuple(e for number, entry in numbered for e in _entry(entry, f"{source}, entry {number}"))
 
 
-def _entry(entry: dict[str, Any], where: str) -> Expectation:
+def _entry(entry: dict[str, Any], where: str) -> tuple[Expectation, ...]:
     if unknown := entry.keys() - FIELDS.keys():
         raise ExpectationError(f"{where}: unknown field '{min(unknown)}'; an expectation has {', '.join(FIELDS)}")
     for name in ("case", "status", "reason"):
@@ -88,7 +90,10 @@ def _entry(entry: dict[str, Any], where: str) -> Expectation:
         raise ExpectationError(f"{where}: unknown status '{entry['status']}'; one of {', '.join(STATUSES)}")
     if not entry.get("bound", 0) >= 0:
         raise ExpectationError(f"{where}: 'bound' is {entry['bound']}; it is a number of ULP, 0 or more")
-    return Expectation(**entry)
+    globs = entry["case"] if isinstance(entry["case"], list) else [entry["case"]]
+    if not all(isinstance(glob, str) and glob.strip() for glob in globs):
+        raise ExpectationError(f"{where}: 'case' is a glob or a list of globs")
+    return tuple(Expectation(**{**entry, "case": glob}) for glob in globs)
 
 
 def load(path: Path) -> tuple[Expectation, ...]:

@@ -187,3 +187,25 @@ def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) ->
 def test_targets_of_other_names_have_none() -> None:
     nothing: tuple[Any, ...] = ()
     assert expectation.shipped("openvino") == nothing
+
+
+def test_a_list_of_globs_is_an_expectation_for_each() -> None:
+    text = '[[expect]]\ncase = ["Slice-1*", "TopK-1*"]\nstatus = "crash"\nreason = "why"\n'
+    assert [(e.case, e.reason) for e in expectation.parse(text, "dml.toml")] == [
+        ("Slice-1*", "why"),
+        ("TopK-1*", "why"),
+    ]
+
+
+@pytest.mark.parametrize("globs", ["[1]", '[""]', '["Slice-1*", 2]'])
+def test_a_list_holds_globs_only(globs: str) -> None:
+    text = f'[[expect]]\ncase = {globs}\nstatus = "crash"\nreason = "why"\n'
+    with pytest.raises(expectation.ExpectationError, match="dml.toml, entry 1: 'case' is a glob or a list of globs"):
+        expectation.parse(text, "dml.toml")
+
+
+@pytest.mark.parametrize("target", ["dml", "cpu"])
+def test_every_shipped_expectation_matches_a_case(target: str) -> None:
+    shipped = expectation.shipped(target)
+    assert len(shipped) >= 9
+    assert expectation.stale(shipped, [case.id for case in suite.cases()]) == ()
