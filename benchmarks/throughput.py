@@ -35,7 +35,7 @@ def bare(cases: Sequence[BuiltCase], optimised: bool) -> float:
         try:
             session = ort.InferenceSession(case.model, options, providers=["CPUExecutionProvider"])
             session.run(None, dict(case.feeds))
-        except Exception:  # noqa: S112  (whatever ONNX Runtime raises is an answer here)
+        except Exception:
             continue
     return len(cases) / (time.perf_counter() - started)
 

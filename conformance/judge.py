@@ -132,16 +132,18 @@ def verdict(
     claimed = unclaimed is None if table else None
     refusal = isinstance(built.truth, Refusal)
 
-    if failing and not declined and echoes:
+    harmless = (declined and (refusal or not claimed)) or (candidate.status == record.REFUSED and claimed is False)
+    if harmless:
+        blame = record.BASELINE if baseline_wrong else record.NOBODY
+    elif failing and not declined and echoes:
         blame = record.ORACLES_DISAGREE
     elif failing and not declined:
         blame = record.BOTH if baseline_wrong else record.CANDIDATE
-    elif declined and claimed and not refusal:
+    elif declined:
         blame = record.CANDIDATE
     else:
         blame = record.BASELINE if baseline_wrong else record.NOBODY
 
-    harmless = (declined and (refusal or not claimed)) or (candidate.status == record.REFUSED and claimed is False)
     covering = next((e for e in expectations if e.covers(candidate)), None)
     shown = covering
     if failing and covering and not harmless:

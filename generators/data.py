@@ -18,8 +18,8 @@ def distinct(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Genera
     if dtype.kind == "b":
         values = rng.integers(0, 2, count).astype(bool)
     elif dtype.kind == "f":
-        magnitude = rng.permutation(count) + rng.uniform(0.25, 0.75, count)
-        values = (magnitude * rng.choice((-1.0, 1.0), count)).astype(dtype)
+        magnitude = rng.permutation(count) + 0.25 + 0.5 * rng.random(count)
+        values = np.where(rng.random(count) < 0.5, -magnitude, magnitude).astype(dtype)
     else:
         info = np.iinfo(dtype)
         values = rng.integers(info.min, info.max, count, dtype=dtype, endpoint=True)

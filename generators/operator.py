@@ -88,8 +88,8 @@ def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:
 
 def random_source(case_id: str) -> np.random.Generator:
     """The generator that makes a case's data: the same id gives the same data on every machine."""
-    seed = int.from_bytes(hashlib.sha256(case_id.encode()).digest()[:16], "little")
-    return np.random.Generator(np.random.PCG64(seed))
+    key = int.from_bytes(hashlib.sha256(case_id.encode()).digest()[:16], "little")
+    return np.random.Generator(np.random.Philox(key=key))
 
 
 def spread(sample: Sample, *, first: bool, newest: bool, scalar: bool = False) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -438,15 +437,12 @@ def _accumulate(conv: _Conv, absolute: bool = False) -> Array:
     batch, out_channels, group = x.shape[0], w.shape[0], conv.group
     x = x.reshape(batch, group, x.shape[1] // group, *x.shape[2:])
     w = w.reshape(group, out_channels // group, *w.shape[1:])
-    sums = np.zeros((batch, group, out_channels // group, *conv.output_spatial), np.int64)
-    for position in product(*(range(k) for k in conv.w.shape[2:])):
-        window = tuple(
-            slice(offset * dilation, offset * dilation + (count - 1) * stride + 1, stride)
-            for offset, dilation, count, stride in zip(
-                position, conv.dilations, conv.output_spatial, conv.strides, strict=True
-            )
-        )
-        sums += np.einsum("ngc...,gmc->ngm...", x[(slice(None),) * 3 + window], w[(slice(None),) * 3 + position])
+    spatial = tuple(range(3, x.ndim))
+    extent = tuple(d * (k - 1) + 1 for d, k in zip(conv.dilations, conv.w.shape[2:], strict=True))
+    windows = np.lib.stride_tricks.sliding_window_view(x, extent, spatial)
+    windows = windows[(slice(None),) * 3 + tuple(slice(None, None, step) for step in (*conv.strides, *conv.dilations))]
+    places, taps = "xyz"[: len(spatial)], "ijk"[: len(spatial)]
+    sums = np.einsum(f"ngc{places}{taps},gmc{taps}->ngm{places}", windows, w)
     sums = sums.reshape(batch, out_channels, *conv.output_spatial)
     return sums + bias.reshape(1, -1, *(1,) * len(conv.output_spatial))
 
@@ -474,9 +470,11 @@ def _float32_error(real: Array, conv: _Conv) -> Array:
     """How far float32 requantisation of the exact sum may be from the real value; -1 where it is exact."""
     scales = np.array([_odd_part(scale) for scale in conv.w_scale], object) * _odd_part(conv.x_scale)
     largest = np.array([2**24 // scale for scale in scales], np.int64)
+    error = abs(real) * REQUANTISATION_ROUNDINGS * 2.0**-24
+    if _odd_part(conv.y_scale) != 1 or not largest.any():
+        return error
     within = _accumulate(conv, absolute=True) <= largest.reshape(1, -1, *(1,) * (conv.x.ndim - 2))
-    exact = within & (_odd_part(conv.y_scale) == 1)
-    return np.where(exact, -1.0, abs(real) * REQUANTISATION_ROUNDINGS * 2.0**-24)
+    return np.where(within, -1.0, error)
 
 
 def _odd_part(scale: float) -> int:

@@ -273,7 +273,7 @@ mutant(
     "sorted_ignored",
     "the right elements come in the order of their indices, sorted or not",
     TopK(selected=lambda order, _: sorted(order)),
-    "TopK-11/float32/largest_sorted_k_2[initializer]",
+    "TopK-11/float32/largest_sorted_k_dim[initializer]",
 )
 mutant(
     "sorted_the_other_way",
@@ -475,7 +475,7 @@ mutant(
     "indices_sorted_without_their_values",
     "the indices come in ascending order, the values do not",
     TopK(indices=lambda order, _row, _dim: sorted(order)),
-    "TopK-11/float32/largest_sorted_k_2[initializer]",
+    "TopK-11/float32/largest_sorted_k_dim[initializer]",
 )
 mutant(
     "indices_are_int32",
