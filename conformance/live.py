@@ -16,6 +16,9 @@ from epcheck.conformance.runtime import RuntimeInstallError
 from epcheck.conformance.target import Target, TargetError
 from epcheck.generators.case import Case
 
+REASONS = (TargetError, ExpectationError, LabError, RuntimeInstallError)
+"""Why a target cannot be had."""
+
 
 class LiveRunError(ValueError):
     """The run cannot start; one sentence says why."""
@@ -25,7 +28,7 @@ def choose(candidates: tuple[str, ...], baseline: str | None) -> tuple[tuple[Tar
     """The targets of these specifications, with `epcheck.toml`; an empty tuple and None choose as `epcheck run` does,
     but install nothing.
 
-    Raises TargetError, ExpectationError, LabError or RuntimeInstallError.
+    Raises one of REASONS.
     """
     config = targets.load_config()
     names = tuple(dict.fromkeys(candidates)) or ("cpu" if targets.why_no_dml() else "dml",)
@@ -48,7 +51,7 @@ class LiveRun:
             self._submitted: set[str] = set()
             self._session = Session((self.candidate,), against, None, self._take)
             self._session.__enter__()
-        except (TargetError, ExpectationError, LabError, RuntimeInstallError, TargetDown) as error:
+        except (*REASONS, TargetDown) as error:
             raise LiveRunError(str(error)) from error
 
     def __enter__(self) -> Self:

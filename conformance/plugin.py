@@ -8,7 +8,7 @@ Installed as a `pytest11` entry point; it costs other test suites nothing but it
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import pytest
 
@@ -30,6 +30,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--epcheck-strict", action="store_true", help="a fixed expectation fails its test")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse what does not exist before anything is collected: exit code 4 for an unknown operator or dtype, as for
+    any usage error, and 2 for an unknown target. Costs nothing where none of the options is given."""
+    operators, dtypes = config.getoption("--op"), config.getoption("--dtype")
+    if operators or dtypes:
+        from epcheck.generators import suite
+
+        try:
+            next(suite.cases(operators, dtypes))
+        except suite.SelectionError as error:
+            raise pytest.UsageError(f"epcheck: {error}") from None
+    candidate, baseline = config.getoption("--ep"), config.getoption("--baseline")
+    if (candidate or baseline) and not hasattr(config, "workerinput"):
+        from epcheck.conformance import live
+
+        try:
+            live.choose((candidate,) if candidate else (), baseline)
+        except live.REASONS as error:
+            give_up(config, str(error))
+
+
+def give_up(config: pytest.Config, sentence: str) -> NoReturn:
+    """End the session with exit code 2. A worker of xdist cannot: there, the test fails with the sentence."""
+    if hasattr(config, "workerinput"):
+        pytest.fail(f"epcheck: {sentence}", pytrace=False)
+    pytest.exit(f"epcheck: {sentence}", returncode=2)
+
+
 @pytest.fixture(scope="session")
 def epcheck_run(request: pytest.FixtureRequest) -> Iterator[LiveRun]:
     """The workers of the candidate and the baseline, for the whole session."""
@@ -38,7 +66,7 @@ def epcheck_run(request: pytest.FixtureRequest) -> Iterator[LiveRun]:
     try:
         live = LiveRun(request.config.getoption("--ep"), request.config.getoption("--baseline"))
     except LiveRunError as error:
-        pytest.exit(f"epcheck: {error}", returncode=2)
+        give_up(request.config, str(error))
     with live:
         yield live
 

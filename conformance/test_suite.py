@@ -6,7 +6,7 @@ import pytest
 
 from epcheck.conformance import record
 from epcheck.conformance.live import LiveRun, LiveRunError
-from epcheck.conformance.plugin import upcoming
+from epcheck.conformance.plugin import give_up, upcoming
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 
@@ -14,10 +14,7 @@ from epcheck.generators.case import Case
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every selected case, by name; models are built when they are needed."""
     config = metafunc.config
-    try:
-        cases = list(suite.cases(config.getoption("--op"), config.getoption("--dtype")))
-    except suite.SelectionError as error:
-        raise pytest.UsageError(f"epcheck: {error}") from None
+    cases = list(suite.cases(config.getoption("--op"), config.getoption("--dtype")))
     metafunc.parametrize("case", cases, ids=[case.id for case in cases])
 
 
@@ -26,7 +23,7 @@ def test_case(case: Case, epcheck_run: LiveRun, request: pytest.FixtureRequest) 
     try:
         verdict = epcheck_run.record(case, upcoming(request.node))
     except LiveRunError as error:
-        pytest.exit(f"epcheck: {error}", returncode=2)
+        give_up(request.config, str(error))
     strict = request.config.getoption("--epcheck-strict")
     if verdict.reading == record.EXPECTED and verdict.expectation is not None:
         pytest.xfail(f"{verdict.expectation.reason} ({verdict.reason})")

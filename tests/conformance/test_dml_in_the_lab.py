@@ -1,0 +1,140 @@
+"""The real DirectML provider behind the worker: placement proved, stale memory found, two releases side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from command_line import call
+from onnx import TensorProto, helper
+from small_cases import identities, identity
+
+from epcheck import reports
+from epcheck.conformance import lab, record, runner
+from epcheck.conformance.outcome import DONE, Outcome
+from epcheck.conformance.record import PASS, Record
+from epcheck.conformance.target import DML, Target, resolve
+from epcheck.generators.case import BuiltCase, Case, Node, Operand, Output, Outputs
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
+
+
+@pytest.fixture(scope="module")
+def dml() -> Iterator[Target]:
+    """The lab of this machine, which is installed when it is not there; nobody ends it while these tests run."""
+    if not lab.status().installed:
+        if reason := lab.can_install():
+            pytest.skip(reason)
+        lab.install()
+    with lab.in_use():
+        yield resolve("dml")
+
+
+def sum_over_nothing() -> BuiltCase:
+    """ReduceSum-11 over an axis of length 0: four zeros, by the definition of an empty sum."""
+    x = np.zeros((0, 4), np.float32)
+    node = Node("ReduceSum", "", 11, (Operand("x", x),), ("y",), {"axes": (0,), "keepdims": 0})
+    graph = helper.make_graph(
+        [helper.make_node("ReduceSum", ["x"], ["y"], axes=[0], keepdims=0)],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [0, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8).SerializeToString()
+    truth = Outputs((Output("y", np.zeros(4, np.float32)),))
+
+    def build(case: Case) -> BuiltCase:
+        return BuiltCase(case, node, 11, model, {"x": x}, truth, {"T": "float32"}, None)
+
+    return Case("ReduceSum", "", 11, "float32", "over_nothing", "runtime", build).build()
+
+
+@pytest.fixture(scope="module")
+def answers(dml: Target) -> dict[str, Outcome]:
+    """What DirectML does with a healthy case and with a sum over nothing."""
+    return {built.case.sample: runner.ask(dml, built) for built in (identity("healthy").build(), sum_over_nothing())}
+
+
+def test_a_healthy_case_is_written_and_assigned_to_directml(answers: dict[str, Outcome]) -> None:
+    healthy = answers["healthy"]
+    assert (healthy.kind, healthy.unwritten, healthy.repeat_differs) == (DONE, (), ())
+    assert healthy.assignment == ((DML, "Identity"),)
+    assert healthy.outputs["y"].tolist() == [-1.0, 0.0]
+
+
+def test_an_output_that_directml_never_writes_is_found(answers: dict[str, Outcome]) -> None:
+    """Without the dirtied second run this is right or wrong by chance: fresh memory is zero, and so is the sum."""
+    empty = answers["over_nothing"]
+    assert (empty.kind, empty.unwritten) == (DONE, ("y",))
+
+
+def test_an_unwritten_output_is_never_a_pass(dml: Target) -> None:
+    taken: list[Record] = []
+    with runner.Session((dml,), None, None, taken.append) as session:
+        session.submit(sum_over_nothing().case)
+        while session.under_way:
+            session.turn()
+    (found,) = taken
+    assert (found.status in (record.MISMATCH, record.FLAKY, record.ORDER_DEPENDENT), found.blame) == (True, "candidate")
+
+
+def test_two_releases_run_side_by_side_and_both_prove_their_placement(dml: Target, tmp_path: Path) -> None:
+    """1.20.1 keeps no record of assignments: its profile is the proof."""
+    root = tmp_path / "runs"
+    done = call(
+        "run", "-t", "dml", "-t", "dml@1.20.1", "--op", "Slice", "-k", "rank_", "--limit", "6", "--root", f"{root}"
+    )
+    (folder,) = root.iterdir()
+    facts = reports.read_run(folder).targets
+    assert (done.code, dml.name) == (0, "dml")
+    assert facts["dml"]["onnxruntime"] == lab.DEFAULT_RUNTIME
+    assert facts["dml@1.20.1"]["onnxruntime"] == "1.20.1"
+    assert facts["dml"]["DirectML.dll"] != facts["dml@1.20.1"]["DirectML.dll"]
+    assert facts["dml"]["adapter"] == facts["dml@1.20.1"]["adapter"] != ""
+    found = Counter(
+        (item.candidate.target, item.status, item.candidate.assignment) for item in reports.read_records(folder)
+    )
+    assert found == {
+        ("dml", PASS, ((DML, "Slice"),)): 6,
+        ("dml@1.20.1", PASS, ((DML, "Slice"),)): 6,
+    }
+
+
+def test_a_worker_in_the_lab_that_is_killed_costs_one_case_a_repetition(dml: Target) -> None:
+    taken: list[Record] = []
+    with runner.Session((replace(dml, window=2),), None, None, taken.append) as session:
+        for case in identities(30):
+            session.submit(case)
+        killed = False
+        while session.under_way:
+            session.turn()
+            if len(taken) >= 5 and not killed:
+                (worker,) = psutil.Process().children()
+                worker.kill()
+                killed = True
+    statuses = Counter(found.status for found in taken)
+    assert statuses == {PASS: 29, record.FLAKY: 1}
+    assert psutil.Process().children(recursive=True) == []
+
+
+def test_the_lab_is_left_running_while_another_uses_it(dml: Target) -> None:
+    """A session that ends does not end Wine under a session that goes on."""
+    taken: list[Record] = []
+    with runner.Session((dml,), None, None, taken.append) as session:
+        session.submit(identity("before"))
+        while session.under_way:
+            session.turn()
+        assert runner.ask(dml, identity("meanwhile").build()).kind == DONE
+        session.submit(identity("after"))
+        while session.under_way:
+            session.turn()
+    assert [(found.sample, found.status, found.candidate.attempts) for found in taken] == [
+        ("before", PASS, 1),
+        ("after", PASS, 1),
+    ]
