@@ -448,7 +448,7 @@ mutant(
     "pairs_saturate_to_int16",
     "two products are added in int16 with saturation",
     Conv(convolution=pairs_saturated_to_int16),
-    f"{U8S8}/x_zero_point_low[initializer]",
+    "QLinearConv-10/int8-int8-int8/x_zero_point_high[initializer]",
 )
 mutant(
     "first_64_of_a_window",
@@ -460,7 +460,7 @@ mutant(
     "multiplier_in_float16",
     "the product of the scales is a float16",
     Conv(real=lambda sums, x, w, y: sums * as_float16(x * w / y)),
-    f"{U8S8}/per_tensor[initializer]",
+    "QLinearConv-10/int8-int8-int8/pads_asymmetric[initializer]",
 )
 mutant(
     "multiplier_of_8_bits",
@@ -484,7 +484,7 @@ mutant(
     "rounded_twice",
     "the sum is rounded in steps of x_scale before w_scale is applied",
     Conv(real=lambda sums, x, w, y: np.rint(sums * x) * w / y),
-    f"{U8S8}/w_zero_point_high[initializer]",
+    "QLinearConv-10/int8-int8-int8/x_zero_point_high[initializer]",
 )
 mutant(
     "strides_swapped",
