@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from epcheck.generators.case import Array, BuiltCase, Outputs, Refusal, Selection
 
 SCRIPT = '''\
-"""{case_id}: {expects}. Usage: python run.py [PROVIDER]"""
+"""{words}. Usage: python run.py [PROVIDER]"""
 import sys
 import numpy as np
 import onnxruntime as ort
@@ -79,6 +79,7 @@ def true_outputs(built: BuiltCase) -> dict[str, Array]:
 
 
 def _script(built: BuiltCase) -> str:
-    refused = isinstance(built.truth, Refusal)
-    expects = f"must be refused ({built.truth.reason})" if isinstance(built.truth, Refusal) else "must be exact"
-    return SCRIPT.format(case_id=built.case.id, expects=expects if refused else "compares exactly", options="{}")
+    truth = built.truth
+    expects = f"must be refused ({truth.reason})" if isinstance(truth, Refusal) else "compares exactly"
+    literal = f"{built.case.id}: {expects}".encode("unicode_escape").decode("ascii").replace('"', '\\"')
+    return SCRIPT.format(words=literal, options="{}")

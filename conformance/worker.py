@@ -36,6 +36,7 @@ import platform
 import struct
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -339,6 +340,14 @@ def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: dict[str
         write_frame(answers, chunks)
 
 
+def end_with_the_runner() -> None:
+    """A runner that was killed cannot end a worker that hangs, and a worker that hangs does not see its input end."""
+    runner = os.getppid()
+    while os.getppid() == runner:
+        time.sleep(1)
+    os._exit(1)
+
+
 def main(arguments: list[str]) -> None:
     """The process: keep stdin and stdout for frames, execute the prelude, make the backend, serve."""
     parser = argparse.ArgumentParser()
@@ -358,6 +367,8 @@ def main(arguments: list[str]) -> None:
         msvcrt.setmode(answers.fileno(), os.O_BINARY)
         msvcrt.setmode(requests.fileno(), os.O_BINARY)
     beside = str(Path(__file__).parent)  # epcheck's own modules must not be found instead of others of their names
+    if sys.platform != "win32":  # where a process keeps the id of its parent for ever
+        threading.Thread(target=end_with_the_runner, daemon=True).start()
     sys.path[:] = [*options.path, *(entry for entry in sys.path if entry != beside)]
     if options.prelude:
         import runpy

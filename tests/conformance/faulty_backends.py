@@ -52,6 +52,10 @@ def slow(_model: bytes, feeds: Feeds) -> dict[str, Array]:
     return {"y": feeds["x"]}
 
 
+def hangs_always(_model: bytes, _feeds: Feeds) -> None:
+    time.sleep(600)
+
+
 def aborts_always(_model: bytes, _feeds: Feeds) -> None:
     os.abort()
 

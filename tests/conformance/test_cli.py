@@ -162,6 +162,25 @@ def test_a_run_that_is_killed_leaves_no_worker_and_can_be_resumed(tmp_path: Path
 
 
 @posix
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 130), ("SIGKILL", -9)])
+def test_a_worker_that_hangs_ends_with_its_run(tmp_path: Path, name: str, code: int) -> None:
+    function = "python:faulty_backends:hangs_always"
+    command = [*START, "run", "-t", function, "--op", "Slice", "--baseline", "none", "--root", str(tmp_path)]
+    with subprocess.Popen(
+        command, cwd=HERE, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        while not any(b'"interpreter"' in path.read_bytes() for path in tmp_path.glob("*/run.json")):  # greeted
+            time.sleep(0.05)
+        time.sleep(0.3)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        assert any(function in word for worker in workers for word in worker.cmdline())
+        process.send_signal(getattr(signal, name))
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (code, b"")
+    assert psutil.wait_procs(workers, timeout=5)[1] == []
+
+
+@posix
 def test_a_worker_that_is_killed_costs_the_run_nothing_but_a_repetition(tmp_path: Path) -> None:
     with running(tmp_path, records=30) as (process, folder, (worker, *_)):
         worker.kill()
