@@ -321,6 +321,6 @@ def _where(built: BuiltCase, name: str) -> str:
 
 def preview(value: Array) -> str:
     """The first elements as text; the number of those left out."""
-    flat: list[Any] = np.ravel(value)[:PREVIEW].tolist()
+    flat = np.ravel(value)[:PREVIEW]
     more = value.size - len(flat)
     return ", ".join(map(str, flat)) + (f", … {more} more" if more > 0 else "")

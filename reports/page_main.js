@@ -16,7 +16,11 @@ async function show(list) {
     document.title = title;
     if (list) list.update(state);
     const target = state.section || (Object.keys(state).length ? "cases" : "");
-    if (target && !(list && list.form.contains(document.activeElement))) document.getElementById(target)?.scrollIntoView();
+    const section = document.getElementById(target);
+    if (section && !(list && list.form.contains(document.activeElement))) {
+      section.querySelector(":scope > details")?.setAttribute("open", "");
+      section.scrollIntoView();
+    }
     if (!target) scrollTo(0, 0);
     return;
   }
