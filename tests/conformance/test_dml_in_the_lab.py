@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from command_line import call
+from command_line import ENVIRONMENT, START, call
 from onnx import TensorProto, helper
 from small_cases import identities, identity
 
 from epcheck import reports
-from epcheck.conformance import lab, record, runner
+from epcheck.conformance import judge, lab, record, runner
 from epcheck.conformance.outcome import DONE, Outcome
 from epcheck.conformance.record import PASS, Record
 from epcheck.conformance.target import DML, Target, resolve
@@ -74,14 +77,12 @@ def test_an_output_that_directml_never_writes_is_found(answers: dict[str, Outcom
     assert (empty.kind, empty.unwritten) == (DONE, ("y",))
 
 
-def test_an_unwritten_output_is_never_a_pass(dml: Target) -> None:
-    taken: list[Record] = []
-    with runner.Session((dml,), None, None, taken.append) as session:
-        session.submit(sum_over_nothing().case)
-        while session.under_way:
-            session.turn()
-    (found,) = taken
-    assert (found.status in (record.MISMATCH, record.FLAKY, record.ORDER_DEPENDENT), found.blame) == (True, "candidate")
+def test_an_unwritten_output_is_never_a_pass(dml: Target, answers: dict[str, Outcome]) -> None:
+    found = answers["over_nothing"]
+    by_chance = replace(found, outputs={"y": np.zeros(4, np.float32)})
+    opinions = [judge.opinion(sum_over_nothing(), dml, outcome) for outcome in (found, by_chance)]
+    assert [opinion.status for opinion in opinions] == [record.MISMATCH, record.MISMATCH]
+    assert opinions[1].message == "the provider does not write y: a buffer keeps what it held before"
 
 
 def test_two_releases_run_side_by_side_and_both_prove_their_placement(dml: Target, tmp_path: Path) -> None:
@@ -138,3 +139,30 @@ def test_the_lab_is_left_running_while_another_uses_it(dml: Target) -> None:
         ("before", PASS, 1),
         ("after", PASS, 1),
     ]
+
+
+@pytest.mark.usefixtures("dml")
+def test_an_interrupted_run_ends_its_windows_process(tmp_path: Path) -> None:
+    command = [
+        *START,
+        "run",
+        "-t",
+        "dml",
+        "--baseline",
+        "none",
+        "--no-reference",
+        "--op",
+        "Slice",
+        "--root",
+        str(tmp_path),
+    ]
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not any(path.stat().st_size for path in tmp_path.glob("*/journal.jsonl")):
+            time.sleep(0.05)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        assert any("python.exe" in " ".join(worker.cmdline()) for worker in workers)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    (folder,) = tmp_path.iterdir()
+    assert (process.returncode, err, reports.read_run(folder).status) == (130, b"", "interrupted")
+    assert psutil.wait_procs(workers, timeout=5)[1] == []

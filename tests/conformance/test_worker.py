@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import subprocess
@@ -284,6 +285,11 @@ def test_modules_beside_the_worker_file_are_not_importable_by_their_bare_names(t
     tmp_path.joinpath("mine.py").write_text("import lane\n")
     code, said = Peer("python:mine:f", "--path", str(tmp_path)).end()
     assert (code, said.splitlines()[-1]) == (1, "ModuleNotFoundError: No module named 'lane'")
+
+
+def test_python_3_9_can_read_it() -> None:
+    """The oldest that a release of a runtime worth testing needs."""
+    ast.parse(WORKER.read_text(), feature_version=(3, 9))
 
 
 def test_it_needs_no_package_but_numpy_and_the_runtime() -> None:
