@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.record import MISMATCH, STATUSES, Expected, Opinion
-from epcheck.generators.suite import matches
+from epcheck.generators.suite import any_matches, matches
 
 
 class ExpectationError(ValueError):
@@ -113,7 +113,10 @@ def shipped(target: str) -> tuple[Expectation, ...]:
 
 def matching(expectations: Iterable[Expectation], case_id: str) -> tuple[Expectation, ...]:
     """The expectations whose glob matches the case, in the file's order."""
-    return tuple(expectation for expectation in expectations if matches(case_id, expectation.case))
+    chosen = tuple(expectations)
+    if not any_matches(tuple(expectation.case for expectation in chosen), case_id):
+        return ()
+    return tuple(expectation for expectation in chosen if matches(case_id, expectation.case))
 
 
 def stale(expectations: Iterable[Expectation], case_ids: Iterable[str]) -> tuple[Expectation, ...]:

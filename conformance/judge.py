@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from epcheck.conformance.target import Target
 from epcheck.generators import graph
 from epcheck.generators.case import Array, BuiltCase, Lowering, Outputs, Refusal, Selection
 from epcheck.generators.claims import claims_of
-from epcheck.generators.directml import ConstraintViolation, FeatureLevel
+from epcheck.generators.directml import ConstraintViolation, FeatureLevel, OperatorDesc
 from epcheck.generators.schema import dtype_name
 
 UNPLACED = re.compile(
@@ -168,7 +169,7 @@ def verdict(
         types=built.types,
         attributes=dict(built.node.attributes),
         values=_values(built),
-        directml=_directml(built.lowering),
+        directml=None if built.lowering is None else _directml(built.lowering.description),
         expects=f"a refusal: {built.truth.reason}" if isinstance(built.truth, Refusal) else "the true result",
         candidate=candidate,
         baseline=baseline,
@@ -290,10 +291,9 @@ def _directml_outputs(built: BuiltCase, lowering: Lowering) -> dict[str, tuple[s
         return None
 
 
-def _directml(lowering: Lowering | None) -> DirectML | None:
-    if lowering is None:
-        return None
-    desc = lowering.description
+@lru_cache(maxsize=1024)
+def _directml(desc: OperatorDesc) -> DirectML:
+    """What a record shows of a description; the variants of a sample share theirs."""
     violations = tuple(f"{v.constraint}: {v.message}" for v in desc.validate(DIRECTML_LEVEL))
     return DirectML(desc.NAME, desc.as_dict(), violations)
 
@@ -321,6 +321,8 @@ def _where(built: BuiltCase, name: str) -> str:
 
 def preview(value: Array) -> str:
     """The first elements as text; the number of those left out."""
-    flat = np.ravel(value)[:PREVIEW]
+    flat: Any = np.ravel(value)[:PREVIEW]
+    if value.dtype.kind != "f":
+        flat = flat.tolist()
     more = value.size - len(flat)
     return ", ".join(map(str, flat)) + (f", … {more} more" if more > 0 else "")

@@ -15,6 +15,12 @@ from epcheck.conformance.process import Answer, Ended, Event, Rubbish, WorkerPro
 from epcheck.conformance.target import MEBIBYTE, Target
 from epcheck.generators.case import BuiltCase
 
+BATCH = 16
+"""Cases that are sent together while there are enough before the worker."""
+
+LOW_WATER = 8
+"""A worker with no more cases before it than this gets the next one at once."""
+
 STARTS = 3
 """How often in a row a worker may fail to start before the target is given up."""
 
@@ -49,6 +55,7 @@ class Lane:
         self._sent: deque[Job] = deque()
         self._waiting: deque[Job] = deque()
         self._head_since = 0.0
+        self._unsent = 0
 
     @property
     def backlog(self) -> int:
@@ -162,6 +169,20 @@ class Lane:
                 self._head_since = time.monotonic()
             self._sent.append(job)
             self._worker.send(_request(job.built, self.target))
+            self._unsent += 1
+            if len(self._sent) <= LOW_WATER or self._unsent >= BATCH:
+                self._flush()
+
+    def listen(self, wanted: bool) -> None:
+        """Before and after waiting for events: send what was left to be sent together, and let answers come in."""
+        if self._worker is not None:
+            self._flush()
+            self._worker.listen(wanted or not self._ready)
+
+    def _flush(self) -> None:
+        assert self._worker is not None
+        self._unsent = 0
+        self._worker.flush()
 
     def _lost(self, why: str, kind: str = CRASHED) -> None:
         """The worker is gone: the first job that was sent is the culprit, the others are run by the next worker."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import queue
 import signal
@@ -13,12 +14,18 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psutil
 
 from epcheck.conformance import worker
 from epcheck.conformance.target import Target
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+PIPE_BUFFER = 1 << 18
+"""Bytes. Many frames travel in one system call: each one costs a thread its turn at the interpreter."""
 
 LOG_LINES = 40
 """How much of a worker's stderr is kept."""
@@ -62,6 +69,26 @@ class Ended:
 Event = Answer | Rubbish | Ended
 
 
+class _Patient(io.RawIOBase):
+    """A pipe that is read only while somebody listens.
+
+    A thread that wakes for every answer takes the interpreter from the one that judges them, again and again; so
+    answers gather in the pipe while there is other work, and come in together.
+    """
+
+    def __init__(self, pipe: io.RawIOBase) -> None:
+        self.listening = threading.Event()
+        self.listening.set()
+        self._pipe = pipe
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        self.listening.wait()
+        return self._pipe.readinto(buffer)
+
+
 class WorkerProcess:
     """One running worker. Events go to the queue that it was given; `send` never blocks."""
 
@@ -75,6 +102,7 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=PIPE_BUFFER,
             env=None if target.environment is None else dict(target.environment),
             **flags,
         )
@@ -84,15 +112,32 @@ class WorkerProcess:
         self._events = events
         self._outbox: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
         self._log: deque[str] = deque(maxlen=LOG_LINES)
+        assert self.process.stdout is not None
+        self._answers = _Patient(cast(io.RawIOBase, self.process.stdout.raw))  # type: ignore[attr-defined]
         self._ended = {self._read: threading.Event(), self._listen: threading.Event()}
         self._memory: psutil.Process | None = psutil.Process(self.process.pid)
         for serve in (self._write, self._read, self._listen, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
+        self._unsent: list[bytes] = []
         self.send(worker.encode({"op": "hello"}, {}))
+        self.flush()
 
     def send(self, chunks: list[bytes]) -> None:
-        """Queue a frame."""
-        self._outbox.put(chunks)
+        """Queue a frame; it leaves with the next `flush`."""
+        self._unsent.extend(chunks)
+
+    def flush(self) -> None:
+        """Hand what was queued to the thread that writes. Waking it costs more than a frame: send many, flush once."""
+        if self._unsent:
+            self._outbox.put(self._unsent)
+            self._unsent = []
+
+    def listen(self, wanted: bool) -> None:
+        """Whether answers become events as they come, as they do from the start, or wait in the pipe."""
+        if wanted:
+            self._answers.listening.set()
+        else:
+            self._answers.listening.clear()
 
     def log_tail(self) -> str:
         """The end of what the worker wrote to stderr."""
@@ -108,6 +153,7 @@ class WorkerProcess:
     def kill(self, because: str) -> None:
         """End the process and its children at once; `because` becomes part of the outcome."""
         self.killed_because = self.killed_because or because
+        self.listen(True)
         try:
             family = psutil.Process(self.process.pid).children(recursive=True)
         except psutil.Error:
@@ -125,6 +171,7 @@ class WorkerProcess:
     def close(self, patience_s: float = 2.0) -> None:
         """Let the process end by itself, or kill it after `patience_s` seconds."""
         self.send(worker.encode({"op": "exit"}, {}))
+        self.flush()
         self._outbox.put(None)
         try:
             self.process.wait(patience_s)
@@ -143,9 +190,9 @@ class WorkerProcess:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        pipe = self.process.stdout
+        pipe = io.BufferedReader(self._answers, PIPE_BUFFER)
         try:
-            with pipe:
+            with self.process.stdout:
                 while (frame := worker.read_frame(pipe)) is not None:
                     self._events.put(Answer(self, *frame, time.monotonic()))
             self._ended[self._read].set()
@@ -172,6 +219,7 @@ class WorkerProcess:
         """Report the end of the process, after all that it said; whoever it left behind with its pipes goes, too."""
         returncode = self.process.wait()
         self._outbox.put(None)
+        self.listen(True)
         self._kill_group()
         for ended in self._ended.values():
             ended.wait(PATIENCE_S)

@@ -12,6 +12,7 @@ import queue
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
@@ -24,10 +25,13 @@ from epcheck.conformance.record import Opinion, Record
 from epcheck.conformance.target import Target
 from epcheck.generators.case import BuiltCase, Case, Refusal
 
-IN_PROGRESS = 256
+IN_PROGRESS = 1024
 """Cases between building and verdict. Bounds memory; leaves room for failures that wait for their confirmation."""
 
-AHEAD = 24
+PREPARED = 512
+"""Cases that are built while the workers start."""
+
+AHEAD = 192
 """Cases that the slowest lane may have before it: enough that no worker idles, few enough that none hoards."""
 
 TICK_S = 0.2
@@ -56,14 +60,16 @@ class Plan:
 def run(plan: Plan, sink: Sink, on_facts: Callable[[Facts], None] | None = None) -> None:
     """Run the plan; `sink` takes each record as soon as it is final, in no particular order.
 
-    on_facts: takes target name -> facts once every worker has started, before the first record.
+    on_facts: takes target name -> facts once every worker has started.
     Raises TargetDown when a target cannot be started; what was recorded until then stands. Whatever the sink raises
     ends the run as well. No worker outlives the call.
     """
-    with Session(plan.candidates, plan.baseline, plan.reference, sink, plan.done) as session:
+    cases = iter(plan.cases)
+    first = islice(cases, PREPARED)
+    with Session(plan.candidates, plan.baseline, plan.reference, sink, plan.done, first) as session:
         if on_facts:
             on_facts(session.facts)
-        for case in plan.cases:
+        for case in cases:
             while not session.has_room():
                 session.turn()
             session.submit(case)
@@ -115,13 +121,16 @@ class Session:
         reference: Target | None,
         sink: Sink,
         done: Collection[tuple[str, str]] = frozenset(),
+        first: Iterable[Case] = (),
     ) -> None:
+        """first: cases to submit while the workers start. The others as in `Plan` and `run`."""
         self.candidates = candidates
         self.baseline = baseline
         self.reference = reference
         self.under_way = 0
         self._sink = sink
         self._done = done
+        self._first = first
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         further = [t for t in (baseline, reference) if t is not None]
         self._lanes = {target.name: Lane(target, self._events) for target in (*candidates, *further)}
@@ -131,12 +140,14 @@ class Session:
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        """Start every worker and wait until all have answered. Raises TargetDown."""
+        """Start every worker, submit the first cases, and wait until all have answered. Raises TargetDown."""
         if any(not lane.target.owns_group for lane in self._lanes.values()):
             self._resources.enter_context(lab.in_use())
         try:
             for lane in self._lanes.values():
                 lane.start()
+            for case in self._first:
+                self.submit(case)
             while not all(lane.facts for lane in self._lanes.values()):
                 self.turn()
         except BaseException:
@@ -252,10 +263,14 @@ class Session:
 
     def turn(self) -> None:
         """Wait for one event and whatever came with it, and hand them to their lanes."""
+        for lane in self._every_lane():
+            lane.listen(True)
         try:
             event: Event | None = self._events.get(timeout=TICK_S)
         except queue.Empty:
             event = None
+        for lane in self._every_lane():
+            lane.listen(False)
         while event is not None:
             for lane in self._every_lane():
                 if lane.owns(event):

@@ -68,7 +68,7 @@ class Target:
     deadline_s: float = 20.0
     startup_s: float = 60.0
     memory_bytes: int = 4096 * MEBIBYTE
-    window: int = 16
+    window: int = 128
     owns_group: bool = True
     expectations: tuple[Expectation, ...] = ()
 

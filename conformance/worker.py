@@ -29,6 +29,7 @@ pattern. An output that keeps the pattern is listed in `unwritten`; any other di
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import json
 import os
@@ -45,6 +46,9 @@ from typing import IO, Any
 PROTOCOL = 1
 MAGIC = b"EPC1"
 PREFIX = struct.Struct("<4sIQ")
+NATIVE_ORDER = {"<": True, "|": True, "=": sys.byteorder == "little", ">": False}
+"""Whether a numpy byte order is the frames' own."""
+
 MAX_HEADER = 1 << 24
 """Bytes. A larger header is no header."""
 
@@ -81,10 +85,18 @@ def encode(header: dict[str, Any], tensors: dict[str, Any], model: bytes | None 
     for name, array in tensors.items():
         if array.dtype.hasobject or array.dtype.names or array.dtype.kind in "SUMm":
             raise TypeError(f"'{name}' has the dtype {array.dtype}, which is no tensor of numbers")
-        described.append({"name": name, "dtype": array.dtype.name, "shape": list(array.shape)})
-        chunks.append(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        described.append({"name": name, "dtype": dtype_name(array.dtype), "shape": list(array.shape)})
+        chunks.append(
+            (array if NATIVE_ORDER[array.dtype.byteorder] else array.astype(array.dtype.newbyteorder("<"))).tobytes()
+        )
     head = json.dumps({**header, "tensors": described}).encode()
     return [PREFIX.pack(MAGIC, len(head), sum(map(len, chunks))), head, *chunks]
+
+
+@functools.lru_cache(maxsize=None)
+def dtype_name(dtype: Any) -> str:
+    """`dtype.name`, which numpy works out anew each time."""
+    return str(dtype.name)
 
 
 def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:

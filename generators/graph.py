@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import onnx
@@ -77,16 +77,16 @@ def model(node: Node, variant: str, types: Mapping[str, str], output_ranks: Sequ
     )
     proto.attribute.extend(_attribute(name, value) for name, value in node.attributes.items())
     inputs = [
-        helper.make_tensor_value_info(
+        _value_info(
             o.name,
-            _element_type(schema.dtype_name(o.value.dtype)),
-            [f"{o.name}_{i}" for i in range(o.value.ndim)] if variant == SYMBOLIC else o.value.shape,
+            schema.dtype_name(o.value.dtype),
+            tuple(f"{o.name}_{i}" for i in range(o.value.ndim)) if variant == SYMBOLIC else o.value.shape,
         )
         for o in present
         if not is_initializer(o, variant)
     ]
     outputs = [
-        helper.make_tensor_value_info(name, _element_type(dtype), [None] * rank)
+        _value_info(name, dtype, (None,) * rank)
         for (name, dtype), rank in zip(output_types(node, types).items(), output_ranks, strict=True)
     ]
     initializers = [numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, variant)]
@@ -107,6 +107,7 @@ def _attribute(name: str, value: Attribute) -> onnx.AttributeProto:
     return helper.make_attribute(name, value)
 
 
-@cache
-def _element_type(name: str) -> int:
-    return int(helper.np_dtype_to_tensor_dtype(np.dtype(name)))
+@lru_cache(maxsize=4096)
+def _value_info(name: str, dtype: str, shape: tuple[int | str | None, ...]) -> onnx.ValueInfoProto:
+    """Many cases share their shapes; what takes a proto in copies it."""
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)

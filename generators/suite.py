@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import cache
 from typing import Any
 
@@ -63,9 +64,23 @@ def cases(
 
 def matches(case_id: str, pattern: str) -> bool:
     """A glob against the whole id ('[' is literal, since ids contain it), or a plain substring of it."""
+    return any_matches((pattern,), case_id)
+
+
+def any_matches(patterns: tuple[str, ...], case_id: str) -> bool:
+    """Whether at least one of the patterns `matches`."""
+    return _compiled(patterns).fullmatch(case_id) is not None
+
+
+@cache
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(_expression(pattern) for pattern in patterns) or r"(?!)", re.DOTALL)
+
+
+def _expression(pattern: str) -> str:
     if any(wildcard in pattern for wildcard in "*?"):
-        return fnmatchcase(case_id, pattern.replace("[", "[[]"))
-    return pattern in case_id
+        return translate(pattern.replace("[", "[[]"))
+    return f".*{re.escape(pattern)}.*"
 
 
 def case_by_id(case_id: str) -> Case:

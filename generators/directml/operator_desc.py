@@ -160,6 +160,8 @@ class OperatorDesc(ABC):
 
     def _out_of_range(self, c_type: str, member: str, values: tuple[Any, ...]) -> Iterator[Violation]:
         low, high = _C_RANGES[c_type]
+        if not values or (low <= min(values) and max(values) <= high):
+            return
         for value in values:
             if isinstance(value, int) and not low <= value <= high:
                 yield self.violation(
@@ -195,8 +197,8 @@ def _as_json(value: Any) -> Any:
         case TensorDesc():
             return {
                 "DataType": value.data_type.name,
-                "Sizes": _as_json(value.sizes),
-                "Strides": _as_json(value.strides),
+                "Sizes": list(value.sizes),
+                "Strides": None if value.strides is None else list(value.strides),
             }
         case DataType():
             return value.name

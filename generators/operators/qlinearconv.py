@@ -442,7 +442,7 @@ def _accumulate(conv: _Conv, absolute: bool = False) -> Array:
     windows = np.lib.stride_tricks.sliding_window_view(x, extent, spatial)
     windows = windows[(slice(None),) * 3 + tuple(slice(None, None, step) for step in (*conv.strides, *conv.dilations))]
     places, taps = "xyz"[: len(spatial)], "ijk"[: len(spatial)]
-    sums = np.einsum(f"ngc{places}{taps},gmc{taps}->ngm{places}", windows, w)
+    sums: Array = np.einsum(f"ngc{places}{taps},gmc{taps}->ngm{places}", windows, w)
     sums = sums.reshape(batch, out_channels, *conv.output_spatial)
     return sums + bias.reshape(1, -1, *(1,) * len(conv.output_spatial))
 

@@ -254,11 +254,13 @@ def _question(node: Node) -> _Question | str:
 def _select(question: _Question, nan_first: bool) -> tuple[Array, Array]:
     """(values, indices int64), sorted by value, NaN at one end, equal elements by ascending index."""
     rows = np.moveaxis(question.values, question.axis, -1)
-    nan = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, bool)
-    key = np.where(nan, rows.dtype.type(0), rows)
-    if question.largest:
-        key = -key if rows.dtype.kind == "f" else ~key
-    order = np.lexsort((key, ~nan if nan_first else nan), axis=-1)[..., : question.k]
+    floating = rows.dtype.kind == "f"
+    key = rows if not question.largest else -rows if floating else ~rows
+    if floating and (nan := np.isnan(rows)).any():
+        order = np.lexsort((np.where(nan, key.dtype.type(0), key), ~nan if nan_first else nan), axis=-1)
+    else:
+        order = np.argsort(key, axis=-1, kind="stable")
+    order = order[..., : question.k]
     selected = np.take_along_axis(rows, order, -1)
     back = (np.moveaxis(part, -1, question.axis) for part in (selected, order.astype(np.int64)))
     values, indices = (np.ascontiguousarray(part) for part in back)
