@@ -115,12 +115,19 @@ class Layout:
     def config(self) -> Config:
         """Raises LabError when this folder is not a lab."""
         try:
-            read = json.loads(self.marker.read_text())
+            read = json.loads(self.marker.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise LabError(f"{self.folder} is not a lab; run: epcheck lab install") from None
+        except OSError as error:
+            raise LabError(f"{self.marker} cannot be read: {error.strerror or error}") from None
+        except (ValueError, RecursionError):
+            raise LabError(f"{self.marker} is damaged; run: epcheck lab remove, then install") from None
         if not isinstance(read, dict) or read.get("epcheck_lab") != FORMAT:
             raise LabError(f"{self.marker} is of another version of epcheck; run: epcheck lab remove, then install")
-        return Config(read["wine_loader"], read["wine_server"], read["vulkan"])
+        chosen = [read.get(name) for name in Config.__dataclass_fields__]
+        if any(not isinstance(value, str | None) for value in chosen):
+            raise LabError(f"{self.marker} is damaged; run: epcheck lab remove, then install")
+        return Config(*chosen)
 
     def refuse_foreign(self) -> None:
         """Raises LabError for a folder that holds something else already: a lab is removed as a whole, one day."""

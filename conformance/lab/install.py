@@ -97,8 +97,12 @@ def remove(folder: Path | None = None) -> int:
     layout = Layout.of(folder)
     if not layout.exists():
         raise LabError(f"{layout.folder} is not a lab; nothing was removed")
+    try:
+        config = layout.config()
+    except LabError:
+        config = Config()  # a lab that is damaged or of another version can be removed all the same
     with locked(layout):
-        stop(folder)
+        wine.stop(layout, config)
         freed = size(layout.folder)
         # The mark goes last: a removal that is interrupted can be repeated.
         for path in layout.folder.iterdir():

@@ -100,10 +100,5 @@ def _reason(text: str) -> str:
     return (errors or lines[-1:] or [""])[0][:1000]
 
 
-def megabytes(count: int) -> str:
-    """A size for people: `238 MB`."""
-    return f"{count / 1e6:.1f} MB" if count < 10e6 else f"{count / 1e6:.0f} MB"
-
-
 def cores() -> int:
     return os.cpu_count() or 1

@@ -52,6 +52,18 @@ def test_a_lab_of_another_format_says_what_to_do(tmp_path: Path) -> None:
         Layout(tmp_path).config()
 
 
+@pytest.mark.parametrize("text", ["", "{", "\0", '{"epcheck_lab": 1, "vulkan": 3}', "[" * 100_000], ids=str.__len__)
+def test_a_lab_whose_mark_is_damaged_says_what_to_do_and_can_be_removed(tmp_path: Path, text: str) -> None:
+    layout = Layout(tmp_path / "lab")
+    layout.folder.mkdir()
+    layout.marker.write_text(text)
+    with pytest.raises(lab.LabError, match=r"lab\.json is damaged; run: epcheck lab remove, then install"):
+        layout.config()
+    assert not lab.status(layout.folder).installed
+    lab.remove(layout.folder)
+    assert not layout.folder.exists()
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     write_whole(tmp_path / "new/file", "text")
     assert [p.name for p in (tmp_path / "new").iterdir()] == ["file"]
