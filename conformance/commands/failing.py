@@ -76,6 +76,4 @@ def _say(sentence: str) -> None:
 
 def printable(text: str) -> str:
     """The text on one line, control characters as escapes: names come from strangers' models."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in " ".join(text.split(" "))
-    )
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

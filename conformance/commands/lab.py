@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Self
 
 import typer
 from rich.console import Console
@@ -14,10 +13,9 @@ from rich.progress import TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
 from epcheck.conformance import lab
+from epcheck.conformance.commands import failing
 
-_T = TypeVar("_T")
-
-app = typer.Typer(help=__doc__, no_args_is_help=True)
+app = typer.Typer(help="The real DirectML provider on Linux, in a private folder.", no_args_is_help=True)
 
 _Folder = Annotated[
     Path | None,
@@ -46,9 +44,9 @@ def install(
     """Install the lab, or complete it: what is there stays. About 1.5 minutes and 1 GB; no root."""
     console = Console()
 
-    def work() -> lab.LabStatus:
+    with failing.one_sentence():
         with _Display(console) as display:
-            return lab.install(
+            found = lab.install(
                 folder,
                 runtimes=runtime or (lab.DEFAULT_RUNTIME,),
                 system_wine=system_wine,
@@ -57,15 +55,15 @@ def install(
                 private_compiler=private_compiler,
                 progress=display,
             )
-
-    _show(console, _or_exit(work))
+        _show(console, found)
 
 
 @app.command()
 def status(folder: _Folder = None) -> None:
     """Show what the lab has. Exit status 1 when it is not complete."""
-    found = _or_exit(lambda: lab.status(folder))
-    _show(Console(), found)
+    with failing.one_sentence():
+        found = lab.status(folder)
+        _show(Console(), found)
     if not found.installed:
         raise typer.Exit(1)
 
@@ -73,8 +71,9 @@ def status(folder: _Folder = None) -> None:
 @app.command()
 def remove(folder: _Folder = None) -> None:
     """End what runs in the lab and delete it."""
-    freed = _or_exit(lambda: lab.remove(folder))
-    Console().print(f"removed, {freed / 1e6:.0f} MB freed")
+    with failing.one_sentence():
+        freed = lab.remove(folder)
+        Console().print(f"removed, {freed / 1e6:.0f} MB freed")
 
 
 class _Display:
@@ -129,11 +128,3 @@ def _show(console: Console, found: lab.LabStatus) -> None:
             "runtimes": ", ".join(found.runtimes),
         }
         console.print("; ".join(f"{name}: {value}" for name, value in facts.items()), highlight=False)
-
-
-def _or_exit(work: Callable[[], _T]) -> _T:
-    try:
-        return work()
-    except lab.LabError as error:
-        Console(stderr=True).print(f"epcheck lab: {error}", style="red", highlight=False, soft_wrap=True)
-        raise typer.Exit(2) from None

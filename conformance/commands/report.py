@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from epcheck import reports
+from epcheck.conformance.commands import failing
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,7 @@ def report(
     ] = False,
 ) -> None:
     """Make the HTML page of a stored run, and JUnit XML, JSON and Parquet if asked. Exit status 2 if it cannot."""
-    try:
+    with failing.one_sentence():
         folder = run or reports.latest(root)
         written = [reports.write_html(folder, html)]
         if junit:
@@ -46,10 +46,5 @@ def report(
             written.append(reports.write_json(folder, json))
         if parquet:
             written.append(reports.write_outcomes(folder))
-    except reports.StoreError as error:
-        Console(stderr=True).print(
-            f"epcheck report: {error}", style="red", highlight=False, markup=False, soft_wrap=True
-        )
-        raise typer.Exit(2) from None
-    for path in written:
-        typer.echo(path)
+        for path in written:
+            typer.echo(path)

@@ -49,5 +49,5 @@ def test_what_cannot_be_read_is_one_sentence_and_exit_status_2(tmp_path: Path, d
         arguments = (folder,)
     result = report(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("epcheck report: ")
+    assert result.stderr.startswith("epcheck: ")
     assert result.stderr.count("\n") == 1

@@ -21,7 +21,7 @@ def test_status_of_nothing_exits_with_1_and_says_what_to_run(tmp_path: Path) -> 
 def test_remove_of_another_folder_exits_with_2_and_one_sentence(tmp_path: Path) -> None:
     result = runner.invoke(app, ["remove", "--folder", str(tmp_path)])
     assert result.exit_code == 2
-    assert result.stderr == f"epcheck lab: {tmp_path} is not a lab; nothing was removed\n"
+    assert result.stderr == f"epcheck: {tmp_path} is not a lab; nothing was removed\n"
 
 
 def test_install_passes_every_option_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_an_install_that_cannot_be_done_exits_with_2(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(lab, "install", install)
     result = runner.invoke(app, ["install"])
     assert result.exit_code == 2
-    assert result.stderr == "epcheck lab: this machine has no Wine; install it\n"
+    assert result.stderr == "epcheck: this machine has no Wine; install it\n"
 
 
 def test_a_lab_of_another_version_is_a_sentence_and_not_a_traceback(tmp_path: Path) -> None:
