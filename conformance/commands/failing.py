@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -25,6 +26,9 @@ from epcheck.reports import StoreError
 
 GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: as it should be; conformance failures; bad input or it could not run; Ctrl-C or SIGTERM."""
+
+DEAF_S = 10.0
+"""Seconds after Ctrl-C in which a further one is not heard where `terminable` is told to be deaf."""
 
 KNOWN = (
     ExpectationError, LabError, ModelFileError, RecordError, ReproError, RuntimeInstallError, SelectionError,
@@ -53,20 +57,32 @@ def one_sentence() -> Iterator[None]:
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, as Ctrl-C does; only in the main thread, to which signals belong."""
+def terminable(deaf_s: float = 0.0) -> Iterator[None]:
+    """SIGTERM raises KeyboardInterrupt, as Ctrl-C does; only in the main thread, to which signals belong.
+
+    deaf_s: for so many seconds after the first one further ones of both do nothing: what it ended can be closed in
+    peace, and if that hangs it can still be interrupted.
+    """
+    deaf_until = 0.0
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        nonlocal deaf_until
+        now = time.monotonic()
+        if now >= deaf_until:
+            deaf_until = now + deaf_s
+            raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, interrupt)
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # by the shell, for what it runs in the background
+    numbers = (signal.SIGTERM, signal.SIGINT) if deaf_s and not ignored else (signal.SIGTERM,)
+    handlers = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _say(sentence: str) -> None:

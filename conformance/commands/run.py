@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -59,7 +60,8 @@ def run_suite(
     folder: an interrupted run to take up again; its own request is used. root: where new run folders are made.
     console: where progress goes; None is silent. An interrupted run (KeyboardInterrupt) and a failed one
     (TargetDown) are closed and reported like any other; what ended them is in `read_run(folder).status`.
-    Raises TargetError, SelectionError, ExpectationError, StoreError, LabError before anything ran.
+    Raises TargetError, SelectionError, ExpectationError, LabError, RuntimeInstallError before anything ran, and
+    StoreError also when the disk is full: what was recorded is kept, and the run can be taken up again.
     """
     show = display.Display(console)
     if folder is not None:
@@ -73,7 +75,8 @@ def run_suite(
         journal, done = reports.create(folder, run), frozenset[tuple[str, str]]()
     else:
         resumed = reports.resume(folder)
-        journal, run, done = resumed.journal, resumed.run, resumed.done
+        journal, done = resumed.journal, resumed.done
+        run = replace(resumed.run, status="running", finished="")
     plan = runner.Plan(cases, candidates, baseline, reference, done)
     started = time.monotonic()
 
@@ -87,13 +90,17 @@ def run_suite(
         show.take(item)
 
     status = "complete"
-    with journal, show.progress(run.planned, len(done)), failing.terminable():
+    with journal, show.progress(run.planned, len(done)), failing.terminable(failing.DEAF_S):
         try:
             runner.run(plan, take, greeted)
         except KeyboardInterrupt:
             status = "interrupted"
         except TargetDown as error:
             status = f"failed: {error}"
+        except StoreError as error:
+            with contextlib.suppress(StoreError):  # there may still be room for the sentence
+                reports.write_run(folder, replace(run, status=f"failed: {error}", finished=_now()))
+            raise
         stale = _stale(request, candidates, cases)
         finished = replace(
             run, status=status, finished=_now(), duration_s=run.duration_s + time.monotonic() - started, stale=stale

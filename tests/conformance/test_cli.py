@@ -152,6 +152,18 @@ def test_an_interrupted_run_ends_with_130_keeps_what_it_has_and_can_be_resumed(t
 
 
 @posix
+def test_an_impatient_user_does_not_keep_the_run_from_being_closed(tmp_path: Path) -> None:
+    with running(tmp_path, records=60) as (process, folder, workers):
+        while process.poll() is None and reports.read_run(folder).status == "running":
+            for _ in range(200):
+                process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert psutil.wait_procs(workers, timeout=5)[1] == []
+    assert reports.read_run(folder).status == "interrupted"
+    resume(tmp_path, folder)
+
+
+@posix
 def test_a_run_that_is_killed_leaves_no_worker_and_can_be_resumed(tmp_path: Path) -> None:
     with running(tmp_path, records=30) as (process, folder, workers):
         process.kill()
@@ -209,6 +221,7 @@ def test_a_full_disk_ends_the_run_with_one_sentence_and_it_can_be_resumed(tmp_pa
     )
     assert (folder / "journal.jsonl").stat().st_size <= size
     assert len(recorded(folder)) == (folder / "journal.jsonl").read_bytes().count(b"\n")
+    assert reports.read_run(folder).status == f"failed: {done.err.removeprefix('epcheck: ').rstrip()}"
     resume(tmp_path, folder)
 
 
