@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,9 +16,9 @@ from epcheck.conformance.outcome import CRASHED, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.record import Difference, DirectML, Opinion, Record, Value
 from epcheck.conformance.target import Target
 from epcheck.generators import graph
-from epcheck.generators.case import Array, BuiltCase, Lowering, Outputs, Refusal, Selection
+from epcheck.generators.case import Array, BuiltCase, Case, Lowering, Outputs, Refusal, Selection
 from epcheck.generators.claims import claims_of
-from epcheck.generators.directml import ConstraintViolation, FeatureLevel, OperatorDesc
+from epcheck.generators.directml import FeatureLevel, OperatorDesc
 from epcheck.generators.schema import dtype_name
 
 UNPLACED = re.compile(
@@ -184,6 +185,36 @@ def verdict(
     )
 
 
+def unbuilt(case: Case, target: Target, error: Exception) -> Record:
+    """The record of a case whose generator failed: nobody ran it, so nobody is to blame, and it is no success."""
+    why = " ".join(f"the case cannot be built: {type(error).__name__}: {error}".split())
+    log = "".join(traceback.format_exception(error)).rstrip()
+    return Record(
+        case_id=case.id,
+        operator=case.operator,
+        domain=case.domain,
+        since_version=case.since_version,
+        opset=0,
+        dtype=case.dtype,
+        sample=case.sample,
+        variant=case.variant,
+        types={},
+        attributes={},
+        values=(),
+        directml=None,
+        expects="nothing: its generator failed",
+        candidate=Opinion(target.name, record.SKIPPED, message=why, log_tail=log),
+        baseline=None,
+        oracles={},
+        status=record.SKIPPED,
+        blame=record.NOBODY,
+        reading=record.FAILURE,
+        reason=why,
+        claimed=None,
+        repro=f"epcheck repro '{case.id}' --out repro",
+    )
+
+
 def _unclaimed(built: BuiltCase, target: Target) -> str | None:
     """What the target's provider does not claim of this case; None when it claims it or publishes no table."""
     table = claims_of(target.provider) if target.provider else None
@@ -262,7 +293,7 @@ def _bits(outputs: Mapping[str, Array]) -> dict[str, tuple[str, tuple[int, ...],
 
 
 def _evaluate(built: BuiltCase, lowering: Lowering) -> dict[str, Array]:
-    """The description's own answer in the shapes and dtypes of the node's outputs. Raises ConstraintViolation."""
+    """The description's own answer in the shapes and dtypes of the node's outputs. Raises ValueError."""
     results = lowering.description.evaluate(*lowering.feeds)
     if isinstance(built.truth, Selection):
         expected: Sequence[Array] = built.truth.accepted[0]
@@ -279,15 +310,15 @@ def _directml_opinion(built: BuiltCase, lowering: Lowering) -> str:
     assert not isinstance(built.truth, Refusal)
     try:
         wrong = compare.differences(built.truth, _evaluate(built, lowering))
-    except ConstraintViolation as violation:
-        return f"cannot: {violation}"
+    except ValueError as error:  # a ConstraintViolation, or values for which the page defines nothing
+        return f"cannot: {error}"
     return f"disagrees: {wrong[0].output}: {wrong[0].reason}" if wrong else "agrees"
 
 
 def _directml_outputs(built: BuiltCase, lowering: Lowering) -> dict[str, tuple[str, tuple[int, ...], bytes]] | None:
     try:
         return _bits(_evaluate(built, lowering))
-    except ConstraintViolation:
+    except ValueError:
         return None
 
 

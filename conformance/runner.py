@@ -176,13 +176,20 @@ class Session:
         return self.under_way < IN_PROGRESS and max(lane.backlog for lane in self._lanes.values()) < AHEAD
 
     def submit(self, case: Case) -> None:
-        """Build a case and queue it on every target that has not recorded it yet."""
+        """Build a case and queue it on every target that has not recorded it yet; one that cannot be built is
+        `skipped`."""
         candidates = tuple(t for t in self.candidates if (t.name, case.id) not in self._done)
         if not candidates:
             return
+        try:
+            built = case.build()
+        except Exception as error:  # a generator's fault costs its case, not the run
+            for target in candidates:
+                self._sink(judge.unbuilt(case, target, error))
+            return
         further = [t for t in (self.baseline, self.reference) if t is not None]
         targets = {target.name: target for target in (*candidates, *further)}
-        progress = _Progress(case.build(), candidates, len(targets))
+        progress = _Progress(built, candidates, len(targets))
         self.under_way += 1
         for target in targets.values():
             self._lanes[target.name].submit(self._first_job(progress, target))

@@ -13,6 +13,7 @@ from epcheck.conformance.expectation import Expectation
 from epcheck.conformance.lane import TargetDown
 from epcheck.conformance.record import Record
 from epcheck.conformance.target import resolve
+from epcheck.generators.case import BuiltCase, Case
 
 
 def test_what_is_always_wrong_is_a_mismatch_confirmed_once() -> None:
@@ -79,6 +80,18 @@ def test_what_is_done_already_is_not_run_again() -> None:
     done = {(target.name, cases[0].id), (target.name, cases[2].id), ("another", cases[1].id)}
     runner.run(runner.Plan(cases, (target,), done=done), taken.append)
     assert sorted(found.sample for found in taken) == ["number_1", "number_3"]
+
+
+def test_a_case_that_cannot_be_built_is_skipped_and_the_others_are_judged() -> None:
+    def broken(case: Case) -> BuiltCase:
+        raise ZeroDivisionError(f"{case.sample}\nhas no shape")
+
+    records = records_of([identity("a"), replace(identity("b"), builder=broken), identity("c")], backend("right"))
+    assert [records[name].status for name in "abc"] == [record.PASS, record.SKIPPED, record.PASS]
+    found = records["b"]
+    assert (found.reading, found.blame, found.baseline) == (record.FAILURE, record.NOBODY, None)
+    assert found.reason == "the case cannot be built: ZeroDivisionError: b has no shape"
+    assert "in broken" in found.candidate.log_tail
 
 
 def test_the_facts_of_every_worker_come_before_the_first_record() -> None:
