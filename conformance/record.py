@@ -197,7 +197,9 @@ def from_json(cls: type[R], data: Any) -> R:
         if cls is Run and data.get("schema", 0) > SCHEMA:
             raise RecordError(f"schema {data['schema']} is newer than this epcheck reads ({SCHEMA}); upgrade epcheck")
         value: R = _read(cls, data)
-    except (KeyError, TypeError, AttributeError) as error:
+    except RecordError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"not a {cls.__name__}: {error!r}") from error
     return value
 
@@ -219,7 +221,11 @@ def _read(kind: Any, data: Any) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:
         return None if data is None else _read(next(a for a in arguments if a is not type(None)), data)
-    if origin is tuple:
+    if origin is tuple and isinstance(data, list):
         inner = arguments if arguments[-1] is not ... else (arguments[0],) * len(data)
         return tuple(_read(a, item) for a, item in zip(inner, data, strict=True))
-    return data
+    if origin is Mapping and isinstance(data, dict):
+        return {key: _read(arguments[1], item) for key, item in data.items()}
+    if kind is Any or type(data) is kind or (kind is float and type(data) is int):
+        return data
+    raise TypeError(f"{str(data)[:80]!r} is no {getattr(kind, '__name__', kind)}")

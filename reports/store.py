@@ -30,7 +30,6 @@ DEFAULT_ROOT = Path("epcheck-runs")
 """Where runs are kept unless the user says otherwise."""
 
 _FOLDER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
-_TEXTS = ("case_id", "operator", "domain", "dtype", "sample", "variant", "status", "blame", "reading", "reason")
 
 
 class StoreError(Exception):
@@ -238,7 +237,10 @@ def write_run(folder: Path, run: Run) -> None:
 def write_outcomes(folder: Path) -> Path:
     """(Re)make `outcomes.parquet` from the journal, whatever state the run is in. Raises StoreError."""
     run, path = read_run(folder), folder / OUTCOMES
-    write_beside(path, lambda temporary: write_parquet(temporary, run, read_records(folder)))
+    try:
+        write_beside(path, lambda temporary: write_parquet(temporary, run, read_records(folder)))
+    except (ValueError, OverflowError) as error:
+        raise StoreError(f"{path}: cannot hold what the journal says ({error})") from error
     return path
 
 
@@ -259,9 +261,6 @@ def write_beside(path: Path, write: Callable[[Path], object]) -> None:
 
 def _record(line: bytes) -> Record:
     record = from_json(Record, strict_json.loads(line))
-    for name in _TEXTS:
-        if not isinstance(getattr(record, name), str):
-            raise ValueError(f"{name} is not a text")
     for name, value, known in (
         ("status", record.status, STATUSES),
         ("blame", record.blame, BLAMES),
