@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.conformance import compare, record
+from epcheck.conformance import compare, record, repro
 from epcheck.conformance.expectation import Expectation
 from epcheck.conformance.outcome import CRASHED, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.record import Difference, DirectML, Opinion, Record, Value
@@ -180,7 +180,7 @@ def verdict(
         reading=reading,
         reason=_words(built, target, candidate, baseline, unclaimed if table else None, echoes, baseline_wrong),
         claimed=claimed,
-        repro=f"epcheck repro '{case.id}' --out repro",
+        repro=repro.command(case.id),
         expectation=shown.as_expected() if shown else None,
     )
 
@@ -211,7 +211,7 @@ def unbuilt(case: Case, target: Target, error: Exception) -> Record:
         reading=record.FAILURE,
         reason=why,
         claimed=None,
-        repro=f"epcheck repro '{case.id}' --out repro",
+        repro=repro.command(case.id),
     )
 
 

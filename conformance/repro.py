@@ -45,6 +45,11 @@ def folder_name(case_id: str) -> str:
     return re.sub(r"[^\w.\-]+", "_", case_id).strip("_")
 
 
+def command(case_id: str) -> str:
+    """The command line that writes the case; in double quotes, since those are all that Windows' cmd.exe knows."""
+    return f'epcheck repro "{case_id}" --out repro'
+
+
 def write(built: BuiltCase, out: Path) -> Path:
     """Write the case into a folder of its own under `out` and return that folder. Raises ReproError."""
     folder = out / folder_name(built.case.id)

@@ -21,7 +21,7 @@ from rich.progress import (
 from rich.table import Table
 
 from epcheck import reports
-from epcheck.conformance import lab
+from epcheck.conformance import lab, repro
 from epcheck.conformance.commands.failing import printable
 from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Record
 
@@ -98,7 +98,7 @@ def summary(console: Console, folder: Path) -> None:
                 f"[{COLOURS[finding.reading]}]{finding.reading}[/] {escape(finding.operator)} "
                 f"{escape(finding.sample)} ({cases}, blame: {finding.blame or 'nobody'}): "
                 f"{escape(said[:300])}{'…' if len(said) > 300 else ''}\n"
-                f"  reproduce: epcheck repro '{escape(finding.case_ids[0])}' --out repro",
+                f"  reproduce: {escape(repro.command(finding.case_ids[0]))}",
                 soft_wrap=True,
                 highlight=False,
             )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +45,12 @@ def replay(
             while session.under_way:
                 session.turn()
         for item in records:
-            yield replace(item, repro=f"epcheck replay '{folder}' --target '{item.candidate.target}'")
+            yield replace(item, repro=_quoted("epcheck", "replay", str(folder), "--target", item.candidate.target))
+
+
+def _quoted(*words: str) -> str:
+    """A command line as this system's shell takes it: a stranger chose the folder's name."""
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def _cases(folder: Path, baseline: Target | None, exact: bool) -> Iterator[BuiltCase]:

@@ -32,4 +32,4 @@ def command(
     """Write a case as model.onnx, ONNX test data and a script that needs onnxruntime only."""
     with failing.one_sentence():
         folder = write_repro(case_id, out)
-        typer.echo(f"{folder}: run it with: cd '{folder}' && python run.py CPUExecutionProvider")
+        typer.echo(f'{folder}: run it with: cd "{folder}" && python run.py CPUExecutionProvider')

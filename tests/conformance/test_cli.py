@@ -57,7 +57,7 @@ def test_a_conformance_failure_ends_with_1_and_is_named(tmp_path: Path, monkeypa
     done = call("run", "-t", target, *arguments)
     assert (done.code, done.err) == (1, "")
     assert f"{target} brings its process down: the worker process ended: killed by SIGABRT" in done.out
-    assert "reproduce: epcheck repro 'Slice-1/float32/steps_omitted[runtime]' --out repro" in done.out
+    assert 'reproduce: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in done.out
 
 
 @posix

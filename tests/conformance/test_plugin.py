@@ -54,7 +54,7 @@ def test_a_failure_is_told_in_words() -> None:
     assert code == 1
     crash = "brings its process down: the worker process ended: killed by SIGABRT; cpu is right"
     assert f"crash, blame: candidate: python:faulty_backends:aborts_always {crash}" in said
-    assert "reproduce with: epcheck repro 'Slice-1/float32/steps_omitted[runtime]' --out repro" in said
+    assert 'reproduce with: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in said
     assert "Traceback" not in said
     assert ".py:" not in said.split("= FAILURES =")[1].split("short test summary")[0]
 
