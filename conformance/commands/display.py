@@ -1,4 +1,4 @@
-"""What a run shows in the terminal: live progress, then a summary made from the store."""
+"""What commands show in the terminal: live progress of a run and of the lab's installation, a summary of the store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,7 +19,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 
 from epcheck import reports
 from epcheck.conformance import lab, repro
@@ -63,24 +64,55 @@ class Display:
             self._bars.update(self._task, advance=1, description=words)
 
     @contextmanager
-    def lab_installation(self) -> Iterator[None]:
-        """A bar for each step of the lab's installation; `lab_progress` moves it."""
+    def lab_progress(self) -> Iterator[LabDisplay | None]:
+        """What shows the progress of an installation in the lab."""
         if self._console is None:
-            yield
+            yield None
             return
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=self._console, transient=True) as self._bars:
-            self._task = self._bars.add_task("lab", total=None)
-            yield
-        self._bars = self._task = None
+        with LabDisplay(self._console, transient=True) as bars:
+            yield bars
 
-    def lab_progress(self, step: lab.Progress) -> None:
-        """What the lab says of its installation."""
-        if self._bars is None or self._task is None:
-            return
-        size = "" if not step.bytes_total else f" {(step.bytes_done or 0) / 1e6:.0f} of {step.bytes_total / 1e6:.0f} MB"
-        words = f"lab: step {step.index} of {step.total}, {step.step}: {step.message}{size}"
-        self._bars.update(self._task, description=escape(words), total=step.bytes_total, completed=step.bytes_done or 0)
+
+class LabDisplay:
+    """One line for each step of an install, with sizes; in a log, one plain line for each message. Nothing is shown
+    before the first report."""
+
+    def __init__(self, console: Console, transient: bool = False) -> None:
+        """transient: the lines vanish with the end of the install."""
+        text = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        sizes = TextColumn("{task.fields[sizes]}", table_column=Column(no_wrap=True, min_width=16))
+        self._console = console
+        self._bars = Progress(TextColumn("{task.description}", table_column=text), sizes, TimeElapsedColumn(),
+                              console=console, expand=True, transient=transient,
+                              disable=not console.is_terminal)  # fmt: skip
+        self._said = ("", "")
+        self._task = self._bars.add_task("", total=None, sizes="")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._said[0]:
+            self._bars.stop()
+
+    def __call__(self, report: lab.Progress) -> None:
+        line = f"[{report.index}/{report.total}] {report.step}: {report.message}".rstrip(": ")
+        step, message = self._said
+        if not step:
+            self._bars.start()
+        if report.message and (report.step, report.message) != (step, message) and not self._console.is_terminal:
+            self._console.print(line, _sizes(report), markup=False, highlight=False, soft_wrap=True)
+        if step and report.step != step:
+            self._bars.stop_task(self._task)
+            self._task = self._bars.add_task("", total=None, sizes="")
+        self._said = (report.step, report.message)
+        self._bars.update(self._task, description=escape(line), sizes=_sizes(report))
+
+
+def _sizes(report: lab.Progress) -> str:
+    """`12.3 / 238 MB`, or what is known of it."""
+    known = [f"{count / 1e6:.1f}" for count in (report.bytes_done, report.bytes_total) if count]
+    return f"{' / '.join(known)} MB" if known else ""
 
 
 def summary(console: Console, folder: Path) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress as Bars
-from rich.progress import TextColumn, TimeElapsedColumn
-from rich.table import Column, Table
+from rich.table import Table
 
 from epcheck.conformance import lab
 from epcheck.conformance.commands import failing
+from epcheck.conformance.commands.display import LabDisplay
 
 app = typer.Typer(help="The real DirectML provider on Linux, in a private folder.", no_args_is_help=True)
 
@@ -45,7 +43,7 @@ def install(
     console = Console()
 
     with failing.one_sentence():
-        with _Display(console) as display:
+        with LabDisplay(console) as bars:
             found = lab.install(
                 folder,
                 runtimes=runtime or (lab.DEFAULT_RUNTIME,),
@@ -53,7 +51,7 @@ def install(
                 vulkan=vulkan,
                 mirror=mirror,
                 private_compiler=private_compiler,
-                progress=display,
+                progress=bars,
             )
         _show(console, found)
 
@@ -74,43 +72,6 @@ def remove(folder: _Folder = None) -> None:
     with failing.one_sentence():
         freed = lab.remove(folder)
         Console().print(f"removed, {freed / 1e6:.0f} MB freed")
-
-
-class _Display:
-    """One line for each step of an install, with sizes; in a log, one plain line for each message."""
-
-    def __init__(self, console: Console) -> None:
-        text = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-        sizes = TextColumn("{task.fields[sizes]}", table_column=Column(no_wrap=True, min_width=16))
-        self._console = console
-        self._bars = Bars(TextColumn("{task.description}", table_column=text), sizes, TimeElapsedColumn(),
-                          console=console, expand=True, disable=not console.is_terminal)  # fmt: skip
-        self._said = ("", "")
-        self._task = self._bars.add_task("", total=None, sizes="")
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._bars.stop()
-
-    def __call__(self, report: lab.Progress) -> None:
-        line = f"[{report.index}/{report.total}] {report.step}: {report.message}".rstrip(": ")
-        step, message = self._said
-        if report.message and (report.step, report.message) != (step, message) and not self._console.is_terminal:
-            self._console.print(line, _sizes(report), markup=False, highlight=False, soft_wrap=True)
-        if step and report.step != step:
-            self._bars.stop_task(self._task)
-            self._task = self._bars.add_task("", total=None, sizes="")
-        self._said = (report.step, report.message)
-        self._bars.update(self._task, description=escape(line), sizes=_sizes(report))
-
-
-def _sizes(report: lab.Progress) -> str:
-    """`12.3 / 238 MB`, or what is known of it."""
-    known = [f"{count / 1e6:.1f}" for count in (report.bytes_done, report.bytes_total) if count]
-    return f"{' / '.join(known)} MB" if known else ""
 
 
 def _show(console: Console, found: lab.LabStatus) -> None:

@@ -146,7 +146,8 @@ def _resolve(specification: str, config: dict[str, Any], request: Request, show:
         if obstacle:
             raise TargetError(f"target '{specification}': {obstacle}")
         _install_lab(show)
-    return targets.resolve(specification, config, show.lab_progress, request.vulkan)
+    with show.lab_progress() as progress:
+        return targets.resolve(specification, config, progress, request.vulkan)
 
 
 def _best(show: display.Display) -> str:
@@ -166,8 +167,8 @@ def _best(show: display.Display) -> str:
 
 def _install_lab(show: display.Display) -> None:
     show.say(f"Installing the DirectML lab into {lab.default_folder()}: 1 GB, about 1.5 minutes, once, without root")
-    with show.lab_installation():
-        lab.install(progress=show.lab_progress)
+    with show.lab_progress() as progress:
+        lab.install(progress=progress)
 
 
 def _describe(request: Request, cases: Sequence[Case], candidates: tuple[Target, ...], baseline: Target | None) -> Run:

@@ -1,13 +1,17 @@
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from epcheck.conformance import lab
+from epcheck.conformance.commands.display import Display
 from epcheck.conformance.commands.lab import app
+from epcheck.conformance.commands.run import _install_lab
 
 runner = CliRunner()
 
@@ -48,6 +52,18 @@ def test_install_passes_every_option_on(monkeypatch: pytest.MonkeyPatch, tmp_pat
     }
     assert "12 MB" in result.output
     assert "shader model 6: yes" in result.output
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_run_that_installs_the_lab_shows_the_same_progress(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    def install(*, progress: Callable[[lab.Progress], None]) -> None:
+        progress(lab.Progress("wine", 1, 2, "downloading", 5_000_000, 10_000_000))
+
+    monkeypatch.setattr(lab, "install", install)
+    shown = io.StringIO()
+    _install_lab(Display(Console(file=shown, width=100, force_terminal=terminal)))
+    assert "[1/2] wine: downloading" in shown.getvalue()
+    assert "5.0 / 10.0 MB" in shown.getvalue()
 
 
 def test_an_install_that_cannot_be_done_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
