@@ -86,7 +86,7 @@ def resolve(
     """
     tables = (config or {}).get("targets", {})
     if specification in tables:
-        return _from_table(specification, tables[specification])
+        return _from_table(specification, tables[specification], progress, vulkan)
     if specification.startswith("python:"):
         return _function(specification)
     if "#" in specification or os.sep in specification or (os.altsep and os.altsep in specification):
@@ -164,10 +164,10 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
 """The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f."""
 
 
-def _from_table(name: str, table: Mapping[str, Any]) -> Target:
+def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback | None, vulkan: Path | None) -> Target:
     try:
         if "base" in table:
-            target = resolve(table["base"])
+            target = resolve(table["base"], None, progress, vulkan)
         elif "function" in table:
             target = _function(f"python:{table['function']}")
         else:

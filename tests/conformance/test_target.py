@@ -140,6 +140,18 @@ def test_a_table_may_name_an_interpreter_a_provider_and_its_options() -> None:
     assert target.options == {"device_id": "1", "tunable": "0"}
 
 
+def test_a_table_based_on_dml_takes_the_vulkan_driver_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def dml(version: str, *further: object) -> targets.Target:
+        asked.extend((version, *further))
+        return targets.Target("dml", (), ())
+
+    monkeypatch.setattr(targets, "_dml", dml)
+    resolve("mine", {"targets": {"mine": {"base": "dml@1.20.1"}}}, print, Path("icd.json"))
+    assert asked == ["1.20.1", print, Path("icd.json")]
+
+
 @pytest.mark.usefixtures("tables")
 def test_a_table_may_name_a_function() -> None:
     target = resolve("mine", load_config())
