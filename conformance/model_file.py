@@ -114,12 +114,15 @@ def _embed(tensor: onnx.TensorProto, model: Path, budget: int) -> int:
     location, folder = said.get("location", ""), model.parent.resolve()
     if not location or "\0" in location or "\\" in location or ":" in location or location.startswith("/"):
         raise ModelFileError(f"{where} has its data at '{location}', which is no path inside the model's folder")
-    file = (folder / location).resolve()
-    if not file.is_relative_to(folder):
-        raise ModelFileError(f"{where} has its data at '{location}', outside the model's folder")
-    if not file.is_file():
-        raise ModelFileError(f"{where} has its data at '{location}', where there is no file")
-    rest = file.stat().st_size
+    try:
+        file = (folder / location).resolve()
+        if not file.is_relative_to(folder):
+            raise ModelFileError(f"{where} has its data at '{location}', outside the model's folder")
+        if not file.is_file():
+            raise ModelFileError(f"{where} has its data at '{location}', where there is no file")
+        rest = file.stat().st_size
+    except (OSError, RuntimeError):  # a name that is too long; links in a circle, until Python 3.13
+        raise ModelFileError(f"{where} has its data at '{location[:80]}', where no file can be") from None
     try:
         offset = int(said.get("offset") or 0)
         length = int(said["length"]) if said.get("length") else rest - offset

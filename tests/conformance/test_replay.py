@@ -184,6 +184,10 @@ def make_pipe(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
 
 
+def make_circle(folder: Path) -> None:
+    (folder / "circle").symlink_to("circle")
+
+
 def nothing(_folder: Path) -> None:
     pass
 
@@ -200,6 +204,8 @@ def nothing(_folder: Path) -> None:
         (external("..\\secret"), nothing, "which is no path inside the model's folder"),
         (external("a\0b"), nothing, "which is no path inside the model's folder"),
         (external(""), nothing, "has its data at '', which is no path inside the model's folder"),
+        (external("a" * 5000), nothing, "where no file can be"),
+        (external("circle"), make_circle, "has its data at 'circle', where "),
         (external("link"), escape_by_link, "has its data at 'link', outside the model's folder"),
         (external("up/secret"), escape_by_linked_folder, "has its data at 'up/secret', outside the model's folder"),
         (external("pipe"), make_pipe, "has its data at 'pipe', where there is no file"),
