@@ -115,7 +115,9 @@ class WorkerProcess:
         assert self.process.stdout is not None
         self._answers = _Patient(cast(io.RawIOBase, self.process.stdout.raw))  # type: ignore[attr-defined]
         self._ended = {self._read: threading.Event(), self._listen: threading.Event()}
-        self._memory: psutil.Process | None = psutil.Process(self.process.pid)
+        self._observed: psutil.Process | None = None
+        with contextlib.suppress(psutil.Error):  # it may have ended already, and Windows forgets such a process
+            self._observed = psutil.Process(self.process.pid)
         for serve in (self._write, self._read, self._listen, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
         self._unsent: list[bytes] = []
@@ -146,7 +148,7 @@ class WorkerProcess:
     def resident_bytes(self) -> int:
         """Resident memory of the process; 0 when it is gone."""
         try:
-            return int(self._memory.memory_info().rss) if self._memory else 0
+            return int(self._observed.memory_info().rss) if self._observed else 0
         except psutil.Error:
             return 0
 
@@ -155,7 +157,7 @@ class WorkerProcess:
         self.killed_because = self.killed_because or because
         self.listen(True)
         try:
-            family = psutil.Process(self.process.pid).children(recursive=True)
+            family = self._observed.children(recursive=True) if self._observed else []
         except psutil.Error:
             family = []
         for member in family:
