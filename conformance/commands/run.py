@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,7 +20,7 @@ from epcheck.conformance import expectation, lab, record, runner
 from epcheck.conformance import target as targets
 from epcheck.conformance.commands import display, failing
 from epcheck.conformance.lane import TargetDown
-from epcheck.conformance.record import Record, Run
+from epcheck.conformance.record import Record, RecordError, Run
 from epcheck.conformance.target import Target, TargetError
 from epcheck.generators import suite
 from epcheck.generators.case import Case
@@ -50,6 +50,22 @@ class Request:
     def whole_suite(self) -> bool:
         """Whether every case is selected, so that an expectation without a case is stale."""
         return not (self.operators or self.dtypes or self.patterns) and self.limit is None
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """A request as `run.json` has it, with the targets that were chosen."""
+
+    candidates: tuple[str, ...]
+    baseline: str
+    reference: bool
+    operators: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    patterns: tuple[str, ...]
+    limit: int | None
+    expect: tuple[str, ...]
+    config: str | None
+    vulkan: str | None
 
 
 def run_suite(
@@ -180,41 +196,40 @@ def _describe(request: Request, cases: Sequence[Case], candidates: tuple[Target,
         baseline=baseline.name if baseline else None,
         targets={},
         planned=len(cases) * len(candidates),
-        selection={
-            "candidates": [t.name for t in candidates],
-            "baseline": baseline.name if baseline else "none",
-            "reference": request.reference,
-            "operators": list(request.operators),
-            "dtypes": list(request.dtypes),
-            "patterns": list(request.patterns),
-            "limit": request.limit,
-            "expect": [str(path) for path in request.expect],
-            "config": str(request.config) if request.config else None,
-            "vulkan": str(request.vulkan) if request.vulkan else None,
-        },
+        selection=record.to_json(
+            _Selection(
+                candidates=tuple(t.name for t in candidates),
+                baseline=baseline.name if baseline else "none",
+                reference=request.reference,
+                operators=request.operators,
+                dtypes=request.dtypes,
+                patterns=request.patterns,
+                limit=request.limit,
+                expect=tuple(str(path) for path in request.expect),
+                config=str(request.config) if request.config else None,
+                vulkan=str(request.vulkan) if request.vulkan else None,
+            )
+        ),
         versions={"epcheck": version("epcheck"), "onnx": version("onnx"), "python": sys.version.split()[0]},
     )
 
 
 def _request_of(run: Run) -> Request:
     try:
-        return _selected(run.selection)
-    except (KeyError, TypeError) as error:
-        raise StoreError(f"run {run.run_id}: its selection cannot be read ({error!r}); start a new run") from None
-
-
-def _selected(chosen: Mapping[str, Any]) -> Request:
+        chosen = record.from_json(_Selection, run.selection)
+    except RecordError as error:
+        raise StoreError(f"run {run.run_id}: its selection cannot be read ({error}); start a new run") from None
     return Request(
-        candidates=tuple(chosen["candidates"]),
-        baseline=chosen["baseline"],
-        reference=chosen["reference"],
-        operators=tuple(chosen["operators"]),
-        dtypes=tuple(chosen["dtypes"]),
-        patterns=tuple(chosen["patterns"]),
-        limit=chosen["limit"],
-        expect=tuple(Path(path) for path in chosen["expect"]),
-        config=Path(chosen["config"]) if chosen["config"] else None,
-        vulkan=Path(chosen["vulkan"]) if chosen["vulkan"] else None,
+        candidates=chosen.candidates,
+        baseline=chosen.baseline,
+        reference=chosen.reference,
+        operators=chosen.operators,
+        dtypes=chosen.dtypes,
+        patterns=chosen.patterns,
+        limit=chosen.limit,
+        expect=tuple(Path(path) for path in chosen.expect),
+        config=Path(chosen.config) if chosen.config else None,
+        vulkan=Path(chosen.vulkan) if chosen.vulkan else None,
     )
 
 

@@ -164,11 +164,12 @@ def test_a_description_that_is_no_run_is_refused(text: str) -> None:
     assert refused("run", "--resume", str(folder)).startswith(f"{folder}/run.json: does not describe a run (")
 
 
-@pytest.mark.parametrize("selection", [{}, {"candidates": 3}])
-def test_a_run_whose_selection_cannot_be_read_is_refused(selection: object) -> None:
+@pytest.mark.parametrize("selection", [{}, {"candidates": 3}, {"limit": "all"}, {"operators": [3]}, {"expect": "a"}])
+def test_a_run_whose_selection_cannot_be_read_is_refused(selection: dict[str, object]) -> None:
     folder = a_run()
     description = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**description, "selection": selection}))
+    changed = selection and {**description["selection"], **selection}
+    (folder / "run.json").write_text(json.dumps({**description, "selection": changed}))
     assert f"run {folder.name}: its selection cannot be read" in refused("run", "--resume", str(folder))
 
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -261,7 +262,8 @@ def test_the_request_of_a_run_survives_the_way_to_disk() -> None:
         limit=3, expect=(Path("a.toml"),), config=Path("b.toml"), vulkan=Path("c.json"),
     )  # fmt: skip
     run = run_command._describe(request, (), (), None)
-    assert run_command._selected(json.loads(json.dumps(run.selection))) == run_command.replace(request, candidates=())
+    stored = replace(run, selection=json.loads(json.dumps(run.selection)))
+    assert run_command._request_of(stored) == replace(request, candidates=())
 
 
 def test_list_prints_the_ids_that_run_and_repro_take() -> None:
