@@ -44,15 +44,15 @@ def one_sentence() -> Iterator[None]:
         with terminable():
             yield
     except KNOWN as error:
-        _say(str(error))
+        say(str(error))
         raise typer.Exit(CANNOT) from None
     except BrokenPipeError:
         raise  # `epcheck list | head` is no fault
     except OSError as error:
-        _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         raise typer.Exit(CANNOT) from None
     except KeyboardInterrupt:
-        _say("interrupted")
+        say("interrupted")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -85,7 +85,8 @@ def terminable(deaf_s: float = 0.0) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _say(sentence: str) -> None:
+def say(sentence: str) -> None:
+    """The sentence on stderr."""
     console = Console(stderr=True, soft_wrap=True, emoji=False, highlight=False)
     console.print(f"[bold red]epcheck:[/] {escape(printable(sentence))}")
 

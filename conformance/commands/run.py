@@ -285,4 +285,6 @@ def command(
         folder = run_suite(request, again, console, root)
         display.summary(console, folder)
         code = exit_code(folder, strict)
+        if code == failing.CANNOT:
+            failing.say(f"the run {reports.read_run(folder).status}")
     raise typer.Exit(code)
