@@ -6,6 +6,8 @@ Exit codes of every command: 0 as it should be, 1 conformance failures, 2 bad in
 
 from __future__ import annotations
 
+import io
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
@@ -43,4 +45,7 @@ app.add_typer(lab.app, name="lab")
 
 def main() -> None:
     """The console script."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # On Windows a redirected stdout has the code page's encoding: a character that it lacks is no reason to end.
+        sys.stdout.reconfigure(errors="backslashreplace")
     app()

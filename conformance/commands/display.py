@@ -159,5 +159,5 @@ def _table(target: reports.TargetSummary) -> Table:
         noteworthy[finding.operator, finding.reading] += len(finding.case_ids)
     for operator, count in cases.items():
         cells = (count, passes[operator], *(noteworthy[operator, reading] for reading in readings))
-        table.add_row(escape(printable(operator)), *(str(cell or "·") for cell in cells))
+        table.add_row(escape(printable(operator)), *(str(cell or "-") for cell in cells))
     return table

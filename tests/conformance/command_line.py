@@ -28,7 +28,8 @@ class Done:
 
 def epcheck(*arguments: str, cwd: Path, **changes: Any) -> Done:
     """In a process of its own."""
-    done = subprocess.run([*START, *arguments], cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, **changes)
+    how = {"env": ENVIRONMENT, "capture_output": True, "text": True, **changes}
+    done = subprocess.run([*START, *arguments], cwd=cwd, check=False, **how)
     return Done(done.returncode, done.stdout, done.stderr)
 
 

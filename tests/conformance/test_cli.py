@@ -274,6 +274,16 @@ def test_list_prints_the_ids_that_run_and_repro_take() -> None:
     assert all(case_id.startswith("TopK-11/int8/") for case_id in ids)
 
 
+def test_what_a_code_page_lacks_is_written_out(tmp_path: Path) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text('[[expect]]\ncase = "*"\nstatus = "crash"\nreason = "it did once"\n', encoding="utf-8")
+    (tmp_path / "epcheck.toml").write_text('[targets."ж∞"]\nbase = "cpu"\n', encoding="utf-8")
+    arguments = ("run", "-t", "ж∞", "--baseline", "none", "--no-reference", "--op", "Slice", "--limit", "1")
+    done = epcheck(*arguments, "--expect", str(known), cwd=tmp_path, env={**ENVIRONMENT, "PYTHONIOENCODING": "cp1252"})
+    assert (done.code, done.err) == (0, "")
+    assert "\\u0436\\u221e: no conformance failure" in done.out
+
+
 def test_list_operators_counts_the_cases() -> None:
     lines = call("list", "operators").out.splitlines()
     assert [line.split()[0] for line in lines] == ["QLinearConv", "Slice", "TopK"]
