@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.conformance import compare, record, repro
-from epcheck.conformance.expectation import Expectation
+from epcheck.conformance.expectation import Expectation, matching
 from epcheck.conformance.outcome import CRASHED, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.record import Difference, DirectML, Opinion, Record, Value
 from epcheck.conformance.target import Target
@@ -61,6 +61,7 @@ def opinion(built: BuiltCase, target: Target, outcome: Outcome, attempts: int = 
         run_s=outcome.run_s,
         attempts=attempts,
         log_tail="" if status == record.PASS else outcome.log_tail,
+        shared=outcome.shared,
     )
 
 
@@ -109,6 +110,11 @@ def needs_confirmation(built: BuiltCase, target: Target, first: Opinion) -> bool
     if first.status == record.PASS:
         return False
     return first.status != record.UNPLACED or _unclaimed(built, target) is None
+
+
+def likely_to_pass(built: BuiltCase, target: Target) -> bool:
+    """Whether nothing speaks against a pass: the node is not unclaimed, and no deviation is expected."""
+    return _unclaimed(built, target) is None and not matching(target.expectations, built.case.id)
 
 
 def verdict(

@@ -17,7 +17,7 @@ class Outcome:
 
     assignment: (provider, operator) of each node, None where the runtime keeps no record. unwritten: outputs that left
     a dirtied buffer as it was. repeat_differs: outputs that changed on a second run of the session.
-    create_s, run_s: seconds. log_tail: the end of the worker's stderr, for anything but `done`.
+    create_s, run_s: seconds. shared: cases in the session. log_tail: the end of the worker's stderr, but for `done`.
     """
 
     kind: str
@@ -30,6 +30,7 @@ class Outcome:
     create_s: float | None = None
     run_s: float | None = None
     log_tail: str = ""
+    shared: int = 1
 
     def signature(self) -> str:
         """Equal for two outcomes that say the same: same kind, stage and bits (not the same words or times)."""

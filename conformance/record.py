@@ -65,7 +65,8 @@ class Opinion:
 
     status: one of STATUSES. stage: where a refusal happened, `create` or `run`. message: the runtime's own words.
     assignment: [provider, operator] of every node, from the session's own record. create_s, run_s: seconds.
-    attempts: how often the case was run on the target. log_tail: the end of the worker's stderr, for failures.
+    attempts: how often the case was run on the target. shared: cases in its session, among which the seconds are
+    shared out. log_tail: the end of the worker's stderr, for failures.
     """
 
     target: str
@@ -78,6 +79,7 @@ class Opinion:
     run_s: float | None = None
     attempts: int = 1
     log_tail: str = ""
+    shared: int = 1
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from epcheck.conformance import judge, lab, record
 from epcheck.conformance.expectation import matching
 from epcheck.conformance.lane import Job, Lane
 from epcheck.conformance.outcome import DONE, Outcome
+from epcheck.conformance.pack import may_be_packed
 from epcheck.conformance.process import Event
 from epcheck.conformance.record import Opinion, Record
 from epcheck.conformance.target import Target
@@ -136,6 +137,7 @@ class Session:
         self._lanes = {target.name: Lane(target, self._events) for target in (*candidates, *further)}
         self._confirming: dict[str, Lane] = {}
         self._alone: dict[str, Lane] = {}
+        self._declined: set[tuple[str, ...]] = set()
         self._last_watch = 0.0
         self._resources = contextlib.ExitStack()
 
@@ -194,9 +196,14 @@ class Session:
         for target in targets.values():
             self._lanes[target.name].submit(self._first_job(progress, target))
 
-    def _first_job(self, progress: _Progress, target: Target) -> Job:
+    def _first_job(self, progress: _Progress, target: Target, packable: bool = True) -> Job:
         def finished(outcome: Outcome) -> None:
             opinion = judge.opinion(progress.built, target, outcome)
+            if outcome.shared > 1 and opinion.status != record.PASS:
+                self._lanes[target.name].submit(self._first_job(progress, target, packable=False))
+                return
+            if opinion.status == record.UNPLACED:
+                self._declined.add(_kind(progress.built, target))
             is_reference = self.reference is not None and target.name == self.reference.name
             if is_reference and target not in progress.candidates:
                 self._settle(progress, target, outcome, opinion)
@@ -205,7 +212,14 @@ class Session:
             else:
                 self._settle(progress, target, outcome, opinion)
 
-        return Job(progress.built, finished)
+        if packable and target.pack > 1:
+            kind = _kind(progress.built, target)
+            packable = (
+                kind not in self._declined
+                and may_be_packed(progress.built)
+                and judge.likely_to_pass(progress.built, target)
+            )
+        return Job(progress.built, finished, packable and target.pack > 1)
 
     def _confirm(self, progress: _Progress, target: Target, first: Outcome) -> None:
         def finished(second: Outcome) -> None:
@@ -299,6 +313,11 @@ class Session:
     def _kill(self) -> None:
         for lane in self._every_lane():
             lane.kill()
+
+
+def _kind(built: BuiltCase, target: Target) -> tuple[str, ...]:
+    """What a target takes or declines as one: an operator version with its dtypes."""
+    return target.name, built.case.domain, built.case.operator, str(built.case.since_version), built.case.dtype
 
 
 def _say_the_same(built: BuiltCase, first: Outcome, second: Outcome) -> bool:

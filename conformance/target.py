@@ -53,6 +53,7 @@ class Target:
     provider: the execution provider whose work has to be proved; None for a callable. device: where its output
     buffers can be bound ('dml', 'cpu'), None where they cannot. deadline_s: seconds for one case; startup_s: seconds
     until the worker answers. memory_bytes: resident memory of a worker. window: cases sent ahead.
+    pack: cases that may share a session; 1 keeps each in its own.
     owns_group: whatever is in the worker's process group ends with the worker, which Wine's daemons must not.
     """
 
@@ -69,6 +70,7 @@ class Target:
     startup_s: float = 60.0
     memory_bytes: int = 4096 * MEBIBYTE
     window: int = 128
+    pack: int = 1
     owns_group: bool = True
     expectations: tuple[Expectation, ...] = ()
 
@@ -158,7 +160,7 @@ def _interpreter(name: str, path: str, provider: str) -> Target:
 
 TABLE: Mapping[str, type | tuple[type, ...]] = {
     "base": str, "python": str, "function": str, "provider": str, "options": dict, "config": dict, "env": dict,
-    "device": str, "deadline_s": (int, float), "startup_s": (int, float), "memory_mib": int, "window": int,
+    "device": str, "deadline_s": (int, float), "startup_s": (int, float), "memory_mib": int, "window": int, "pack": int,
     "expectations": str,
 }  # fmt: skip
 """The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f."""

@@ -21,7 +21,7 @@ Requests                                            Answers
 {"op": "exit"}                                      none; the process ends
 
 `stage` is "done", or where it failed: "create" or "run"; `error` is then the exception's type. `assignment` is the
-session's own record [[provider, op_type], ...], null where the runtime keeps none.
+session's own record [[provider, operator, node], ...], null where the runtime keeps none.
 Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
 pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`.
 """
@@ -225,18 +225,21 @@ class OnnxRuntime:
         return asked and hasattr(self.ort.InferenceSession, "get_provider_graph_assignment_info")
 
     def assignment(self, session: Any, recorded: bool) -> list[list[str]]:
-        """[[provider, op_type], ...] from the session's own record, or from its profile where it keeps none."""
+        """[[provider, operator, node], ...] from the session's own record, or its profile where it keeps none."""
         if recorded:
             return [
-                [subgraph.ep_name, node.op_type]
+                [subgraph.ep_name, node.op_type, node.name]
                 for subgraph in session.get_provider_graph_assignment_info()
                 for node in subgraph.get_nodes()
             ]
         profile = Path(session.end_profiling())
         events = json.loads(profile.read_text(encoding="utf-8"))
         profile.unlink()
-        kernels = [event["args"] for event in events if event.get("name", "").endswith("_kernel_time")]
-        return [[args.get("provider", ""), args.get("op_name", "")] for args in kernels]
+        kernels = [event for event in events if event.get("name", "").endswith("_kernel_time")]
+        return [
+            [event["args"].get("provider", ""), event["args"].get("op_name", ""), event["name"][: -len("_kernel_time")]]
+            for event in kernels
+        ]
 
     def run_dirtied(
         self,
@@ -378,10 +381,10 @@ def main(arguments: list[str]) -> None:
 
         msvcrt.setmode(answers.fileno(), os.O_BINARY)
         msvcrt.setmode(requests.fileno(), os.O_BINARY)
-    beside = str(Path(__file__).parent)  # epcheck's own modules must not be found instead of others of their names
+    beside = Path(__file__).parent.resolve()  # epcheck's own modules must not be found instead of others of their names
     if sys.platform != "win32":  # where a process keeps the id of its parent for ever
         threading.Thread(target=end_with_the_runner, daemon=True).start()
-    sys.path[:] = [*options.path, *(entry for entry in sys.path if entry != beside)]
+    sys.path[:] = [*options.path, *(entry for entry in sys.path if Path(entry).resolve() != beside)]
     if options.prelude:
         import runpy
 

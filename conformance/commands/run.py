@@ -26,13 +26,17 @@ from epcheck.generators import suite
 from epcheck.generators.case import Case
 from epcheck.reports import StoreError
 
+PACK = 32
+"""Cases in one session where the candidate packs; on DirectML in the lab, 64 are no faster."""
+
 
 @dataclass(frozen=True)
 class Request:
     """What to run. Empty tuples select everything; candidates and baseline are target specifications.
 
     baseline: None chooses: `cpu`, or `reference` when the candidate is `cpu` itself. reference: run
-    ReferenceEvaluator on every case as a further oracle. expect: further expectation files.
+    ReferenceEvaluator on every case as a further oracle. expect: further expectation files. pack: let candidates run
+    cases that will probably pass in sessions of PACK; every verdict is the one of a session of its own.
     """
 
     candidates: tuple[str, ...] = ()
@@ -45,6 +49,7 @@ class Request:
     expect: tuple[Path, ...] = ()
     config: Path | None = None
     vulkan: Path | None = None
+    pack: bool = False
 
     @property
     def whole_suite(self) -> bool:
@@ -66,6 +71,7 @@ class _Selection:
     expect: tuple[str, ...]
     config: str | None
     vulkan: str | None
+    pack: bool
 
 
 def run_suite(
@@ -146,7 +152,7 @@ def _targets(request: Request, show: display.Display) -> tuple[tuple[Target, ...
     specifications = tuple(dict.fromkeys(request.candidates)) or (_best(show),)
     extra = tuple(e for path in request.expect for e in expectation.load(path))
     candidates = tuple(
-        replace(found, expectations=(*found.expectations, *extra))
+        replace(found, expectations=(*found.expectations, *extra), pack=_pack(request, found))
         for found in (_resolve(s, config, request, show) for s in specifications)
     )
     names = {t.name for t in candidates}
@@ -154,6 +160,12 @@ def _targets(request: Request, show: display.Display) -> tuple[tuple[Target, ...
     baseline = None if chosen == "none" else _resolve(chosen, config, request, show)
     reference = targets.resolve("reference") if request.reference else None
     return candidates, baseline, reference
+
+
+def _pack(request: Request, target: Target) -> int:
+    """CPU sessions cost less than packing them does, and a callable has none: those pack only as epcheck.toml says."""
+    expensive = target.provider is not None and target.provider != targets.CPU
+    return PACK if request.pack and expensive and target.pack == 1 else target.pack
 
 
 def _resolve(specification: str, config: dict[str, Any], request: Request, show: display.Display) -> Target:
@@ -208,6 +220,7 @@ def _describe(request: Request, cases: Sequence[Case], candidates: tuple[Target,
                 expect=tuple(str(path) for path in request.expect),
                 config=str(request.config) if request.config else None,
                 vulkan=str(request.vulkan) if request.vulkan else None,
+                pack=request.pack,
             )
         ),
         versions={"epcheck": version("epcheck"), "onnx": version("onnx"), "python": sys.version.split()[0]},
@@ -230,6 +243,7 @@ def _request_of(run: Run) -> Request:
         expect=tuple(Path(path) for path in chosen.expect),
         config=Path(chosen.config) if chosen.config else None,
         vulkan=Path(chosen.vulkan) if chosen.vulkan else None,
+        pack=chosen.pack,
     )
 
 
@@ -270,6 +284,7 @@ def command(
     ] = None,
     vulkan: Annotated[Path | None, typer.Option(metavar="ICD.json", help="Vulkan driver of the lab.")] = None,
     config: Annotated[Path | None, typer.Option(help="Another epcheck.toml.")] = None,
+    pack: Annotated[bool, typer.Option(help="Let cases that will probably pass share sessions: faster.")] = False,
 ) -> None:
     """Run the suite on a provider, judge it and write the report.
 
@@ -278,7 +293,7 @@ def command(
     console = Console(emoji=False)
     request = Request(
         tuple(target or ()), baseline, reference, tuple(op or ()), tuple(dtype or ()), tuple(pattern or ()), limit,
-        tuple(expect or ()), config, vulkan,
+        tuple(expect or ()), config, vulkan, pack,
     )  # fmt: skip
     with failing.one_sentence():
         again = None if resume is None else reports.latest(root) if resume == "latest" else Path(resume)

@@ -188,7 +188,7 @@ def test_a_case_is_answered_with_outputs_and_assignment(ort: Peer) -> None:
     x = np.array([-1.5, 0.0, 2.0], np.float32)
     header, outputs = ort.run(one_node("Abs", (3,)), {"x": x})
     assert (header["id"], header["stage"]) == ("a case", "done")
-    assert header["assignment"] == [["CPUExecutionProvider", "Abs"]]
+    assert header["assignment"] == [["CPUExecutionProvider", "Abs", ""]]
     assert (header["unwritten"], header["repeat_differs"]) == ([], [])
     assert header["create_s"] > 0 < header["run_s"]
     assert outputs["y"].tolist() == [1.5, 0.0, 2.0]
@@ -234,7 +234,7 @@ def test_an_output_of_text_is_a_failure_and_not_the_end(ort: Peer) -> None:
 
 def test_a_session_that_was_not_asked_to_record_is_profiled(ort: Peer) -> None:
     header, _ = ort.run(one_node("Abs", (1,)), {"x": np.ones(1, np.float32)}, config={})
-    assert (header["stage"], header["assignment"]) == ("done", [["CPUExecutionProvider", "Abs"]])
+    assert (header["stage"], header["assignment"]) == ("done", [["CPUExecutionProvider", "Abs", "Abs_0"]])
 
 
 def test_without_a_record_of_its_own_the_profile_proves_placement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +250,7 @@ def test_without_a_record_of_its_own_the_profile_proves_placement(monkeypatch: p
         one_node("Abs", (2,)),
         {"x": np.array([-1, 2], np.float32)},
     )
-    assert (answer["stage"], answer["assignment"]) == ("done", [["CPUExecutionProvider", "Abs"]])
+    assert (answer["stage"], answer["assignment"]) == ("done", [["CPUExecutionProvider", "Abs", "Abs_0"]])
     assert outputs["y"].tolist() == [1.0, 2.0]
 
 
