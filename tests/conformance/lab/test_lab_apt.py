@@ -6,17 +6,17 @@ from epcheck.conformance.lab import LabError, apt
 from epcheck.conformance.lab.apt import Package, Source
 
 ONE_LINE = """\
-# deb http://commented.example/debian trixie main
+# deb http://commented.example/archive trixie main
 deb [arch=amd64 signed-by=/etc/keys/x.gpg] http://tools.example/apt stable-tools main
-deb-src http://mirror.example/debian bookworm main
-deb http://mirror.example/debian-security bookworm-security main
-deb http://mirror.example/debian bookworm main contrib # ours
+deb-src http://mirror.example/archive bookworm main
+deb http://mirror.example/updates bookworm-security main
+deb http://mirror.example/archive bookworm main contrib # ours
 """
 
 DEB822 = """\
 # a comment
 Types: deb deb-src
-URIs: http://one.example/debian http://two.example/debian
+URIs: http://one.example/archive http://two.example/archive
 Suites: bookworm
  bookworm-updates
 Components: main
@@ -26,13 +26,13 @@ Signed-By:
  abc
 
 Types: deb
-URIs: http://off.example/debian
+URIs: http://off.example/archive
 Suites: bookworm
 Components: main
 Enabled: no
 
 Types: deb-src
-URIs: http://sources.example/debian
+URIs: http://sources.example/archive
 Suites: bookworm
 Components: main
 """
@@ -49,21 +49,21 @@ MANIFEST = {"wine64": {"version": "10.0", "sha256": "aa"}, "libc6": {"version": 
 def test_one_line_sources_skip_comments_options_and_source_packages() -> None:
     assert apt.parse_one_line(ONE_LINE) == [
         Source("http://tools.example/apt", ("stable-tools",), ("main",)),
-        Source("http://mirror.example/debian-security", ("bookworm-security",), ("main",)),
-        Source("http://mirror.example/debian", ("bookworm",), ("main", "contrib")),
+        Source("http://mirror.example/updates", ("bookworm-security",), ("main",)),
+        Source("http://mirror.example/archive", ("bookworm",), ("main", "contrib")),
     ]
 
 
 def test_deb822_sources_read_folded_fields_and_skip_what_is_disabled_or_source_only() -> None:
     suites = ("bookworm", "bookworm-updates")
     assert apt.parse_deb822(DEB822) == [
-        Source("http://one.example/debian", suites, ("main",)),
-        Source("http://two.example/debian", suites, ("main",)),
+        Source("http://one.example/archive", suites, ("main",)),
+        Source("http://two.example/archive", suites, ("main",)),
     ]
 
 
 def test_the_mirror_is_the_archive_of_a_debian_suite_and_not_its_security_archive() -> None:
-    assert apt.find_mirror(apt.parse_one_line(ONE_LINE)) == "http://mirror.example/debian"
+    assert apt.find_mirror(apt.parse_one_line(ONE_LINE)) == "http://mirror.example/archive"
 
 
 def test_another_distribution_has_no_debian_mirror() -> None:
@@ -72,10 +72,10 @@ def test_another_distribution_has_no_debian_mirror() -> None:
 
 def test_all_source_files_of_the_machine_are_read(tmp_path: Path) -> None:
     (tmp_path / "sources.list.d").mkdir()
-    (tmp_path / "sources.list").write_text("deb http://a.example/debian sid main\n")
-    (tmp_path / "sources.list.d/b.list").write_text("deb http://b.example/debian sid main\n")
+    (tmp_path / "sources.list").write_text("deb http://a.example/archive sid main\n")
+    (tmp_path / "sources.list.d/b.list").write_text("deb http://b.example/archive sid main\n")
     (tmp_path / "sources.list.d/c.sources").write_text(
-        "Types: deb\nURIs: http://c.example/debian\nSuites: sid\nComponents: main\n"
+        "Types: deb\nURIs: http://c.example/archive\nSuites: sid\nComponents: main\n"
     )
     assert [s.uri[7] for s in apt.machine_sources(tmp_path)] == ["a", "b", "c"]
     assert apt.machine_sources(tmp_path / "absent") == []

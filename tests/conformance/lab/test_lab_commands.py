@@ -39,7 +39,7 @@ def test_install_passes_every_option_on(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     monkeypatch.setattr(lab, "install", install)
     options = ["--runtime", "1.20.1", "--runtime", "windowsml-1.30.0", "--system-wine", "--private-compiler"]
-    more = ["--folder", str(tmp_path), "--vulkan", "icd.json", "--mirror", "http://m.example/debian"]
+    more = ["--folder", str(tmp_path), "--vulkan", "icd.json", "--mirror", "http://m.example/archive"]
     result = runner.invoke(app, ["install", *options, *more])
     assert result.exit_code == 0, result.output
     assert asked == {
@@ -48,7 +48,7 @@ def test_install_passes_every_option_on(monkeypatch: pytest.MonkeyPatch, tmp_pat
         "system_wine": True,
         "private_compiler": True,
         "vulkan": Path("icd.json"),
-        "mirror": "http://m.example/debian",
+        "mirror": "http://m.example/archive",
     }
     assert "12 MB" in result.output
     assert "shader model 6: yes" in result.output
