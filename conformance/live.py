@@ -32,7 +32,7 @@ def choose(candidates: tuple[str, ...], baseline: str | None) -> tuple[tuple[Tar
     """
     config = targets.load_config()
     names = tuple(dict.fromkeys(candidates)) or ("cpu" if targets.why_no_dml() else "dml",)
-    chosen = baseline or ("reference" if names == ("cpu",) else "cpu")
+    chosen = baseline or targets.default_baseline(names)
     against = None if chosen == "none" else targets.resolve(chosen, config)
     return tuple(targets.resolve(name, config) for name in names), against
 

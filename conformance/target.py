@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -250,6 +250,11 @@ def best() -> Choice:
     if sys.platform != "win32" and lab.can_install() is None:
         return Choice("dml", "DirectML in the lab, which is installed first", install_lab=True)
     return Choice("cpu", obstacle)
+
+
+def default_baseline(candidates: Sequence[str]) -> str:
+    """What candidates are compared with by default: the CPU provider, or `reference` where that is the candidate."""
+    return "reference" if tuple(candidates) == ("cpu",) else "cpu"
 
 
 def why_no_dml() -> str | None:

@@ -155,8 +155,7 @@ def _targets(request: Request, show: display.Display) -> tuple[tuple[Target, ...
         replace(found, expectations=(*found.expectations, *extra), pack=_pack(request, found))
         for found in (_resolve(s, config, request, show) for s in specifications)
     )
-    names = {t.name for t in candidates}
-    chosen = request.baseline or ("reference" if names == {"cpu"} else "cpu")
+    chosen = request.baseline or targets.default_baseline(specifications)
     baseline = None if chosen == "none" else _resolve(chosen, config, request, show)
     reference = targets.resolve("reference") if request.reference else None
     return candidates, baseline, reference
