@@ -5,21 +5,14 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
 
-import numpy as np
-
-from epcheck.conformance import compare, record, repro
+from epcheck.conformance import compare, facts, record
 from epcheck.conformance.expectation import Expectation, matching
 from epcheck.conformance.outcome import CRASHED, FAILED, TIMED_OUT, Outcome
-from epcheck.conformance.record import Difference, DirectML, Opinion, Record, Value
+from epcheck.conformance.record import Difference, Opinion, Record
 from epcheck.conformance.target import Target
-from epcheck.generators import graph
 from epcheck.generators.case import Array, BuiltCase, Case, Lowering, Outputs, Refusal, Selection
 from epcheck.generators.claims import claims_of
-from epcheck.generators.directml import FeatureLevel, OperatorDesc
-from epcheck.generators.schema import dtype_name
 
 UNPLACED = re.compile(
     r"fallback to CPU EP has been explicitly disabled"
@@ -34,12 +27,6 @@ NOISE = re.compile(
     r"|Exception\(\d+\) tid\([0-9a-f]+\) "
 )
 """What differs from run to run, or from build machine to build machine, in ONNX Runtime's messages."""
-
-DIRECTML_LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
-"""What DirectML 1.15, the last redistributable, supports; descriptions are validated at it."""
-
-PREVIEW = 12
-"""Elements of an input that a record shows."""
 
 
 def condense(message: str) -> str:
@@ -131,7 +118,6 @@ def verdict(
     oracles: what each further oracle says of the suite's own. echoes: the oracles whose answer is the candidate's, bit
     by bit. expectations: those whose glob matches the case.
     """
-    case = built.case
     failing = candidate.status != record.PASS
     declined = candidate.status == record.UNPLACED
     baseline_wrong = baseline is not None and baseline.status not in (record.PASS, record.UNPLACED, record.SKIPPED)
@@ -165,19 +151,7 @@ def verdict(
     else:
         reading = record.OK
     return Record(
-        case_id=case.id,
-        operator=case.operator,
-        domain=case.domain,
-        since_version=case.since_version,
-        opset=built.opset,
-        dtype=case.dtype,
-        sample=case.sample,
-        variant=case.variant,
-        types=built.types,
-        attributes=dict(built.node.attributes),
-        values=_values(built),
-        directml=None if built.lowering is None else _directml(built.lowering.description),
-        expects=f"a refusal: {built.truth.reason}" if isinstance(built.truth, Refusal) else "the true result",
+        case=facts.of(built),
         candidate=candidate,
         baseline=baseline,
         oracles=oracles,
@@ -186,7 +160,6 @@ def verdict(
         reading=reading,
         reason=_words(built, target, candidate, baseline, unclaimed if table else None, echoes, baseline_wrong),
         claimed=claimed,
-        repro=repro.command(case.id),
         expectation=shown.as_expected() if shown else None,
     )
 
@@ -196,19 +169,7 @@ def unbuilt(case: Case, target: Target, error: Exception) -> Record:
     why = " ".join(f"the case cannot be built: {type(error).__name__}: {error}".split())
     log = "".join(traceback.format_exception(error)).rstrip()
     return Record(
-        case_id=case.id,
-        operator=case.operator,
-        domain=case.domain,
-        since_version=case.since_version,
-        opset=0,
-        dtype=case.dtype,
-        sample=case.sample,
-        variant=case.variant,
-        types={},
-        attributes={},
-        values=(),
-        directml=None,
-        expects="nothing: its generator failed",
+        case=facts.of_unbuilt(case),
         candidate=Opinion(target.name, record.SKIPPED, message=why, log_tail=log),
         baseline=None,
         oracles={},
@@ -217,7 +178,6 @@ def unbuilt(case: Case, target: Target, error: Exception) -> Record:
         reading=record.FAILURE,
         reason=why,
         claimed=None,
-        repro=repro.command(case.id),
     )
 
 
@@ -326,40 +286,3 @@ def _directml_outputs(built: BuiltCase, lowering: Lowering) -> dict[str, tuple[s
         return _bits(_evaluate(built, lowering))
     except ValueError:
         return None
-
-
-@lru_cache(maxsize=1024)
-def _directml(desc: OperatorDesc) -> DirectML:
-    """What a record shows of a description; the variants of a sample share theirs."""
-    violations = tuple(f"{v.constraint}: {v.message}" for v in desc.validate(DIRECTML_LEVEL))
-    return DirectML(desc.NAME, desc.as_dict(), violations)
-
-
-def _values(built: BuiltCase) -> tuple[Value, ...]:
-    """The node's inputs as the model has them, then its outputs as the truth has them."""
-    inputs = [
-        Value(o.name, dtype_name(o.value.dtype), o.value.shape, _where(built, o.name), preview(o.value))
-        for o in built.node.inputs
-        if o is not None
-    ]
-    if isinstance(built.truth, Outputs):
-        outputs = [(output.name, output.value) for output in built.truth.outputs]
-    elif isinstance(built.truth, Selection):
-        outputs = list(zip(built.node.outputs, built.truth.accepted[0], strict=True))
-    else:
-        types = graph.output_types(built.node, built.types)
-        return (*inputs, *(Value(name, types[name], (), "output") for name in built.node.outputs))
-    return (*inputs, *(Value(name, dtype_name(v.dtype), v.shape, "output", preview(v)) for name, v in outputs))
-
-
-def _where(built: BuiltCase, name: str) -> str:
-    return "input" if name in built.feeds else "initializer"
-
-
-def preview(value: Array) -> str:
-    """The first elements as text; the number of those left out."""
-    flat: Any = np.ravel(value)[:PREVIEW]
-    if value.dtype.kind != "f":
-        flat = flat.tolist()
-    more = value.size - len(flat)
-    return ", ".join(map(str, flat)) + (f", … {more} more" if more > 0 else "")

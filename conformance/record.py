@@ -7,8 +7,10 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, cached_property
+from typing import Any, Self, TypeVar
+
+from epcheck.conformance import strict_json
 
 SCHEMA = 1
 """The version of the records. A reader refuses a newer one."""
@@ -113,12 +115,11 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Record:
-    """One case on one candidate: what was asked, what each target said, and the verdict.
+class CaseFacts:
+    """What was asked: the case as a reader of the record sees it, the same for every target and every run.
 
-    oracles: oracle name -> `agrees`, `disagrees` or `cannot: why`, each against the suite's own oracle.
-    claimed: whether the candidate's documentation claims the operator, version and dtypes; None without a claim table.
-    reason: the verdict in words. repro: the command line that writes the case out.
+    types: type constraint -> numpy dtype name. expects: `the true result`, or which refusal. repro: the command line
+    that writes the case out.
     """
 
     case_id: str
@@ -134,6 +135,38 @@ class Record:
     values: tuple[Value, ...]
     directml: DirectML | None
     expects: str
+    repro: str
+
+    @cached_property
+    def text(self) -> str:
+        """The facts as one JSON object."""
+        return strict_json.dumps(to_json(self))
+
+    @classmethod
+    def from_text(cls, case_id: str, text: str) -> Self:
+        """The facts of the case that `text` holds, as `text` gave them. It is read when somebody asks for more than
+        the id: a run writes the text on, ten thousand times a second, and looks at few of the facts."""
+        facts = cls.__new__(cls)
+        facts.__dict__.update(case_id=case_id, text=text)
+        return facts
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _hints(CaseFacts) or "text" not in self.__dict__:
+            raise AttributeError(name)
+        self.__dict__.update(from_json(CaseFacts, strict_json.loads(self.text)).__dict__)
+        return self.__dict__[name]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One case on one candidate: what was asked, what each target said, and the verdict.
+
+    oracles: oracle name -> `agrees`, `disagrees` or `cannot: why`, each against the suite's own oracle.
+    claimed: whether the candidate's documentation claims the operator, version and dtypes; None without a claim table.
+    reason: the verdict in words. In JSON the case's facts stand beside the other fields, in one object.
+    """
+
+    case: CaseFacts
     candidate: Opinion
     baseline: Opinion | None
     oracles: Mapping[str, str]
@@ -142,8 +175,12 @@ class Record:
     reading: str
     reason: str
     claimed: bool | None
-    repro: str
     expectation: Expected | None = None
+
+    @property
+    def case_id(self) -> str:
+        """The id of the case."""
+        return self.case.case_id
 
 
 @dataclass(frozen=True)
@@ -175,8 +212,21 @@ class RecordError(ValueError):
     """A stored record or run is not what this version of epcheck can read; the message says where and why."""
 
 
+def encode(record: Record) -> str:
+    """The record as one line of JSON. Raises nothing: what JSON has no type for is written as strict_json does."""
+    rest = {f.name: to_json(value) for f in _fields(Record)[1:] if (value := getattr(record, f.name)) != f.default}
+    return f"{record.case.text[:-1]},{strict_json.dumps(rest)[1:]}"
+
+
+def decode(line: bytes | str) -> Record:
+    """The record that `encode` was given. Raises ValueError, RecursionError for absurd nesting."""
+    return from_json(Record, strict_json.loads(line))
+
+
 def to_json(value: Any) -> Any:
     """A record as JSON's own types; fields that hold their default are left out."""
+    if isinstance(value, Record):
+        return strict_json.loads(encode(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             f.name: to_json(item)
@@ -219,6 +269,8 @@ def _hints(cls: type[Any]) -> dict[str, Any]:
 def _read(kind: Any, data: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         hints = _hints(typing.cast(type, kind))
+        if kind is Record:
+            data = {**data, "case": {name: data[name] for name in _hints(CaseFacts)}}
         return typing.cast(type, kind)(**{k: _read(hints[k], v) for k, v in data.items() if k in hints})
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:

@@ -35,6 +35,6 @@ def test_case(case: Case, epcheck_run: LiveRun, request: pytest.FixtureRequest) 
                 words.append(f"{difference.output}{list(wrong.at)}: expected {wrong.expected}, got {wrong.got}{ulp}")
         if verdict.reading == record.FIXED:
             words.append("the expectation of this case no longer fails: remove it")
-        pytest.fail("\n".join([*words, f"reproduce with: {verdict.repro}"]), pytrace=False)
+        pytest.fail("\n".join([*words, f"reproduce with: {verdict.case.repro}"]), pytrace=False)
     if verdict.status == record.UNPLACED:
         pytest.skip(verdict.reason)

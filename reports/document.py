@@ -6,8 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import TextIO
 
-from epcheck.conformance.record import Record, Run, to_json
-from epcheck.reports import strict_json
+from epcheck.conformance import strict_json
+from epcheck.conformance.record import Record, Run, encode, to_json
 from epcheck.reports.store import read_records, read_run, write_beside
 from epcheck.reports.summary import Summary, Tally, headline
 
@@ -42,7 +42,7 @@ def _write_records(file: TextIO, run: Run, folder: Path) -> Summary:
     separator = "\n"
     for record in read_records(folder):
         tally.add(record)
-        file.write(separator + strict_json.dumps(to_json(_without_heat(record))))
+        file.write(separator + encode(_without_heat(record)))
         separator = ",\n"
     file.write("]")
     return tally.summary(run)

@@ -23,8 +23,8 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment
 from markupsafe import Markup
 
+from epcheck.conformance import strict_json
 from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Record, Run
-from epcheck.reports import strict_json
 from epcheck.reports.store import read_lines, read_run, write_beside
 from epcheck.reports.summary import NOTHING_RAN, Cell, Summary, Tally, TargetSummary, dtype_order, headline
 from epcheck.reports.text import visible
@@ -75,10 +75,10 @@ class _Index:
     def add(self, record: Record, finding: str) -> None:
         self._ids.append(record.case_id)
         row = (
-            _operator(record.domain, record.operator),
-            str(record.since_version),
-            record.dtype,
-            record.variant,
+            _operator(record.case.domain, record.case.operator),
+            str(record.case.since_version),
+            record.case.dtype,
+            record.case.variant,
             record.candidate.target,
             record.status,
             record.blame,

@@ -50,7 +50,8 @@ def write_junit(folder: Path, path: Path | None = None, *, strict: bool = False)
 
 def _testcase(record: Record, strict: bool) -> Element:
     seconds = (record.candidate.create_s or 0.0) + (record.candidate.run_s or 0.0)
-    case = Element("testcase", classname=visible(record.operator), name=visible(record.case_id), time=f"{seconds:.6f}")
+    operator, name = visible(record.case.operator), visible(record.case_id)
+    case = Element("testcase", classname=operator, name=name, time=f"{seconds:.6f}")
     reason = visible(record.reason)
     if record.reading == FAILURE or (record.reading == FIXED and strict):
         tag = "error" if record.status in (CRASH, TIMEOUT) else "failure"
@@ -67,7 +68,7 @@ def _testcase(record: Record, strict: bool) -> Element:
 
 
 def _details(record: Record) -> str:
-    lines = [record.reason, f"blame: {record.blame or 'nobody'}", f"reproduce with: {record.repro}"]
+    lines = [record.reason, f"blame: {record.blame or 'nobody'}", f"reproduce with: {record.case.repro}"]
     for difference in record.candidate.differences:
         lines.append(f"{difference.output}: {difference.wrong} of {difference.total} elements are wrong")
         lines += [f"  at {list(m.at)}: expected {m.expected}, got {m.got}" for m in difference.first]

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from epcheck.conformance.record import Opinion, Record, Run, to_json
-from epcheck.reports import strict_json
+from epcheck.conformance import strict_json
+from epcheck.conformance.record import Opinion, Record, Run, encode, to_json
 
 ROWS_AT_ONCE = 1000
 METADATA_KEY = "epcheck.run"
@@ -19,13 +19,13 @@ METADATA_KEY = "epcheck.run"
 
 _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
     ("case_id", pa.string(), lambda r: r.case_id),
-    ("operator", pa.string(), lambda r: r.operator),
-    ("domain", pa.string(), lambda r: r.domain),
-    ("since_version", pa.int32(), lambda r: r.since_version),
-    ("opset", pa.int32(), lambda r: r.opset),
-    ("dtype", pa.string(), lambda r: r.dtype),
-    ("sample", pa.string(), lambda r: r.sample),
-    ("variant", pa.string(), lambda r: r.variant),
+    ("operator", pa.string(), lambda r: r.case.operator),
+    ("domain", pa.string(), lambda r: r.case.domain),
+    ("since_version", pa.int32(), lambda r: r.case.since_version),
+    ("opset", pa.int32(), lambda r: r.case.opset),
+    ("dtype", pa.string(), lambda r: r.case.dtype),
+    ("sample", pa.string(), lambda r: r.case.sample),
+    ("variant", pa.string(), lambda r: r.case.variant),
     ("target", pa.string(), lambda r: r.candidate.target),
     ("status", pa.string(), lambda r: r.status),
     ("blame", pa.string(), lambda r: r.blame),
@@ -39,7 +39,7 @@ _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
     ("baseline_status", pa.string(), lambda r: r.baseline.status if r.baseline else None),
     ("max_ulp", pa.float64(), lambda r: _max_ulp(r.candidate)),
     ("wrong_elements", pa.int64(), lambda r: sum(d.wrong for d in r.candidate.differences)),
-    ("record", pa.string(), lambda r: strict_json.dumps(to_json(r))),
+    ("record", pa.string(), encode),
 )
 
 SCHEMA = pa.schema([("run_id", pa.string()), *((name, kind) for name, kind, _ in _COLUMNS)])

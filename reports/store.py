@@ -21,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from epcheck.conformance.record import BLAMES, READINGS, STATUSES, Record, Run, from_json, to_json
-from epcheck.reports import strict_json
+from epcheck.conformance import strict_json
+from epcheck.conformance.record import BLAMES, READINGS, STATUSES, Record, Run, decode, encode, from_json, to_json
 from epcheck.reports.parquet import write_parquet
 
 RUN, JOURNAL, OUTCOMES, LOCK = "run.json", "journal.jsonl", "outcomes.parquet", ".lock"
@@ -54,7 +54,7 @@ class Journal:
 
         Raises StoreError when the disk is full or gone; the records before it are kept and the run can be resumed.
         """
-        line = strict_json.dumps(to_json(record)).encode("ascii") + b"\n"
+        line = encode(record).encode("ascii") + b"\n"
         with self._mutex:
             if self._journal.closed:
                 raise StoreError(f"{self.folder / JOURNAL}: closed after an earlier failure; continue with --resume")
@@ -260,7 +260,7 @@ def write_beside(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def _record(line: bytes) -> Record:
-    record = from_json(Record, strict_json.loads(line))
+    record = decode(line)
     for name, value, known in (
         ("status", record.status, STATUSES),
         ("blame", record.blame, BLAMES),

@@ -101,7 +101,7 @@ class Tally:
         target = record.candidate.target
         self._readings.setdefault(target, Counter())[record.reading] += 1
         self._statuses.setdefault(target, Counter())[record.status] += 1
-        cell = (record.domain, record.operator, record.since_version, record.dtype)
+        cell = (record.case.domain, record.case.operator, record.case.since_version, record.case.dtype)
         self._cells.setdefault(target, {}).setdefault(cell, Counter())[record.reading, record.status] += 1
         if record.reading == OK:
             return ""
@@ -154,7 +154,7 @@ def sample_stem(sample: str) -> str:
 def finding_key(record: Record) -> str:
     """Equal for records that are wrong in the same way: the numbers and dtypes in the reason do not count."""
     reason = _NUMBER.sub("#", _DTYPE.sub("dtype", record.reason))
-    parts = (record.candidate.target, record.domain, record.operator, sample_stem(record.sample))
+    parts = (record.candidate.target, record.case.domain, record.case.operator, sample_stem(record.case.sample))
     text = "\x1f".join((*parts, record.reading, record.status, record.blame, reason))
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:10]
 
@@ -239,12 +239,12 @@ def _finding(key: str, records: list[Record]) -> Finding:
         key=key,
         target=first.candidate.target,
         reading=first.reading,
-        operator=f"{first.domain}::{first.operator}" if first.domain else first.operator,
-        sample=sample_stem(first.sample),
+        operator=f"{first.case.domain}::{first.case.operator}" if first.case.domain else first.case.operator,
+        sample=sample_stem(first.case.sample),
         status=first.status,
         blame=first.blame,
         reason=first.reason,
-        versions=tuple(sorted({r.since_version for r in records})),
-        dtypes=tuple(sorted({r.dtype for r in records}, key=dtype_order)),
+        versions=tuple(sorted({r.case.since_version for r in records})),
+        dtypes=tuple(sorted({r.case.dtype for r in records}, key=dtype_order)),
         case_ids=tuple(r.case_id for r in records),
     )

@@ -45,7 +45,8 @@ def replay(
             while session.under_way:
                 session.turn()
         for item in records:
-            yield replace(item, repro=_quoted("epcheck", "replay", str(folder), "--target", item.candidate.target))
+            again = _quoted("epcheck", "replay", str(folder), "--target", item.candidate.target)
+            yield replace(item, case=replace(item.case, repro=again))
 
 
 def _quoted(*words: str) -> str:
@@ -133,7 +134,7 @@ def words(item: Record) -> Iterable[str]:
     """A verdict as lines of plain text: the status, who, why, and the first wrong elements."""
     opinion = item.candidate
     why = opinion.message or "gives the expected outputs"
-    yield f"{item.status}: {item.sample}: {opinion.target}: {why}"
+    yield f"{item.status}: {item.case.sample}: {opinion.target}: {why}"
     for difference in opinion.differences:
         for wrong in difference.first:
             ulp = "" if wrong.ulp is None else f", {wrong.ulp:g} ULP away"

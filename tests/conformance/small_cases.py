@@ -57,7 +57,7 @@ def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> di
     taken: list[Record] = []
     runner.run(runner.Plan(cases, candidates, **further), taken.append)
     assert len(taken) == len({r.case_id for r in taken}) == len(cases)
-    return {record.sample: record for record in taken}
+    return {record.case.sample: record for record in taken}
 
 
 def processes_with(text: str) -> list[psutil.Process]:

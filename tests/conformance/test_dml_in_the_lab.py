@@ -135,7 +135,7 @@ def test_the_lab_is_left_running_while_another_uses_it(dml: Target) -> None:
         session.submit(identity("after"))
         while session.under_way:
             session.turn()
-    assert [(found.sample, found.status, found.candidate.attempts) for found in taken] == [
+    assert [(found.case.sample, found.status, found.candidate.attempts) for found in taken] == [
         ("before", PASS, 1),
         ("after", PASS, 1),
     ]

@@ -427,39 +427,46 @@ def test_an_echo_is_the_same_to_the_last_bit() -> None:
 def test_a_record_says_what_was_asked() -> None:
     found = verdict("mismatch", oracles={"reference": "agrees"})
     assert found.case_id == "Slice-13/float32/steps_omitted[initializer]"
-    assert (found.operator, found.since_version, found.opset, found.dtype) == ("Slice", 13, 13, "float32")
-    assert (found.sample, found.variant) == ("steps_omitted", "initializer")
-    assert found.types == {"T": "float32", "Tind": "int64"}
+    assert (found.case.operator, found.case.since_version, found.case.opset, found.case.dtype) == (
+        "Slice",
+        13,
+        13,
+        "float32",
+    )
+    assert (found.case.sample, found.case.variant) == ("steps_omitted", "initializer")
+    assert found.case.types == {"T": "float32", "Tind": "int64"}
     assert found.oracles == {"reference": "agrees"}
-    assert found.expects == "the true result"
+    assert found.case.expects == "the true result"
     assert found.candidate.target == "dml"
     assert found.baseline == opinion_of("pass", "cpu")
-    assert "Slice-13/float32/steps_omitted[initializer]" in found.repro
+    assert "Slice-13/float32/steps_omitted[initializer]" in found.case.repro
 
 
 def test_a_record_of_a_refusal_says_why_it_is_one() -> None:
     found = verdict("pass", REFUSAL)
-    assert found.expects == "a refusal: 'steps' cannot be 0"
-    assert found.directml is None
-    assert found.values[-1] == Value("output", "float32", (), "output")
+    assert found.case.expects == "a refusal: 'steps' cannot be 0"
+    assert found.case.directml is None
+    assert found.case.values[-1] == Value("output", "float32", (), "output")
 
 
 def test_a_record_shows_inputs_where_they_are_and_the_true_outputs() -> None:
-    values = {value.name: value for value in verdict("pass").values}
+    values = {value.name: value for value in verdict("pass").case.values}
     assert list(values) == ["data", "starts", "ends", "axes", "output"]
     assert [values[name].where for name in values] == ["input", "initializer", "initializer", "initializer", "output"]
     assert values["starts"] == Value("starts", "int64", (1,), "initializer", "1")
     assert (values["output"].dtype, values["output"].shape) == ("float32", (4,))
-    topk = [value.name for value in verdict("pass", UNCLAIMED).values]
+    topk = [value.name for value in verdict("pass", UNCLAIMED).case.values]
     assert topk == ["X", "K", "Values", "Indices"]
 
 
 def test_a_record_shows_the_directml_operator_and_what_it_violates() -> None:
-    directml = verdict("pass").directml
+    directml = verdict("pass").case.directml
     assert directml is not None
     assert (directml.name, directml.violations) == ("DML_SLICE1_OPERATOR_DESC", ())
     assert directml.members["InputWindowOffsets"] == [1]
-    whole = verdict("pass", suite.case_by_id("TopK-11/float32/default_attributes_k_7[initializer]").build()).directml
+    whole = verdict(
+        "pass", suite.case_by_id("TopK-11/float32/default_attributes_k_7[initializer]").build()
+    ).case.directml
     assert whole is not None
     assert whole.violations == (
         "k_less_than_axis_length: K is 7, all of axis 3, where the page wants less than the axis length",

@@ -22,8 +22,8 @@ def _beside_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_records_come_in_the_order_they_are_asked_for() -> None:
     cases = identities(20)
     with LiveRun("python:faulty_backends:right", "none") as run:
-        samples = [run.record(case, cases[index + 1 :]).sample for index, case in enumerate(cases)]
-        backwards = [run.record(case).sample for case in reversed(cases[:3])]
+        samples = [run.record(case, cases[index + 1 :]).case.sample for index, case in enumerate(cases)]
+        backwards = [run.record(case).case.sample for case in reversed(cases[:3])]
     assert samples == [f"number_{number}" for number in range(20)]
     assert backwards == ["number_2", "number_1", "number_0"]
     assert psutil.Process().children(recursive=True) == []

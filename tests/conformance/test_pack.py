@@ -117,7 +117,7 @@ def test_packing_changes_no_verdict_on_directml() -> None:
     cases = list(suite.cases())[::11]
     packed = records(replace(dml, pack=32), cases)
     assert verdicts(packed) == verdicts(records(dml, cases))
-    proofs = {(r.operator, r.candidate.assignment) for r in packed.values() if r.candidate.shared > 1}
+    proofs = {(r.case.operator, r.candidate.assignment) for r in packed.values() if r.candidate.shared > 1}
     assert proofs == {(name, ((targets.DML, name),)) for name in ("Slice", "TopK", "QLinearConv")}
 
 

@@ -60,7 +60,7 @@ def test_two_candidates_have_a_record_each() -> None:
     taken: list[Record] = []
     runner.run(runner.Plan(identities(3), (backend("right"), backend("always_wrong"))), taken.append)
     names = ("python:faulty_backends:right", "python:faulty_backends:always_wrong")
-    assert {(found.candidate.target, found.sample): found.status for found in taken} == {
+    assert {(found.candidate.target, found.case.sample): found.status for found in taken} == {
         **{(names[0], f"number_{n}"): record.PASS for n in range(3)},
         **{(names[1], f"number_{n}"): record.MISMATCH for n in range(3)},
     }
@@ -79,7 +79,7 @@ def test_what_is_done_already_is_not_run_again() -> None:
     target, cases, taken = backend("right"), identities(4), list[Record]()
     done = {(target.name, cases[0].id), (target.name, cases[2].id), ("another", cases[1].id)}
     runner.run(runner.Plan(cases, (target,), done=done), taken.append)
-    assert sorted(found.sample for found in taken) == ["number_1", "number_3"]
+    assert sorted(found.case.sample for found in taken) == ["number_1", "number_3"]
 
 
 def test_a_case_that_cannot_be_built_is_skipped_and_the_others_are_judged() -> None:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.record import Difference, DirectML, Expected, Mismatch, Opinion, Record, Run, Value
+from epcheck.conformance.record import CaseFacts, Difference, DirectML, Expected, Mismatch, Opinion, Record, Run, Value
 from epcheck.reports import create
 
 DTYPES = ("float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FACTS = {field.name for field in dataclasses.fields(CaseFacts)}
 PROVIDERS = {"dml": "DmlExecutionProvider", "cpu": "CPUExecutionProvider"}
 
 
@@ -64,7 +65,7 @@ def a_slice(
 ) -> Record:
     """A Slice case that passes."""
     where = "initializer" if variant == "initializer" else "input"
-    record = Record(
+    case = CaseFacts(
         case_id=f"Slice-{version}/{dtype}/{sample}[{variant}]",
         operator="Slice",
         domain="",
@@ -95,6 +96,10 @@ def a_slice(
             },
         ),
         expects="output equals the truth bit for bit",
+        repro=f"epcheck repro 'Slice-{version}/{dtype}/{sample}[{variant}]' --target dml",
+    )
+    record = Record(
+        case=case,
         candidate=an_opinion("dml"),
         baseline=an_opinion("cpu"),
         oracles={"onnx.reference": "agrees", "DML_SLICE1_OPERATOR_DESC": "agrees"},
@@ -103,9 +108,14 @@ def a_slice(
         reading="ok",
         reason="every element equals the truth",
         claimed=True,
-        repro=f"epcheck repro 'Slice-{version}/{dtype}/{sample}[{variant}]' --target dml",
     )
-    return dataclasses.replace(record, **changes)
+    return changed(record, **changes)
+
+
+def changed(record: Record, **changes: Any) -> Record:
+    """The record with other values for fields of its own or of its case."""
+    facts = {name: changes.pop(name) for name in tuple(changes) if name in FACTS}
+    return dataclasses.replace(record, case=dataclasses.replace(record.case, **facts), **changes)
 
 
 def a_wrong_slice(dtype: str = "float16", sample: str = "negative_step_past_both_ends", **changes: Any) -> Record:
@@ -126,7 +136,7 @@ def a_wrong_slice(dtype: str = "float16", sample: str = "negative_step_past_both
         ),
         heat=((9, 9), (9, 0), (0, 9), (9, 9)),
     )
-    return dataclasses.replace(
+    return changed(
         a_slice(dtype, sample),
         **{
             "candidate": an_opinion("dml", status="mismatch", differences=(difference,), attempts=2),
@@ -142,7 +152,7 @@ def a_wrong_slice(dtype: str = "float16", sample: str = "negative_step_past_both
 def a_crashed_topk(dtype: str = "int64", **changes: Any) -> Record:
     """A TopK case that takes the worker down."""
     log = "0024:err:vkd3d-proton: device lost\nwine: Unhandled page fault on read access to 0000000000000010"
-    return dataclasses.replace(
+    return changed(
         a_slice(dtype),
         **{
             "case_id": f"TopK-11/{dtype}/k_is_the_whole_axis[runtime]",
@@ -183,7 +193,7 @@ def a_crashed_topk(dtype: str = "int64", **changes: Any) -> Record:
 
 def a_refused_qlinearconv(dtype: str = "uint8-int8-uint8", **changes: Any) -> Record:
     """A QLinearConv case whose refusal is expected."""
-    return dataclasses.replace(
+    return changed(
         a_slice(),
         **{
             "case_id": f"QLinearConv-10/{dtype}/per_channel[initializer]",

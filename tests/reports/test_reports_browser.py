@@ -15,6 +15,7 @@ from stored_records import (
     a_slice,
     a_wrong_slice,
     an_opinion,
+    changed,
     many,
     stored,
 )
@@ -211,7 +212,7 @@ def test_the_theme_can_be_switched(browser: Browser, page: Path) -> None:
 
 def hostile(run: Run) -> tuple[Run, Record]:
     """A run and a failing record in which every text is an attack."""
-    record = dataclasses.replace(
+    record = changed(
         a_wrong_slice(case_id=SCRIPT, operator=SCRIPT, domain=SCRIPT, dtype=SCRIPT, sample=SCRIPT, variant=SCRIPT),
         types={SCRIPT: SCRIPT},
         attributes={SCRIPT: SCRIPT, "starts": [-(2**63)]},
