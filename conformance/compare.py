@@ -1,18 +1,31 @@
-"""Outputs against the truth: exact, in ULP, one quantisation step, or a selection; differences in words."""
+"""Outputs against the truth: exact, in ULP, one quantisation step, or a selection; differences in words.
+
+Outputs are read in blocks of BLOCK elements: what a comparison needs beside them does not grow with their size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from epcheck.conformance.record import Difference, Mismatch
-from epcheck.generators.case import Array, Exact, OneStep, Output, Outputs, Selection, Ulp
+from epcheck.generators.case import Array, Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
+
+BLOCK = 2**15
+"""Elements that are looked at together: enough to hide what a call into numpy costs, few enough for the caches."""
 
 FIRST = 8
 """How many wrong elements a difference lists."""
 
 HEAT_ROWS, HEAT_COLUMNS = 16, 48
+
+_NOWHERE = np.zeros((), np.bool_)
 
 
 def differences(truth: Outputs | Selection, got: Mapping[str, Array]) -> tuple[Difference, ...]:
@@ -24,7 +37,7 @@ def differences(truth: Outputs | Selection, got: Mapping[str, Array]) -> tuple[D
 
 def same(expected: Array, got: Array) -> Array:
     """Element by element: same value and same sign of zero; any NaN equals any NaN."""
-    if expected.dtype.kind != "f":
+    if not _is_floating(expected.dtype):
         equal: Array = expected == got
         return equal
     signs_equal = np.signbit(expected) == np.signbit(got)
@@ -37,13 +50,13 @@ def ulp_error(exact: Array, got: Array) -> Array:
 
     0 for equal infinities and for two NaN, inf where only one is NaN or infinite. `exact` is the truth in float64.
     """
-    if got.dtype.kind != "f":
+    if not _is_floating(got.dtype):
         raise TypeError(f"ULP are defined for floating-point outputs, not for {got.dtype}")
-    info = np.finfo(got.dtype)
-    truth, value = exact.astype(np.float64), got.astype(np.float64)
+    info = _finfo(got.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
-        rounded = truth.astype(got.dtype)
-        magnitude = np.clip(np.abs(rounded.astype(np.float64)), info.tiny, info.max)
+        truth, value = exact.astype(np.float64), got.astype(np.float64)
+        rounded = truth.astype(got.dtype).astype(np.float64)
+        magnitude = np.clip(np.abs(rounded), float(info.tiny), float(info.max))
         unit = np.ldexp(1.0, np.frexp(magnitude)[1] - 1 - info.nmant)
         error = np.abs(value - truth) / unit
     equal_infinities = (value == rounded) & np.isinf(value)
@@ -52,29 +65,213 @@ def ulp_error(exact: Array, got: Array) -> Array:
     return result
 
 
+@dataclass(frozen=True)
+class UlpDistance:
+    """How far two arrays are apart, over all their elements; see `ulp_distance`.
+
+    elements: of either array. differing: those more than 0 apart. max, mean: in ULP, inf when any distance is infinite.
+    at: index of the first element that is `max` apart, in C order; None when nothing differs.
+    """
+
+    elements: int
+    differing: int
+    max: float
+    mean: float
+    at: tuple[int, ...] | None
+
+
+def ulp_distance(expected: Array, got: Array) -> UlpDistance:
+    """How many steps, from one number of the dtype to the next, lead from each element of `expected` to that of `got`.
+
+    Both have one shape and one dtype: float16, bfloat16, float32 or float64. Each step is 1 ULP, also across zero and
+    across a power of two, where `ulp_error` keeps the unit of the exact value. As there, +0 and -0 are 0 apart, and so
+    are any two NaN; NaN is infinitely far from all else, and an infinity from all but itself.
+
+    Beside the arrays it takes memory for three blocks, and two more for arrays that are not contiguous.
+    Raises TypeError for another dtype or for two, ValueError for two shapes.
+    """
+    if expected.dtype != got.dtype:
+        raise TypeError(f"ULP between {expected.dtype} and {got.dtype} are not defined")
+    if expected.shape != got.shape:
+        raise ValueError(f"the shape is {list(got.shape)}, must be {list(expected.shape)}")
+    lattice = _lattice(expected.dtype)
+    work = np.empty((3, min(BLOCK, expected.size)), lattice.signed)
+    differing, largest, total, where = 0, 0, 0.0, 0
+    for start, (one, other) in _blocks(expected, got):
+        steps = _steps(lattice, one.view(lattice.signed), other.view(lattice.signed), work[:, : one.size])
+        most = int(np.maximum.reduce(steps))
+        if most > largest:
+            largest, where = most, start + int(steps.argmax())
+        differing += int(np.count_nonzero(steps))
+        fits = most * steps.size <= lattice.infinite
+        total += float(np.add.reduce(steps, dtype=lattice.unsigned if fits else lattice.wide))
+    infinite = largest == lattice.infinite
+    return UlpDistance(
+        elements=expected.size,
+        differing=differing,
+        max=math.inf if infinite else float(largest),
+        mean=math.inf if infinite else total / max(expected.size, 1),
+        at=_index(where, expected.shape) if differing else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Lattice:
+    """The numbers of a floating dtype in their order: bits without the sign count the steps from zero.
+
+    signed, unsigned: integers of its size, for bits and for distances. wide: for sums of distances. magnitude: all bits
+    but the sign. infinity: the bits of +inf. infinite: stands for an infinite distance; no finite one is as large.
+    """
+
+    signed: np.dtype[Any]
+    unsigned: np.dtype[Any]
+    wide: np.dtype[Any]
+    magnitude: int
+    infinity: int
+    infinite: int
+
+
+@cache
+def _lattice(dtype: np.dtype[Any]) -> _Lattice:
+    if dtype.name not in ("float16", "bfloat16", "float32", "float64"):
+        raise TypeError(f"ULP are defined for floating-point numbers of 16, 32 or 64 bits, not for {dtype}")
+    signed, unsigned = np.dtype(f"i{dtype.itemsize}"), np.dtype(f"u{dtype.itemsize}")
+    return _Lattice(
+        signed,
+        unsigned,
+        wide=np.dtype(np.uint64 if dtype.itemsize < 8 else np.float64),
+        magnitude=int(np.iinfo(signed).max),
+        infinity=int(np.array(np.inf, dtype.newbyteorder("=")).view(signed)),
+        infinite=int(np.iinfo(unsigned).max),
+    )
+
+
+def _steps(lattice: _Lattice, one: Array, other: Array, work: Array) -> Array:
+    """Distances [n], unsigned, of two blocks [n] of bits as signed integers; they lie in work [3, n].
+
+    A distance is the larger magnitude less the smaller one, or plus it where the signs differ.
+    """
+    one_magnitude, other_magnitude, larger = work
+    np.bitwise_and(one, lattice.magnitude, out=one_magnitude)
+    np.bitwise_and(other, lattice.magnitude, out=other_magnitude)
+    np.maximum(one_magnitude, other_magnitude, out=larger)
+    smaller = np.minimum(one_magnitude, other_magnitude, out=other_magnitude)
+    finite = np.maximum.reduce(larger) < lattice.infinity
+    minus = np.bitwise_xor(one, other, out=one_magnitude)
+    if np.minimum.reduce(minus) < 0:
+        np.right_shift(minus, 8 * minus.itemsize - 1, out=minus)  # -1 where the signs differ, 0 elsewhere
+        np.bitwise_xor(smaller, minus, out=smaller)
+        np.subtract(smaller, minus, out=smaller)
+    steps: Array = np.subtract(larger, smaller, out=larger).view(lattice.unsigned)  # a sum may need the sign's bit
+    if not finite:
+        _settle_specials(lattice, one, other, steps)
+    return steps
+
+
+def _settle_specials(lattice: _Lattice, one: Array, other: Array, steps: Array) -> None:
+    """Puts into `steps` what NaN and infinities are from each other and from numbers: nothing or infinitely much."""
+    magnitudes = one & lattice.magnitude, other & lattice.magnitude
+    special = np.flatnonzero(np.maximum(*magnitudes) >= lattice.infinity)
+    both_nan = np.minimum(*magnitudes)[special] > lattice.infinity
+    steps[special] = 0
+    steps[special[~both_nan & (one[special] != other[special])]] = lattice.infinite
+
+
+def _steps_within(bound: float, dtype: np.dtype[Any]) -> float:
+    """As many steps as are sure to be within `bound` ULP of the number they start from, as `ulp_error` counts them.
+
+    Away from zero the unit doubles, once at most on as many steps as a binade has, and not for the first: d steps are
+    2 d - 1 ULP at most.
+    """
+    return min((bound + 1) / 2, 2.0 ** int(_finfo(dtype).nmant))
+
+
+def _is_floating(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
+
+
+def _finfo(dtype: np.dtype[Any]) -> Any:
+    """numpy's, which does not know bfloat16, or one like it."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+
+
+def _blocks(*arrays: Array) -> Iterator[tuple[int, tuple[Array, ...]]]:
+    """Where a block starts, as a flat index in C order, and its at most BLOCK elements of each array; one by one.
+
+    Arrays have one shape; a scalar stands for an array full of it. Blocks are contiguous and in native byte order:
+    views of arrays that are so, else of a buffer that the next block overwrites.
+    """
+    each: Any = [["readonly", "contig", "aligned", "nbo"]] * len(arrays)
+    start = 0
+    for block in np.nditer(arrays, ["external_loop", "buffered", "zerosize_ok"], each, order="C", buffersize=BLOCK):
+        if block[0].size:
+            yield start, block
+        start += block[0].size
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(flat, shape))
+
+
 def _output(expected: Output, got: Array | None) -> Difference | None:
     form = _form(expected.name, expected.value, got)
     if form is not None or got is None:
         return form
-    truth = expected.value
-    bound = expected.bound
-    if isinstance(bound, Exact):
-        wrong, why = ~same(truth, got), "must equal the truth exactly"
-    elif isinstance(bound, Ulp):
-        exact = truth if expected.exact is None else expected.exact
-        beyond = ulp_error(exact, got) > bound.bound
-        with np.errstate(invalid="ignore", over="ignore"):
-            wrong = beyond & ~(np.abs(got.astype(np.float64) - exact) <= bound.floor)
-        why = f"must be within {bound.bound:g} ULP of the truth ({bound.source})"
-    else:
-        assert isinstance(bound, OneStep)
-        step = np.abs(got.astype(np.int64) - truth.astype(np.int64))
-        wrong = step > bound.allowed
-        near = "; it lies on no rounding boundary within float32 error" if (step[wrong] == 1).all() else ""
-        why = f"must be the exactly rounded value{near}"
-    if not wrong.any():
+    if _surely_right(expected, got):
         return None
-    return _difference(expected.name, truth, got, wrong, f"{_share(wrong)} wrong; each {why}", expected.exact)
+    tally = _tally(expected, got)
+    return tally.difference(f"each {_rule(expected.bound, tally)}") if tally.wrong else None
+
+
+def _surely_right(expected: Output, got: Array) -> bool:
+    """Whether the bits alone show that nothing is wrong; most outputs are the truth byte for byte."""
+    bound = expected.bound
+    if not isinstance(bound, Ulp):
+        return _identical(expected.value, got)
+    if expected.exact is not None:
+        return bound.bound >= 0.5 and _identical(expected.value, got)  # the truth itself was rounded by half a ULP
+    return _identical(expected.value, got) or (
+        _is_floating(got.dtype) and ulp_distance(expected.value, got).max <= _steps_within(bound.bound, got.dtype)
+    )
+
+
+def _identical(expected: Array, got: Array) -> bool:
+    if expected.size <= BLOCK:
+        return expected.tobytes() == got.tobytes()
+    return all(one.tobytes() == other.tobytes() for _, (one, other) in _blocks(expected, got))
+
+
+def _tally(expected: Output, got: Array) -> _Tally:
+    truth, bound = expected.value, expected.bound
+    exact = truth if expected.exact is None else expected.exact
+    allowed = bound.allowed if isinstance(bound, OneStep) else _NOWHERE
+    tally = _Tally(expected.name, truth)
+    for start, (values, actual, exactly, step) in _blocks(truth, got, exact, allowed):
+        block = Output(expected.name, values, bound, None if expected.exact is None else exactly)
+        if not _surely_right(block, actual):
+            tally.add(start, _wrong(bound, values, actual, exactly, step), values, actual, exactly)
+    return tally
+
+
+def _wrong(bound: Bound, expected: Array, got: Array, exact: Array, allowed: Array) -> Array:
+    """Element by element, whether the bound is broken. allowed: of OneStep, for these elements."""
+    if isinstance(bound, OneStep):
+        step: Array = np.abs(got.astype(np.int64) - expected.astype(np.int64))
+        return step > allowed
+    if isinstance(bound, Exact):
+        return ~same(expected, got)
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(got.astype(np.float64) - exact.astype(np.float64)) <= bound.floor
+    return (ulp_error(exact, got) > bound.bound) & ~near
+
+
+def _rule(bound: Bound, tally: _Tally) -> str:
+    if isinstance(bound, Exact):
+        return "must equal the truth exactly"
+    if isinstance(bound, Ulp):
+        return f"must be within {bound.bound:g} ULP of the truth ({bound.source})"
+    near = "; it lies on no rounding boundary within float32 error" if tally.max_abs == 1 else ""
+    return f"must be the exactly rounded value{near}"
 
 
 def _form(name: str, expected: Array, got: Array | None) -> Difference | None:
@@ -91,35 +288,33 @@ def _form(name: str, expected: Array, got: Array | None) -> Difference | None:
 
 
 def _selection(truth: Selection, got: Mapping[str, Array]) -> tuple[Difference, ...]:
-    preferred_values, preferred_indices = truth.accepted[0]
-    forms = (
-        _form("Values", preferred_values, got.get("Values")),
-        _form("Indices", preferred_indices, got.get("Indices")),
-    )
+    """Sorting an unordered selection, and saying why one is wrong, takes memory of the outputs' size."""
+    forms = [_form(name, part, got.get(name)) for name, part in zip(truth.names, truth.accepted[0], strict=True)]
     if any(forms):
         return tuple(form for form in forms if form is not None)
-    values, indices = got["Values"], got["Indices"]
+    values, indices = (got[name] for name in truth.names)
+    if any(_identical(v, values) and _identical(i, indices) for v, i in truth.accepted):
+        return ()
+    accepted = truth.accepted
     if not truth.ordered:
         values, indices = _by_index(values, indices, truth.axis)
-    best: tuple[Array, Array, Array, Array] | None = None
-    for accepted_values, accepted_indices in truth.accepted:
-        if not truth.ordered:
-            accepted_values, accepted_indices = _by_index(accepted_values, accepted_indices, truth.axis)
-        wrong_values, wrong_indices = ~same(accepted_values, values), accepted_indices != indices
-        if not (wrong_values.any() or wrong_indices.any()):
-            return ()
-        if best is None or (wrong_values | wrong_indices).sum() < (best[2] | best[3]).sum():
-            best = accepted_values, accepted_indices, wrong_values, wrong_indices
-    assert best is not None
-    accepted_values, accepted_indices, wrong_values, wrong_indices = best
-    reason = _why_not_selected(truth, values, indices, accepted_values, accepted_indices)
-    return tuple(
-        _difference(name, expected, actual, wrong, f"{_share(wrong)} wrong; {reason}")
-        for name, expected, actual, wrong in (
-            ("Values", accepted_values, values, wrong_values),
-            ("Indices", accepted_indices, indices, wrong_indices),
-        )
-        if wrong.any()
+        accepted = tuple(_by_index(*pair, truth.axis) for pair in accepted)
+    nearest = min(accepted, key=lambda pair: _wrong_places(pair, (values, indices)))
+    tallies = [
+        _tally(Output(name, part), actual)
+        for name, part, actual in zip(truth.names, nearest, (values, indices), strict=True)
+    ]
+    if not any(tally.wrong for tally in tallies):
+        return ()
+    reason = _why_not_selected(truth, values, indices, *nearest)
+    return tuple(tally.difference(reason) for tally in tallies if tally.wrong)
+
+
+def _wrong_places(accepted: tuple[Array, Array], got: tuple[Array, Array]) -> int:
+    """The number of places where the value, the index or both are wrong."""
+    return sum(
+        int(np.count_nonzero(~same(right_value, value) | (right_index != index)))
+        for _, (right_value, right_index, value, index) in _blocks(*accepted, *got)
     )
 
 
@@ -145,44 +340,66 @@ def _why_not_selected(
     return "the wrong elements are selected"
 
 
-def _share(wrong: Array) -> str:
-    return f"{int(wrong.sum())} of {wrong.size} elements {'is' if wrong.size == 1 else 'are'}"
+class _Tally:
+    """The wrong elements of one output, gathered from block to block."""
 
+    def __init__(self, name: str, expected: Array) -> None:
+        self.name, self.dtype, self.shape, self.size = name, expected.dtype, expected.shape, expected.size
+        self.wrong = 0
+        self.max_ulp = self.max_abs = 0.0
+        self.first: list[Mismatch] = []
+        self.heat = _Heat(expected.shape)
 
-def _difference(
-    name: str, expected: Array, got: Array, wrong: Array, reason: str, exact: Array | None = None
-) -> Difference:
-    floating = expected.dtype.kind == "f"
-    truth = expected if exact is None else exact
-    ulp = ulp_error(truth, got) if floating else None
-    first = tuple(
-        Mismatch(
-            tuple(int(i) for i in at),
-            _text(expected[tuple(at)], None if exact is None else exact[tuple(at)]),
-            _text(got[tuple(at)]),
-            None if ulp is None else _finite(float(ulp[tuple(at)])),
+    def add(self, start: int, wrong: Array, expected: Array, got: Array, exact: Array) -> None:
+        """A block of the output, arrays [n], its first element at the flat index `start`. wrong: bool."""
+        at = np.flatnonzero(wrong)
+        if not at.size:
+            return
+        expected, got, exact = expected[at], got[at], exact[at]
+        ulp = ulp_error(exact, got) if _is_floating(self.dtype) else None
+        if ulp is not None:
+            self.max_ulp = max(self.max_ulp, float(ulp.max()))
+        for i in range(min(at.size, FIRST - len(self.first))):
+            self.first.append(
+                Mismatch(
+                    _index(start + int(at[i]), self.shape),
+                    _text(expected[i], exact[i]),
+                    _text(got[i]),
+                    None if ulp is None else _finite(float(ulp[i])),
+                )
+            )
+        self.wrong += at.size
+        self.max_abs = float(np.maximum(self.max_abs, _largest_gap(expected, got)))  # NaN stays NaN
+        self.heat.add(start + at)
+
+    def difference(self, reason: str) -> Difference:
+        are = "is" if self.size == 1 else "are"
+        return Difference(
+            self.name,
+            self.dtype.name,
+            self.shape,
+            f"{self.wrong} of {self.size} elements {are} wrong; {reason}",
+            self.wrong,
+            self.size,
+            _finite(self.max_ulp) if _is_floating(self.dtype) else None,
+            _finite(self.max_abs),
+            tuple(self.first),
+            self.heat.shares(),
         )
-        for at in np.argwhere(wrong)[:FIRST]
-    )
-    wide = np.float64 if floating else np.object_  # Python's integers, since 64 bits exceed float64
+
+
+def _largest_gap(expected: Array, got: Array) -> float:
+    """The largest absolute difference; NaN where one has no meaning."""
+    if expected.dtype.kind in "biu":  # 64 bits exceed float64
+        unsigned = f"u{expected.itemsize}"
+        return float((np.maximum(got, expected).view(unsigned) - np.minimum(got, expected).view(unsigned)).max())
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(got[wrong].astype(wide) - expected[wrong].astype(wide)).astype(np.float64)
-    return Difference(
-        name,
-        expected.dtype.name,
-        expected.shape,
-        reason,
-        int(wrong.sum()),
-        wrong.size,
-        None if ulp is None else _finite(float(ulp[wrong].max())),
-        _finite(float(gap.max())) if not np.isnan(gap).any() else None,
-        first,
-        heat(wrong),
-    )
+        return float(np.abs(got.astype(wide) - expected.astype(wide)).max())
 
 
 def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+    return value if math.isfinite(value) else None
 
 
 def _text(value: object, exact: object | None = None) -> str:
@@ -190,15 +407,33 @@ def _text(value: object, exact: object | None = None) -> str:
     return text if exact is None or str(exact) == text else f"{text} (exactly {exact})"
 
 
-def heat(wrong: Array) -> tuple[tuple[int, ...], ...]:
+class _Heat:
     """The share of wrong elements, 0 to 9, over the output as rows x last axis squeezed to HEAT_ROWS x HEAT_COLUMNS."""
-    if wrong.size < 2:
-        return ()
-    grid = wrong.reshape(-1, wrong.shape[-1]) if wrong.ndim > 1 else wrong.reshape(1, -1)
-    rows, columns = (min(n, most) for n, most in zip(grid.shape, (HEAT_ROWS, HEAT_COLUMNS), strict=True))
-    row_edges, column_edges = (
-        np.arange(n) * size // n for n, size in ((rows, grid.shape[0]), (columns, grid.shape[1]))
-    )
-    sums = np.add.reduceat(np.add.reduceat(grid.astype(np.int64), row_edges, 0), column_edges, 1)
-    counts = np.add.reduceat(np.add.reduceat(np.ones_like(grid, np.int64), row_edges, 0), column_edges, 1)
-    return tuple(tuple(int(cell) for cell in row) for row in -(-sums * 9 // counts))
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.length = shape[-1] if shape else 1
+        self.rows = _edges(math.prod(shape[:-1]), HEAT_ROWS)
+        self.columns = _edges(self.length, HEAT_COLUMNS)
+        self.wrong = np.zeros((len(self.rows) - 1, len(self.columns) - 1), np.int64)
+
+    def add(self, at: Array) -> None:
+        """at: flat indices of wrong elements."""
+        row, column = np.divmod(at, self.length)
+        cell_row = np.searchsorted(self.rows, row, "right") - 1
+        cell_column = np.searchsorted(self.columns, column, "right") - 1
+        cell = cell_row * self.wrong.shape[1] + cell_column
+        self.wrong += np.bincount(cell, minlength=self.wrong.size).reshape(self.wrong.shape)
+
+    def shares(self) -> tuple[tuple[int, ...], ...]:
+        """Rows of cells, rounded up so that one wrong element shows; none for a single element."""
+        if self.rows[-1] * self.columns[-1] < 2:
+            return ()
+        sizes = np.multiply.outer(self.rows[1:] - self.rows[:-1], self.columns[1:] - self.columns[:-1])
+        return tuple(tuple(row) for row in (-(-self.wrong * 9 // sizes)).tolist())
+
+
+def _edges(size: int, most: int) -> Array:
+    """Where each of at most `most` cells of nearly one size begins; `size` at the end."""
+    cells = max(1, min(size, most))
+    edges: Array = np.arange(cells + 1, dtype=np.int64) * size // cells
+    return edges

@@ -125,12 +125,14 @@ class Selection:
     accepted: the (values, indices) pairs that follow the standard, the preferred one first; more than one
     where the standard leaves an order open (NaN).
     ordered: the order along `axis` is defined too; otherwise any permutation of an accepted pair is right.
+    names: of the two outputs, values and indices.
     """
 
     data: Array
     axis: int
     accepted: tuple[tuple[Array, Array], ...]
     ordered: bool
+    names: tuple[str, str]
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from epcheck.generators.case import (
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
 from epcheck.generators.operator import Operator, spread
 
+OUTPUTS = ("Values", "Indices")
 DIM = 7
 LARGEST_AND_SORTED = 11
 """TopK-11 brings both attributes."""
@@ -160,9 +161,9 @@ def node(sample: TopKSample, binding: Binding) -> Node:
     given = {"axis": sample.axis, "largest": sample.largest, "sorted": sample.sorted}
     attributes: dict[str, Attribute] = {name: value for name, value in given.items() if value is not None}
     if binding.since_version == 1:
-        return Node("TopK", "", 1, (operand,), ("Values", "Indices"), attributes | {"k": sample.k[0]})
+        return Node("TopK", "", 1, (operand,), OUTPUTS, attributes | {"k": sample.k[0]})
     k = Operand("K", np.array(sample.k, np.int64), parameter=True)
-    return Node("TopK", "", binding.since_version, (operand, k), ("Values", "Indices"), attributes)
+    return Node("TopK", "", binding.since_version, (operand, k), OUTPUTS, attributes)
 
 
 def _values(sample: TopKSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
@@ -231,7 +232,7 @@ def truth(node: Node) -> Truth:
     has_nan = question.values.dtype.kind == "f" and bool(np.isnan(question.values).any())
     nan_first = (question.largest, not question.largest) if has_nan else (question.largest,)
     accepted = tuple(_select(question, first) for first in nan_first)
-    return Selection(question.values, question.axis, accepted, question.ordered)
+    return Selection(question.values, question.axis, accepted, question.ordered, OUTPUTS)
 
 
 def _question(node: Node) -> _Question | str:

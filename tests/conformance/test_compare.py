@@ -29,6 +29,11 @@ def difference(
     return found[0] if found else None
 
 
+def heat(mask: Array) -> tuple[tuple[int, ...], ...]:
+    """The heat map of an output that is wrong where the mask is set."""
+    return wrong(np.zeros(mask.shape), mask, dtype="bool").heat
+
+
 def wrong(*arguments: Any, **keywords: Any) -> Difference:
     found = difference(*arguments, **keywords)
     assert found is not None
@@ -247,22 +252,22 @@ def test_infinite_distances_are_left_out() -> None:
 def test_heat_is_the_map_itself_when_it_is_small() -> None:
     mask = np.zeros((3, 4), bool)
     mask[1, 2] = mask[2, 3] = True
-    assert compare.heat(mask) == ((0, 0, 0, 0), (0, 0, 9, 0), (0, 0, 0, 9))
+    assert heat(mask) == ((0, 0, 0, 0), (0, 0, 9, 0), (0, 0, 0, 9))
 
 
 def test_heat_of_one_dimension_is_one_row() -> None:
-    assert compare.heat(np.array([True, False, True])) == ((9, 0, 9),)
+    assert heat(np.array([True, False, True])) == ((9, 0, 9),)
 
 
 def test_heat_of_a_scalar_is_nothing() -> None:
-    assert compare.heat(np.array(True)) == ()
-    assert compare.heat(np.array([True])) == ()
+    assert heat(np.array(True)) == ()
+    assert heat(np.array([True])) == ()
 
 
 def test_heat_squeezes_large_outputs_to_16_by_48_shares() -> None:
     mask = np.zeros((32, 96), bool)
     mask[:16] = True
-    found = compare.heat(mask)
+    found = heat(mask)
     assert (len(found), {len(row) for row in found}) == (16, {48})
     assert [row[0] for row in found] == [9] * 8 + [0] * 8
 
@@ -270,16 +275,16 @@ def test_heat_squeezes_large_outputs_to_16_by_48_shares() -> None:
 def test_heat_rounds_up_so_that_one_wrong_element_shows() -> None:
     mask = np.zeros((64, 480), bool)
     mask[63, 479] = True
-    assert compare.heat(mask)[15][47] == 1
-    assert sum(map(sum, compare.heat(mask))) == 1
+    assert heat(mask)[15][47] == 1
+    assert sum(map(sum, heat(mask))) == 1
     mask[:2, :10] = True
-    assert compare.heat(mask)[0][0] == 5
+    assert heat(mask)[0][0] == 5
 
 
 def test_heat_takes_leading_dimensions_for_rows() -> None:
     mask = np.zeros((2, 3, 4), bool)
     mask[1, 0, 3] = True
-    found = compare.heat(mask)
+    found = heat(mask)
     assert len(found) == 6
     assert found[3] == (0, 0, 0, 9)
 
@@ -287,6 +292,7 @@ def test_heat_takes_leading_dimensions_for_rows() -> None:
 # Selections
 
 
+NAMES = ("Values", "Indices")
 DATA = np.array([[5, 1, 5, 3, 2]], np.float32)
 TOP = (np.array([[5, 5, 3]], np.float32), np.array([[0, 2, 3]]))
 
@@ -294,7 +300,7 @@ TOP = (np.array([[5, 5, 3]], np.float32), np.array([[0, 2, 3]]))
 def selected(
     values: Sequence[float], indices: Sequence[int], ordered: bool = True, truth: Selection | None = None
 ) -> tuple[Difference, ...]:
-    truth = truth or Selection(DATA, 1, (TOP,), ordered)
+    truth = truth or Selection(DATA, 1, (TOP,), ordered, NAMES)
     return compare.differences(
         truth, {"Values": np.array([values], np.float32), "Indices": np.array([indices], np.int64)}
     )
@@ -359,7 +365,7 @@ def test_any_accepted_pair_is_right_and_differences_are_to_the_nearest() -> None
     data = np.array([[1, NAN, 2]], np.float32)
     nan_first = (np.array([[NAN, 2]], np.float32), np.array([[1, 2]]))
     nan_last = (np.array([[2, 1]], np.float32), np.array([[2, 0]]))
-    truth = Selection(data, 1, (nan_first, nan_last), True)
+    truth = Selection(data, 1, (nan_first, nan_last), True, NAMES)
     assert selected([NAN, 2], [1, 2], truth=truth) == ()
     assert selected([2, 1], [2, 0], truth=truth) == ()
     values, indices = selected([2, NAN], [2, 1], truth=truth)
@@ -368,14 +374,14 @@ def test_any_accepted_pair_is_right_and_differences_are_to_the_nearest() -> None
 
 
 def test_signs_of_selected_zeros_count() -> None:
-    truth = Selection(np.array([[0.0, -0.0]], np.float32), 1, ((np.float32([[0.0]]), np.array([[0]])),), True)
+    truth = Selection(np.array([[0.0, -0.0]], np.float32), 1, ((np.float32([[0.0]]), np.array([[0]])),), True, NAMES)
     assert selected([0.0], [0], truth=truth) == ()
     (found,) = selected([-0.0], [0], truth=truth)
     assert (found.output, found.reason.split("; ")[1]) == ("Values", "a value is not the element at its index")
 
 
 def test_a_selection_of_the_wrong_form_is_not_compared() -> None:
-    truth = Selection(DATA, 1, (TOP,), True)
+    truth = Selection(DATA, 1, (TOP,), True, NAMES)
     got = {"Values": np.zeros((1, 2), np.float32), "Indices": np.zeros((1, 3), np.int32)}
     assert [d.reason for d in compare.differences(truth, got)] == [
         "the shape is [1, 2], must be [1, 3]",
@@ -386,7 +392,7 @@ def test_a_selection_of_the_wrong_form_is_not_compared() -> None:
 
 def test_selections_along_other_axes() -> None:
     data = np.array([[1, 9], [8, 2]], np.float32)
-    truth = Selection(data, 0, ((np.float32([[8, 9]]), np.array([[1, 0]])),), True)
+    truth = Selection(data, 0, ((np.float32([[8, 9]]), np.array([[1, 0]])),), True, NAMES)
     right = {"Values": np.float32([[8, 9]]), "Indices": np.array([[1, 0]])}
     assert compare.differences(truth, right) == ()
     values, _ = compare.differences(truth, {"Values": np.float32([[1, 9]]), "Indices": np.array([[0, 0]])})
