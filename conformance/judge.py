@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from epcheck.conformance import compare, facts, record
 from epcheck.conformance.expectation import Expectation, matching
 from epcheck.conformance.outcome import CRASHED, FAILED, TIMED_OUT, Outcome
+from epcheck.conformance.prepare import Prepared, Unprepared
 from epcheck.conformance.record import Difference, Opinion, Record
 from epcheck.conformance.target import Target
-from epcheck.generators.case import Array, BuiltCase, Case, Lowering, Outputs, Refusal, Selection
+from epcheck.generators.case import Refusal
 from epcheck.generators.claims import claims_of
 
 UNPLACED = re.compile(
@@ -34,9 +35,9 @@ def condense(message: str) -> str:
     return " ".join(NOISE.sub(" ", message).split())
 
 
-def opinion(built: BuiltCase, target: Target, outcome: Outcome, attempts: int = 1) -> Opinion:
+def opinion(prepared: Prepared, target: Target, outcome: Outcome, attempts: int = 1) -> Opinion:
     """What the target said, judged against the truth of the case."""
-    status, message, differences = _status(built, target, outcome)
+    status, message, differences = _status(prepared, target, outcome)
     return Opinion(
         target=target.name,
         status=status,
@@ -52,8 +53,8 @@ def opinion(built: BuiltCase, target: Target, outcome: Outcome, attempts: int = 
     )
 
 
-def _status(built: BuiltCase, target: Target, outcome: Outcome) -> tuple[str, str, tuple[Difference, ...]]:
-    truth = built.truth
+def _status(prepared: Prepared, target: Target, outcome: Outcome) -> tuple[str, str, tuple[Difference, ...]]:
+    truth = prepared.truth
     if outcome.kind == CRASHED:
         return record.CRASH, outcome.message, ()
     if outcome.kind == TIMED_OUT:
@@ -63,7 +64,7 @@ def _status(built: BuiltCase, target: Target, outcome: Outcome) -> tuple[str, st
         if UNPLACED.search(said):
             return record.UNPLACED, said, ()
         return (record.PASS if isinstance(truth, Refusal) else record.REFUSED), said, ()
-    if target.provider and (gap := _placement_gap(built, target.provider, outcome)):
+    if target.provider and (gap := _placement_gap(prepared, target.provider, outcome)):
         return record.UNPLACED, gap, ()
     if isinstance(truth, Refusal):
         return record.MISMATCH, f"accepted what must be refused: {truth.reason}", ()
@@ -78,34 +79,36 @@ def _status(built: BuiltCase, target: Target, outcome: Outcome) -> tuple[str, st
     return record.PASS, "", ()
 
 
-def _placement_gap(built: BuiltCase, provider: str, outcome: Outcome) -> str:
+def _placement_gap(prepared: Prepared, provider: str, outcome: Outcome) -> str:
     """Why the session's record does not prove that the node ran on the provider; empty when it does."""
-    assignment = outcome.assignment
+    assignment, op_type = outcome.assignment, prepared.op_type
     if not assignment:
         return "no proof of placement: the session's record of assigned nodes is empty"
-    elsewhere = [(name, op) for name, op in assignment if name != provider and op == built.node.op_type]
+    elsewhere = [(name, op) for name, op in assignment if name != provider and op == op_type]
     if elsewhere:
         return f"{elsewhere[0][1]} was assigned to {elsewhere[0][0]}"
-    if not any(op == built.node.op_type or name == provider for name, op in assignment):
-        return f"no proof of placement: the session's record names no {built.node.op_type}"
+    if not any(op == op_type or name == provider for name, op in assignment):
+        return f"no proof of placement: the session's record names no {op_type}"
     return ""
 
 
-def needs_confirmation(built: BuiltCase, target: Target, first: Opinion) -> bool:
+def needs_confirmation(prepared: Prepared, target: Target, first: Opinion) -> bool:
     """Whether an opinion has to be repeated before it is reported: every failure, but not a refusal to take a node
     that the target never claimed."""
     if first.status == record.PASS:
         return False
-    return first.status != record.UNPLACED or _unclaimed(built, target) is None
+    return first.status != record.UNPLACED or unclaimed(prepared, target) is None
 
 
-def likely_to_pass(built: BuiltCase, target: Target) -> bool:
-    """Whether nothing speaks against a pass: the node is not unclaimed, and no deviation is expected."""
-    return _unclaimed(built, target) is None and not matching(target.expectations, built.case.id)
+def predicted(prepared: Prepared, target: Target) -> str:
+    """The status that a case will probably have, by what the target claims and by what is expected of it."""
+    if unclaimed(prepared, target) is not None:
+        return record.UNPLACED
+    return next((e.status for e in matching(target.expectations, prepared.case.id)), record.PASS)
 
 
 def verdict(
-    built: BuiltCase,
+    prepared: Prepared,
     target: Target,
     candidate: Opinion,
     baseline: Opinion | None,
@@ -121,10 +124,10 @@ def verdict(
     failing = candidate.status != record.PASS
     declined = candidate.status == record.UNPLACED
     baseline_wrong = baseline is not None and baseline.status not in (record.PASS, record.UNPLACED, record.SKIPPED)
-    unclaimed = _unclaimed(built, target)
+    gap = unclaimed(prepared, target)
     table = target.provider is not None and claims_of(target.provider) is not None
-    claimed = unclaimed is None if table else None
-    refusal = isinstance(built.truth, Refusal)
+    claimed = gap is None if table else None
+    refusal = prepared.must_be_refused
 
     harmless = (declined and (refusal or not claimed)) or (candidate.status == record.REFUSED and claimed is False)
     if harmless:
@@ -151,59 +154,66 @@ def verdict(
     else:
         reading = record.OK
     return Record(
-        case=facts.of(built),
+        case=prepared.facts,
         candidate=candidate,
         baseline=baseline,
         oracles=oracles,
         status=candidate.status,
         blame=blame,
         reading=reading,
-        reason=_words(built, target, candidate, baseline, unclaimed if table else None, echoes, baseline_wrong),
+        reason=_words(prepared, target, candidate, baseline, gap if table else None, echoes, baseline_wrong),
         claimed=claimed,
         expectation=shown.as_expected() if shown else None,
     )
 
 
-def unbuilt(case: Case, target: Target, error: Exception) -> Record:
+def unbuilt(unprepared: Unprepared, target: Target) -> Record:
     """The record of a case whose generator failed: nobody ran it, so nobody is to blame, and it is no success."""
-    why = " ".join(f"the case cannot be built: {type(error).__name__}: {error}".split())
-    log = "".join(traceback.format_exception(error)).rstrip()
     return Record(
-        case=facts.of_unbuilt(case),
-        candidate=Opinion(target.name, record.SKIPPED, message=why, log_tail=log),
+        case=facts.of_unbuilt(unprepared.case),
+        candidate=Opinion(target.name, record.SKIPPED, message=unprepared.why, log_tail=unprepared.log),
         baseline=None,
         oracles={},
         status=record.SKIPPED,
         blame=record.NOBODY,
         reading=record.FAILURE,
-        reason=why,
+        reason=unprepared.why,
         claimed=None,
     )
 
 
-def _unclaimed(built: BuiltCase, target: Target) -> str | None:
+def unclaimed(prepared: Prepared, target: Target) -> str | None:
     """What the target's provider does not claim of this case; None when it claims it or publishes no table."""
-    table = claims_of(target.provider) if target.provider else None
-    case = built.case
-    return table.why_not(case.domain, case.operator, case.since_version, built.types) if table else None
+    if target.provider is None:
+        return None
+    case = prepared.case
+    return _unclaimed(target.provider, case.domain, case.operator, case.since_version, tuple(prepared.types.items()))
+
+
+@cache
+def _unclaimed(
+    provider: str, domain: str, operator: str, since_version: int, types: tuple[tuple[str, str], ...]
+) -> str | None:
+    table = claims_of(provider)
+    return table.why_not(domain, operator, since_version, dict(types)) if table else None
 
 
 def _words(
-    built: BuiltCase,
+    prepared: Prepared,
     target: Target,
     candidate: Opinion,
     baseline: Opinion | None,
-    unclaimed: str | None,
+    gap: str | None,
     echoes: Sequence[str],
     baseline_wrong: bool,
 ) -> str:
-    """The verdict in words."""
-    refusal = isinstance(built.truth, Refusal)
+    """The verdict in words. gap: what is not claimed."""
+    refusal = prepared.must_be_refused
     match candidate.status:
         case record.PASS:
             said = "refuses it, as it must" if refusal else "gives the true result"
         case record.UNPLACED:
-            said = f"does not take the node: {unclaimed or candidate.message}"
+            said = f"does not take the node: {gap or candidate.message}"
         case record.REFUSED:
             said = f"refuses a valid node at {candidate.stage}: {candidate.message}"
         case record.CRASH:
@@ -221,68 +231,27 @@ def _words(
         words.append(
             f"{baseline.target} is wrong{' too' if candidate.status != record.PASS else ''}: {baseline.message}"
         )
-    if unclaimed and candidate.status == record.PASS and not refusal:
-        words.append(f"although {unclaimed}")
+    if gap and candidate.status == record.PASS and not refusal:
+        words.append(f"although {gap}")
     return "; ".join(words)
 
 
-def second_oracles(built: BuiltCase, reference: Outcome | None, reference_target: Target | None) -> dict[str, str]:
+def second_oracles(prepared: Prepared, reference: Opinion | None) -> dict[str, str]:
     """What the DirectML description and the reference evaluator say of the suite's own truth."""
-    said: dict[str, str] = {}
-    if built.lowering is not None:
-        said[built.lowering.description.NAME] = _directml_opinion(built, built.lowering)
-    if reference is not None and reference_target is not None:
-        judged = opinion(built, reference_target, reference)
-        if judged.status == record.PASS:
-            said[reference_target.name] = "agrees"
-        elif judged.status == record.MISMATCH:
-            said[reference_target.name] = f"disagrees: {judged.message}"
-        else:
-            said[reference_target.name] = f"cannot: {judged.message}"
+    said = dict(prepared.oracles)
+    if reference is not None:
+        match reference.status:
+            case record.PASS:
+                said[reference.target] = "agrees"
+            case record.MISMATCH:
+                said[reference.target] = f"disagrees: {reference.message}"
+            case _:
+                said[reference.target] = f"cannot: {reference.message}"
     return said
 
 
-def echoes(built: BuiltCase, candidate: Outcome, reference: Outcome | None, reference_name: str) -> tuple[str, ...]:
-    """The oracles whose outputs are the candidate's, bit by bit."""
-    if not candidate.outputs:
-        return ()
-    found = []
-    if built.lowering is not None and _directml_outputs(built, built.lowering) == _bits(candidate.outputs):
-        found.append(built.lowering.description.NAME)
-    if reference is not None and _bits(reference.outputs) == _bits(candidate.outputs):
-        found.append(reference_name)
-    return tuple(found)
-
-
-def _bits(outputs: Mapping[str, Array]) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
-    return {name: (value.dtype.name, value.shape, value.tobytes()) for name, value in outputs.items()}
-
-
-def _evaluate(built: BuiltCase, lowering: Lowering) -> dict[str, Array]:
-    """The description's own answer in the shapes and dtypes of the node's outputs. Raises ValueError."""
-    results = lowering.description.evaluate(*lowering.feeds)
-    if isinstance(built.truth, Selection):
-        expected: Sequence[Array] = built.truth.accepted[0]
-    else:
-        assert isinstance(built.truth, Outputs)
-        expected = [output.value for output in built.truth.outputs]
-    return {
-        name: result.astype(truth.dtype).reshape(truth.shape)
-        for name, result, truth in zip(built.node.outputs, results, expected, strict=True)
-    }
-
-
-def _directml_opinion(built: BuiltCase, lowering: Lowering) -> str:
-    assert not isinstance(built.truth, Refusal)
-    try:
-        wrong = compare.differences(built.truth, _evaluate(built, lowering))
-    except ValueError as error:  # a ConstraintViolation, or values for which the page defines nothing
-        return f"cannot: {error}"
-    return f"disagrees: {wrong[0].output}: {wrong[0].reason}" if wrong else "agrees"
-
-
-def _directml_outputs(built: BuiltCase, lowering: Lowering) -> dict[str, tuple[str, tuple[int, ...], bytes]] | None:
-    try:
-        return _bits(_evaluate(built, lowering))
-    except ValueError:
-        return None
+def echoes(prepared: Prepared, candidate: str, references: Mapping[str, str]) -> tuple[str, ...]:
+    """The oracles whose outputs are the candidate's, bit by bit. candidate, references: what `outcome.bits` makes of
+    outputs; empty where there are none."""
+    answers = {**dict.fromkeys(prepared.oracles, prepared.answer), **references}
+    return tuple(name for name, answer in answers.items() if answer and answer == candidate)

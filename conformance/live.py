@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack, closing
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
 from epcheck.conformance import target as targets
+from epcheck.conformance.cache import Cache, default_path
 from epcheck.conformance.expectation import ExpectationError
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.lane import TargetDown
 from epcheck.conformance.record import Record
-from epcheck.conformance.runner import Session
+from epcheck.conformance.runner import AT_ONCE, Plan, Session
 from epcheck.conformance.runtime import RuntimeInstallError
 from epcheck.conformance.target import Target, TargetError
 from epcheck.generators.case import Case
@@ -37,22 +40,39 @@ def choose(candidates: tuple[str, ...], baseline: str | None) -> tuple[tuple[Tar
     return tuple(targets.resolve(name, config) for name in names), against
 
 
+AHEAD = 4096
+"""Cases under way, and records that nobody has asked for yet, at most."""
+
+
 class LiveRun:
     """One candidate and one baseline; `record(case)` gives the verdict."""
 
-    def __init__(self, candidate: str | None = None, baseline: str | None = None) -> None:
+    def __init__(
+        self,
+        candidate: str | None = None,
+        baseline: str | None = None,
+        cases: Iterable[Case] = (),
+        jobs: int | None = None,
+    ) -> None:
         """candidate, baseline: target specifications; None chooses as `epcheck run` does, but installs nothing.
+        cases: what will be asked for, about in this order; they are run ahead. jobs: as in `Plan`.
 
         Raises LiveRunError.
         """
-        try:
-            (self.candidate,), against = choose((candidate,) if candidate else (), baseline)
-            self._records: dict[str, Record] = {}
-            self._submitted: set[str] = set()
-            self._session = Session((self.candidate,), against, None, self._take)
-            self._session.__enter__()
-        except (*REASONS, TargetDown) as error:
-            raise LiveRunError(str(error)) from error
+        self._records: dict[str, Record] = {}
+        self._submitted: set[str] = set()
+        self._upcoming = iter(cases)
+        with ExitStack() as resources:
+            try:
+                (self.candidate,), against = choose((candidate,) if candidate else (), baseline)
+                cache = resources.enter_context(closing(Cache(default_path())))
+                plan = Plan((), (self.candidate,), against, jobs=jobs)
+                self._session = resources.enter_context(Session(plan, self._take, cache))
+                while not self._session.ready:
+                    self._turn()
+            except (*REASONS, TargetDown) as error:
+                raise LiveRunError(str(error)) from error
+            self._resources = resources.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -61,30 +81,33 @@ class LiveRun:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the workers."""
-        self._session.__exit__(kind, error, trace)
+        self._resources.__exit__(kind, error, trace)
 
-    def record(self, case: Case, ahead: Iterable[Case] = ()) -> Record:
-        """The record of a case, waiting for it if need be; cases `ahead` are queued as far as there is room.
-
-        Raises LiveRunError when a target goes down for good.
-        """
-        self._submit(case)
-        for following in ahead:
-            if not self._session.has_room():
-                break
-            self._submit(following)
+    def record(self, case: Case) -> Record:
+        """The record of a case, waiting for it if need be. Raises LiveRunError when a target goes down for good."""
+        if case.id not in self._submitted:
+            self._submit(case)
         try:
             while case.id not in self._records:
-                self._session.turn()
+                self._turn()
         except TargetDown as error:
             raise LiveRunError(str(error)) from error
         self._submitted.discard(case.id)
         return self._records.pop(case.id)
 
+    def _turn(self) -> None:
+        more = False
+        room = AHEAD - len(self._submitted)
+        if self._session.has_room() and room > 0:
+            for case in islice(self._upcoming, min(room, AT_ONCE)):
+                more = True
+                if case.id not in self._submitted:
+                    self._submit(case)
+        self._session.turn(more)
+
     def _submit(self, case: Case) -> None:
-        if case.id not in self._submitted:
-            self._submitted.add(case.id)
-            self._session.submit(case)
+        self._submitted.add(case.id)
+        self._session.submit(case)
 
     def _take(self, record: Record) -> None:
         self._records[record.case_id] = record

@@ -34,8 +34,14 @@ class Outcome:
 
     def signature(self) -> str:
         """Equal for two outcomes that say the same: same kind, stage and bits (not the same words or times)."""
-        digest = hashlib.sha256(repr((self.kind, self.stage, self.unwritten, self.repeat_differs)).encode())
-        for name in sorted(self.outputs):
-            value = self.outputs[name]
-            digest.update(f"{name}:{value.dtype}:{value.shape}:".encode() + value.tobytes())
-        return digest.hexdigest()
+        said = (self.kind, self.stage, self.unwritten, self.repeat_differs)
+        return f"{said!r} {bits(self.outputs)}"
+
+
+def bits(outputs: Mapping[str, Array]) -> str:
+    """Equal for outputs of the same names, dtypes, shapes and bytes."""
+    digest = hashlib.sha256()
+    for name in sorted(outputs):
+        value = outputs[name]
+        digest.update(f"{name}:{value.dtype}:{value.shape}:".encode() + value.tobytes())
+    return digest.hexdigest()

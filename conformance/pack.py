@@ -1,110 +1,114 @@
 """Packs: many cases as disjoint subgraphs of one model and one session, where sessions cost more than nodes.
 
-Every name of a case gets the case's prefix, symbolic dimensions too, so that no two share anything but the session. A
-pack that succeeds gives each case the outcome it would have had; a pack that fails in any way says nothing of any case.
+Every name of a case gets a prefix of its own, symbolic dimensions too, so that no two cases share anything but the
+session. A pack that succeeds gives each case the outcome it would have had; a pack that fails in any way says nothing
+of any case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import onnx
 
-from epcheck.conformance.outcome import DONE, Outcome
-from epcheck.generators.case import Array, BuiltCase, Outputs, Refusal, Selection
+from epcheck.conformance.outcome import Outcome
+from epcheck.generators.case import Array
+
+if TYPE_CHECKING:
+    from epcheck.conformance.prepare import Prepared
+
+GRAPH_FIELD = b"\x3a"
+"""Field 7 of ModelProto, `graph`, as protobuf writes the start of a message."""
+
+PLAIN = {"node", "name", "initializer", "input", "output", "doc_string"}
+"""What a graph may have to be taken apart: names stand in other fields, too."""
 
 
-@dataclass(frozen=True)
-class Pack:
-    """One model that holds all of its cases. feeds: graph input name -> array."""
+def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
+    """A model as its shell (all but the graph) and its graph with the prefix before every name.
 
-    cases: tuple[BuiltCase, ...]
-    model: bytes
-    feeds: Mapping[str, Array]
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the model's outputs."""
-        if len(self.cases) == 1:
-            return self.cases[0].node.outputs
-        return tuple(_prefix(i) + name for i, case in enumerate(self.cases) for name in case.node.outputs)
-
-
-def may_be_packed(case: BuiltCase) -> bool:
-    """Whether a case can share a session without harm to the others.
-
-    Not one that must be refused, which refuses the whole model; and not one with an empty output: fetched beside it,
-    DirectML's provider returns every other output of the session as it found the memory (docs/findings.md).
+    Graphs of equal shells are put into one model by writing them one after the other: so protobuf merges messages.
+    The graph is empty where a name may stand in a place that is not known here.
     """
-    match case.truth:
-        case Refusal():
-            return False
-        case Outputs(outputs=outputs):
-            return all(output.value.size for output in outputs)
-        case Selection(accepted=accepted):
-            return all(part.size for part in accepted[0])
+    proto = onnx.ModelProto.FromString(model)
+    graph = onnx.GraphProto()
+    graph.CopyFrom(proto.graph)
+    proto.ClearField("graph")
+    shell: bytes = proto.SerializeToString()
+    known = {descriptor.name for descriptor, _ in graph.ListFields()} <= PLAIN
+    if not known or proto.functions or any(a.HasField("g") or a.graphs for n in graph.node for a in n.attribute):
+        return shell, b""
+    graph.ClearField("name")
+    for node in graph.node:
+        node.name = prefix + node.name
+        node.input[:] = [prefix + name if name else "" for name in node.input]
+        node.output[:] = [prefix + name if name else "" for name in node.output]
+    for value in (*graph.input, *graph.output, *graph.initializer):
+        value.name = prefix + value.name
+    for value in (*graph.input, *graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.dim_param = prefix + dim.dim_param
+    written: bytes = graph.SerializeToString(deterministic=True)
+    return shell, written
 
 
-def fit_together(one: BuiltCase, other: BuiltCase) -> bool:
-    """Whether two cases can share a model: the same operator sets."""
-    return (one.opset, one.node.domain) == (other.opset, other.node.domain)
-
-
-def pack(cases: Sequence[BuiltCase]) -> Pack:
-    """The pack of one case or more that fit together; one case is its own pack, unchanged."""
+def model(cases: Sequence[Prepared]) -> bytes:
+    """The serialized ModelProto that holds all of these cases, whose shells are equal; one case is its own pack."""
     if len(cases) == 1:
-        return Pack(tuple(cases), cases[0].model, cases[0].feeds)
-    whole = onnx.ModelProto.FromString(cases[0].model)
-    whole.ClearField("graph")
-    whole.graph.name = "pack"
-    feeds: dict[str, Array] = {}
-    for index, case in enumerate(cases):
-        prefix = _prefix(index)
-        graph = onnx.ModelProto.FromString(case.model).graph
-        for node in graph.node:
-            node.name = prefix + node.name
-            node.input[:] = [prefix + name if name else "" for name in node.input]
-            node.output[:] = [prefix + name for name in node.output]
-        for value in (*graph.input, *graph.output, *graph.initializer):
-            value.name = prefix + value.name
-        for value in (*graph.input, *graph.output):
-            for dim in value.type.tensor_type.shape.dim:
-                if dim.dim_param:
-                    dim.dim_param = prefix + dim.dim_param
-        whole.graph.MergeFrom(graph)
-        feeds |= {prefix + name: array for name, array in case.feeds.items()}
-    whole.graph.name = "pack"
-    return Pack(tuple(cases), whole.SerializeToString(), feeds)
+        return cases[0].model
+    graphs = b"".join(case.graph for case in cases) + b"\x12\x04pack"
+    return cases[0].shell + GRAPH_FIELD + _varint(len(graphs)) + graphs
 
 
-def unpack(packed: Pack, outcome: Outcome, nodes: Sequence[tuple[str, str, str]] | None) -> Iterator[Outcome]:
+def prefixes(cases: Sequence[Prepared]) -> tuple[str, ...]:
+    """What stands before the names of each case in the model of all."""
+    return ("",) if len(cases) == 1 else tuple(case.prefix for case in cases)
+
+
+def unpack(
+    cases: Sequence[Prepared],
+    outcome: Outcome,
+    outputs: Mapping[str, Array],
+    nodes: Sequence[tuple[str, str, str]] | None,
+) -> Iterator[Outcome]:
     """The outcome of each case of a pack that is done; the seconds are the session's, shared out evenly.
 
-    nodes: (provider, operator, node name) of each node that was assigned; a case is assigned what bears its prefix.
+    outputs: all of the session's. nodes: (provider, operator, node name) of each node that was assigned; a case is
+    assigned what bears its prefix.
     """
-    count = len(packed.cases)
-    if count == 1 or outcome.kind != DONE:
-        assert count == 1, "only a pack that is done can be unpacked"
-        yield outcome
-        return
-    for index in range(count):
-        prefix = _prefix(index)
-
-        def own(names: Sequence[str], prefix: str = prefix) -> tuple[str, ...]:
-            return tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
-
+    count = len(cases)
+    own_nodes: dict[str, list[tuple[str, str]]] = {}
+    for provider, operator, name in nodes or ():
+        own_nodes.setdefault(name.partition("/")[0], []).append((provider, operator))
+    create_s = None if outcome.create_s is None else outcome.create_s / count
+    run_s = None if outcome.run_s is None else outcome.run_s / count
+    for case in cases:
+        prefix = case.prefix
+        assigned = None if nodes is None else tuple(own_nodes.get(prefix[:-1], ()))
         yield replace(
             outcome,
-            outputs={name.removeprefix(prefix): v for name, v in outcome.outputs.items() if name.startswith(prefix)},
-            assignment=None if nodes is None else tuple((p, op) for p, op, name in nodes if name.startswith(prefix)),
-            unwritten=own(outcome.unwritten),
-            repeat_differs=own(outcome.repeat_differs),
-            create_s=None if outcome.create_s is None else outcome.create_s / count,
-            run_s=None if outcome.run_s is None else outcome.run_s / count,
+            outputs={name: outputs[prefix + name] for name in case.outputs if prefix + name in outputs},
+            assignment=assigned,
+            unwritten=_own(outcome.unwritten, prefix),
+            repeat_differs=_own(outcome.repeat_differs, prefix),
+            create_s=create_s,
+            run_s=run_s,
             shared=count,
         )
 
 
-def _prefix(index: int) -> str:
-    return f"case{index}/"
+def _own(names: Sequence[str], prefix: str) -> tuple[str, ...]:
+    return tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+
+
+def _varint(number: int) -> bytes:
+    """A number as protobuf writes it: seven bits a byte, the lowest first."""
+    written = bytearray()
+    while number > 0x7F:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    written.append(number)
+    return bytes(written)

@@ -8,16 +8,15 @@ Installed as a `pytest11` entry point; it costs other test suites nothing but it
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
     from epcheck.conformance.live import LiveRun
+    from epcheck.conformance.record import Record
     from epcheck.generators.case import Case
-
-PREFETCH = 64
-"""Tests ahead of the running one whose cases are under way already."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,35 +57,98 @@ def give_up(config: pytest.Config, sentence: str) -> NoReturn:
     pytest.exit(f"epcheck: {sentence}", returncode=2)
 
 
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The suite's own module is collected as cases, not as Python: 20,000 of them in about a second."""
+    return Suite.from_parent(parent, path=module_path) if module_path == SUITE else None
+
+
+class Suite(pytest.File):
+    """Every selected case, by name; models are built when they are needed."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        from epcheck.generators import suite
+
+        for case in suite.cases(self.config.getoption("--op"), self.config.getoption("--dtype")):
+            yield CaseItem.from_parent(self, name=f"test_case[{case.id}]", case=case)
+
+
+class CaseItem(pytest.Item):
+    """The candidate conforms in one case. A failure prints the verdict's words; known deviations are xfail with their
+    reason."""
+
+    def __init__(self, *, case: Case, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.case = case
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, self.name
+
+    def runtest(self) -> None:
+        from epcheck.conformance import record
+
+        verdict = self._verdict()
+        strict = self.config.getoption("--epcheck-strict")
+        if verdict.reading == record.EXPECTED and verdict.expectation is not None:
+            pytest.xfail(f"{verdict.expectation.reason} ({verdict.reason})")
+        if verdict.reading == record.FAILURE or (verdict.reading == record.FIXED and strict):
+            pytest.fail(words(verdict), pytrace=False)
+        if verdict.status == record.UNPLACED:
+            pytest.skip(verdict.reason)
+
+    def _verdict(self) -> Record:
+        from epcheck.conformance.live import LiveRunError
+
+        try:
+            return live_run(self.config, self.session).record(self.case)
+        except LiveRunError as error:
+            give_up(self.config, str(error))
+
+
+def words(verdict: Record) -> str:
+    """A failure as a test prints it."""
+    from epcheck.conformance.record import FIXED
+
+    said = [f"{verdict.status}, blame: {verdict.blame or 'nobody'}: {verdict.reason}"]
+    for difference in verdict.candidate.differences:
+        for wrong in difference.first:
+            ulp = "" if wrong.ulp is None else f", {wrong.ulp:g} ULP away"
+            said.append(f"{difference.output}{list(wrong.at)}: expected {wrong.expected}, got {wrong.got}{ulp}")
+    if verdict.reading == FIXED:
+        said.append("the expectation of this case no longer fails: remove it")
+    return "\n".join([*said, f"reproduce with: {verdict.case.repro}"])
+
+
+def live_run(config: pytest.Config, session: pytest.Session) -> LiveRun:
+    """The workers of the candidate and the baseline, for the whole session; started when they are first needed.
+
+    A worker of xdist learns its tests one by one, so there nothing runs ahead. Raises LiveRunError.
+    """
+    from epcheck.conformance.live import LiveRun
+
+    if _LIVE not in config.stash:
+        parallel = hasattr(config, "workerinput")
+        ahead = () if parallel else (item.case for item in session.items if isinstance(item, CaseItem))
+        candidate, baseline = config.getoption("--ep"), config.getoption("--baseline")
+        config.stash[_LIVE] = LiveRun(candidate, baseline, ahead, jobs=1 if parallel else None)
+    return config.stash[_LIVE]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the workers."""
+    if live := config.stash.get(_LIVE, None):
+        live.__exit__(None, None, None)
+
+
 @pytest.fixture(scope="session")
-def epcheck_run(request: pytest.FixtureRequest) -> Iterator[LiveRun]:
-    """The workers of the candidate and the baseline, for the whole session."""
-    from epcheck.conformance.live import LiveRun, LiveRunError
+def epcheck_run(request: pytest.FixtureRequest) -> LiveRun:
+    """For tests of one's own: `epcheck_run.record(case)` is the verdict on a case, on the targets of the options."""
+    from epcheck.conformance.live import LiveRunError
 
     try:
-        live = LiveRun(request.config.getoption("--ep"), request.config.getoption("--baseline"))
+        return live_run(request.config, request.session)
     except LiveRunError as error:
         give_up(request.config, str(error))
-    with live:
-        yield live
 
 
-def upcoming(item: pytest.Item) -> list[Case]:
-    """The cases of the tests that follow this one. Under xdist a worker learns its tests one by one: only this one."""
-    if hasattr(item.config, "workerinput"):
-        return []
-    items: list[pytest.Item] = item.session.items
-    position = item.stash.get(_POSITION, None)
-    if position is None:
-        for index, other in enumerate(items):
-            other.stash[_POSITION] = index
-        position = item.stash[_POSITION]
-    ahead = items[position + 1 : position + 1 + PREFETCH]
-    return [cast("Case", i.callspec.params["case"]) for i in ahead if isinstance(i, pytest.Function) and _is_case(i)]
-
-
-def _is_case(item: pytest.Function) -> bool:
-    return hasattr(item, "callspec") and "epcheck_run" in item.fixturenames and "case" in item.callspec.params
-
-
-_POSITION = pytest.StashKey[int]()
+SUITE = Path(__file__).with_name("test_suite.py")
+_LIVE = pytest.StashKey["LiveRun"]()

@@ -107,7 +107,6 @@ class WorkerProcess:
             **flags,
         )
         self.target = target
-        self.started = time.monotonic()
         self.killed_because = ""
         self._events = events
         self._outbox: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
@@ -121,6 +120,13 @@ class WorkerProcess:
         for serve in (self._write, self._read, self._listen, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
         self._unsent: list[bytes] = []
+        self.greet(events)
+
+    def greet(self, events: queue.SimpleQueue[Event]) -> None:
+        """Send what happens from now on to `events`; the answer to the greeting is the first."""
+        self._events = events
+        self.started = time.monotonic()
+        self.listen(True)
         self.send(worker.encode({"op": "hello"}, {}))
         self.flush()
 
@@ -231,6 +237,43 @@ class WorkerProcess:
         if self.target.owns_group and sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+
+class WarmWorkers:
+    """Idle workers that outlive a run, for the next one on the same target. Not kept by default: `keep` is 0."""
+
+    def __init__(self, keep: int = 0) -> None:
+        """keep: workers at most, of all targets together."""
+        self._keep = keep
+        self._idle: list[WorkerProcess] = []
+
+    def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess:
+        """A worker of the target, warm or new; it has been greeted. Raises OSError or ValueError."""
+        for process in self._idle:
+            if _same_process(process.target, target) and process.process.poll() is None:
+                self._idle.remove(process)
+                process.greet(events)
+                return process
+        return WorkerProcess(target, events)
+
+    def give(self, process: WorkerProcess) -> None:
+        """Keep an idle worker, or end it."""
+        if len(self._idle) < self._keep:
+            self._idle.append(process)
+        else:
+            process.close()
+
+    def close(self) -> None:
+        """End all that are kept."""
+        while self._idle:
+            self._idle.pop().close()
+
+
+def _same_process(one: Target, other: Target) -> bool:
+    """Whether a worker of one target can serve the other: providers and options travel with every request."""
+    return (one.command, one.worker, one.arguments, one.environment) == (
+        other.command, other.worker, other.arguments, other.environment,
+    )  # fmt: skip
 
 
 def describe_exit(returncode: int) -> str:

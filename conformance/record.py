@@ -68,7 +68,8 @@ class Opinion:
     status: one of STATUSES. stage: where a refusal happened, `create` or `run`. message: the runtime's own words.
     assignment: [provider, operator] of every node, from the session's own record. create_s, run_s: seconds.
     attempts: how often the case was run on the target. shared: cases in its session, among which the seconds are
-    shared out. log_tail: the end of the worker's stderr, for failures.
+    shared out. log_tail: the end of the worker's stderr, for failures. remembered: from an earlier run of the same
+    target on the same model, feeds and code.
     """
 
     target: str
@@ -82,6 +83,7 @@ class Opinion:
     attempts: int = 1
     log_tail: str = ""
     shared: int = 1
+    remembered: bool = False
 
 
 @dataclass(frozen=True)

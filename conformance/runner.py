@@ -2,41 +2,46 @@
 
 A failure is repeated before it is reported: first in a second worker, where other cases ran before it, then, when the
 two disagree, in processes where nothing ran before. Answers that depend on what ran before are `order-dependent`,
-answers that change with nothing changed are `flaky`.
+answers that change with nothing changed are `flaky`. What fails in a pack is repeated in a session of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import TracebackType
 from typing import Self
 
-from epcheck.conformance import judge, lab, record
+from epcheck.conformance import judge, lab, memory, record
+from epcheck.conformance.cache import Cache
+from epcheck.conformance.crew import Crew
 from epcheck.conformance.expectation import matching
 from epcheck.conformance.lane import Job, Lane
-from epcheck.conformance.outcome import DONE, Outcome
-from epcheck.conformance.pack import may_be_packed
-from epcheck.conformance.process import Event
+from epcheck.conformance.outcome import DONE, Outcome, bits
+from epcheck.conformance.preparation import Preparation
+from epcheck.conformance.prepare import Prepared
+from epcheck.conformance.process import Event, WarmWorkers
 from epcheck.conformance.record import Opinion, Record
 from epcheck.conformance.target import Target
-from epcheck.generators.case import BuiltCase, Case, Refusal
+from epcheck.generators.case import Case
 
-IN_PROGRESS = 1024
-"""Cases between building and verdict. Bounds memory; leaves room for failures that wait for their confirmation."""
+IN_PROGRESS = 2048
+"""Cases between their submission and their verdict. Bounds memory; leaves room for packs that fill up and for failures
+that wait for their confirmation."""
 
-PREPARED = 512
-"""Cases that are built while the workers start."""
-
-AHEAD = 192
-"""Cases that the slowest lane may have before it: enough that no worker idles, few enough that none hoards."""
+AT_ONCE = 512
+"""Cases that are taken in together once there is room for them: many small steps would make small packs."""
 
 TICK_S = 0.2
 """How often deadlines and memory are looked at, in seconds."""
+
+TOGETHER = (record.MISMATCH, record.FLAKY, record.ORDER_DEPENDENT)
+"""Statuses that leave the session to others: cases that will probably end so share one, apart from the good ones."""
 
 Sink = Callable[[Record], None]
 Facts = Mapping[str, Mapping[str, str]]
@@ -48,7 +53,8 @@ class Plan:
     """What a run does.
 
     reference: a further oracle, run on every case; None leaves it out. done: (candidate, case id) pairs that an
-    interrupted run has recorded already.
+    interrupted run has recorded already. jobs: workers of each target at most; None for each target's own number.
+    pack: whether cases may share sessions; the verdicts are the same without.
     """
 
     cases: Sequence[Case]
@@ -56,56 +62,74 @@ class Plan:
     baseline: Target | None = None
     reference: Target | None = None
     done: Collection[tuple[str, str]] = frozenset()
+    jobs: int | None = None
+    pack: bool = True
 
 
-def run(plan: Plan, sink: Sink, on_facts: Callable[[Facts], None] | None = None) -> None:
-    """Run the plan; `sink` takes each record as soon as it is final, in no particular order.
+def run(
+    plan: Plan,
+    sink: Sink,
+    on_facts: Callable[[Facts], None] | None = None,
+    cache: Cache | None = None,
+    warm: WarmWorkers | None = None,
+) -> tuple[str, ...]:
+    """Run the plan; `sink` takes each record as soon as it is final, in no particular order. Returns, in words, what
+    happened that belongs to no case: sessions of several that failed, though none of their cases does alone.
 
-    on_facts: takes target name -> facts once every worker has started.
+    on_facts: takes target name -> facts once every worker has started. cache: where prepared cases and opinions are
+    kept from run to run. warm: keeps the workers for the next run of this process; otherwise none outlives the call.
     Raises TargetDown when a target cannot be started; what was recorded until then stands. Whatever the sink raises
-    ends the run as well. No worker outlives the call.
+    ends the run as well.
     """
     cases = iter(plan.cases)
-    first = islice(cases, PREPARED)
-    with Session(plan.candidates, plan.baseline, plan.reference, sink, plan.done, first) as session:
+    with Session(plan, sink, cache, warm) as session:
+        for case in islice(cases, IN_PROGRESS):
+            session.submit(case)
+        while not session.ready:
+            session.turn(more=True)
         if on_facts:
             on_facts(session.facts)
         for case in cases:
-            while not session.has_room():
-                session.turn()
+            if not session.has_room():
+                while session.under_way > IN_PROGRESS - AT_ONCE:
+                    session.turn(more=True)
             session.submit(case)
         while session.under_way:
             session.turn()
+        return tuple(session.notes())
 
 
-def ask(target: Target, built: BuiltCase) -> Outcome:
+def ask(target: Target, prepared: Prepared) -> Outcome:
     """What a target does with one case, once, in a process of its own; nobody judges it. Raises TargetDown."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    lane = Lane(target, events, alone=True)
+    crew = Crew(target, events, WarmWorkers(), alone=True)
     said: list[Outcome] = []
     with contextlib.nullcontext() if target.owns_group else lab.in_use():
         try:
-            lane.submit(Job(built, said.append))
+            crew.submit(Job(prepared, said.append))
             while not said:
+                crew.advance(last=True)
                 with contextlib.suppress(queue.Empty):
                     event = events.get(timeout=TICK_S)
-                    if lane.owns(event):
+                    if lane := crew.owner(event):
                         lane.handle(event)
-                lane.watch(time.monotonic())
+                for lane in crew.lanes:
+                    lane.watch(time.monotonic())
         finally:
-            lane.kill()
+            crew.kill()
     return said[0]
 
 
 @dataclass
 class _Progress:
-    """One case under way: what each target said so far."""
+    """One case under way: the statuses it had last, what each target said so far, the bits of what it answered."""
 
-    built: BuiltCase
+    prepared: Prepared
     candidates: tuple[Target, ...]
     waiting_for: int
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    last: dict[str, str] = field(default_factory=dict)
     opinions: dict[str, Opinion] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
 
 
 class Session:
@@ -115,43 +139,33 @@ class Session:
     at once when it is left by an exception.
     """
 
-    def __init__(
-        self,
-        candidates: tuple[Target, ...],
-        baseline: Target | None,
-        reference: Target | None,
-        sink: Sink,
-        done: Collection[tuple[str, str]] = frozenset(),
-        first: Iterable[Case] = (),
-    ) -> None:
-        """first: cases to submit while the workers start. The others as in `Plan` and `run`."""
-        self.candidates = candidates
-        self.baseline = baseline
-        self.reference = reference
+    def __init__(self, plan: Plan, sink: Sink, cache: Cache | None = None, warm: WarmWorkers | None = None) -> None:
+        """plan: its cases are the caller's to submit. The others as in `run`."""
         self.under_way = 0
+        self._plan = plan
         self._sink = sink
-        self._done = done
-        self._first = first
+        self._cache = cache or Cache(None)
+        self._warm = warm or WarmWorkers()
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        further = [t for t in (baseline, reference) if t is not None]
-        self._lanes = {target.name: Lane(target, self._events) for target in (*candidates, *further)}
-        self._confirming: dict[str, Lane] = {}
-        self._alone: dict[str, Lane] = {}
+        self._oracles = tuple(t for t in (plan.baseline, plan.reference) if t is not None)
+        self._crews = {t.name: self._crew(t) for t in (*plan.candidates, *self._oracles)}
+        self._confirming: dict[str, Crew] = {}
+        self._alone: dict[str, Crew] = {}
+        cores = os.cpu_count() or 1
+        self._preparation = Preparation(self._cache, self._events, self._warm, min(plan.jobs or cores, cores) - 1)
+        self._prints: dict[str, bytes] = {}
         self._declined: set[tuple[str, ...]] = set()
+        self._failing: dict[str, set[str]] = {}
         self._last_watch = 0.0
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        """Start every worker, submit the first cases, and wait until all have answered. Raises TargetDown."""
-        if any(not lane.target.owns_group for lane in self._lanes.values()):
+        """Start the first worker of each target. Raises TargetDown."""
+        if any(not crew.target.owns_group for crew in self._crews.values()):
             self._resources.enter_context(lab.in_use())
         try:
-            for lane in self._lanes.values():
-                lane.start()
-            for case in self._first:
-                self.submit(case)
-            while not all(lane.facts for lane in self._lanes.values()):
-                self.turn()
+            for crew in self._crews.values():
+                crew.start()
         except BaseException:
             self._kill()
             self._resources.close()
@@ -163,73 +177,164 @@ class Session:
     ) -> None:
         with self._resources:
             if kind is None:
-                for lane in self._every_lane():
-                    lane.close()
+                for crew in self._every_crew():
+                    crew.close()
+                self._preparation.close()
             else:
                 self._kill()
 
     @property
     def facts(self) -> Facts:
         """What each target's worker says of itself."""
-        return {name: lane.facts for name, lane in self._lanes.items()}
+        return {name: crew.facts for name, crew in self._crews.items()}
+
+    @property
+    def ready(self) -> bool:
+        """Whether every target has answered its greeting."""
+        return all(crew.facts for crew in self._crews.values())
+
+    def notes(self) -> Iterator[str]:
+        """What happened that belongs to no case, in words."""
+        for crew in self._crews.values():
+            for incident in crew.incidents:
+                if not self._failing.get(crew.target.name, set()).intersection(incident.cases):
+                    count, first = len(incident.cases), incident.cases[0]
+                    yield (
+                        f"{crew.target.name}: a session of {count} cases failed and none of them does alone "
+                        f"({first} and {count - 1} more): {incident.why}"
+                    )
 
     def has_room(self) -> bool:
         """Whether another case may be submitted without piling up."""
-        return self.under_way < IN_PROGRESS and max(lane.backlog for lane in self._lanes.values()) < AHEAD
+        return self.under_way < IN_PROGRESS
 
     def submit(self, case: Case) -> None:
-        """Build a case and queue it on every target that has not recorded it yet; one that cannot be built is
-        `skipped`."""
-        candidates = tuple(t for t in self.candidates if (t.name, case.id) not in self._done)
-        if not candidates:
-            return
-        try:
-            built = case.build()
-        except Exception as error:  # a generator's fault costs its case, not the run
-            for target in candidates:
-                self._sink(judge.unbuilt(case, target, error))
-            return
-        further = [t for t in (self.baseline, self.reference) if t is not None]
-        targets = {target.name: target for target in (*candidates, *further)}
-        progress = _Progress(built, candidates, len(targets))
-        self.under_way += 1
-        for target in targets.values():
-            self._lanes[target.name].submit(self._first_job(progress, target))
+        """Take a case in, unless every candidate has recorded it; one that cannot be built is `skipped`."""
+        if self._candidates(case):
+            self.under_way += 1
+            self._preparation.add(case)
 
-    def _first_job(self, progress: _Progress, target: Target, packable: bool = True) -> Job:
+    def turn(self, more: bool = False) -> None:
+        """Do what can be done now, wait for what happens next, and act on it.
+
+        more: further cases will be submitted before anything is waited for, so a pack may wait for them.
+        Raises TargetDown when a target goes down for good.
+        """
+        if not more:
+            self._preparation.look_up()
+        self._preparation.help()
+        self._advance(last=not more and not self._preparation.has_work)
+        if more and not self._preparation.has_work and not any(lane.is_busy for lane in self._every_lane()):
+            self._preparation.look_up()
+            self._advance(last=True)  # no more can come before something of this is done
+        if not self._handle_events(wait=not self._preparation.has_work):
+            self._preparation.work()
+        now = time.monotonic()
+        if now - self._last_watch >= TICK_S:
+            self._last_watch = now
+            for lane in self._every_lane():
+                lane.watch(now)
+
+    def _advance(self, last: bool) -> None:
+        """Hand over what is prepared, and send what can be sent."""
+        if self._preparation.ready and self.ready:
+            self._begin()
+        for crew in self._every_crew():
+            crew.advance(last)
+
+    def _candidates(self, case: Case) -> tuple[Target, ...]:
+        """The candidates that have not recorded the case."""
+        if not self._plan.done:
+            return self._plan.candidates
+        return tuple(t for t in self._plan.candidates if (t.name, case.id) not in self._plan.done)
+
+    def _begin(self) -> None:
+        """Hand prepared cases to the targets, with what is remembered of them."""
+        batch = list(self._preparation.ready)
+        self._preparation.ready.clear()
+        self._remember_who()
+        past = self._cache.get([key for one in batch if isinstance(one, Prepared) for key in self._keys(one)])
+        for one in batch:
+            if isinstance(one, Prepared):
+                self._ask_targets(one, past)
+                continue
+            for target in self._candidates(one.case):
+                self._sink(judge.unbuilt(one, target))
+            self.under_way -= 1
+
+    def _remember_who(self) -> None:
+        """Take down, once, what the oracles' answers depend on; a candidate is always asked anew."""
+        candidates = {t.name for t in self._plan.candidates}
+        for target in self._oracles:
+            if target.name not in self._prints and target.name not in candidates:
+                self._prints[target.name] = memory.fingerprint(target, self._crews[target.name].facts) or b""
+
+    def _keys(self, prepared: Prepared) -> Iterator[bytes]:
+        yield from (memory.opinion_key(who, prepared) for who in self._prints.values() if who)
+        yield from (memory.status_key(target, prepared.case.id) for target in self._plan.candidates)
+
+    def _ask_targets(self, prepared: Prepared, past: Mapping[bytes, bytes]) -> None:
+        candidates = self._candidates(prepared.case)
+        targets = {target.name: target for target in (*candidates, *self._oracles)}
+        progress = _Progress(prepared, candidates, len(targets))
+        for name, target in targets.items():
+            who = self._prints.get(name)
+            row = past.get(memory.opinion_key(who, prepared)) if who else None
+            with contextlib.suppress(ValueError):
+                if row is not None:
+                    self._settle(progress, target, *memory.from_row(name, row), remembered=True)
+                    continue
+            last = past.get(memory.status_key(target, prepared.case.id), b"").decode()
+            progress.last[name] = last
+            self._crews[name].submit(self._first_job(progress, target, self.group(prepared, target, last)))
+
+    def group(self, prepared: Prepared, target: Target, last: str) -> bytes:
+        """With which other cases this one may share a session; empty for none.
+
+        Not one that must be refused, which refuses the whole model. Not one that will probably fail, with those that
+        will not. And cases with an empty output keep to themselves: fetched beside one, DirectML's provider returns
+        every other output of the session as it found the memory (docs/findings.md).
+        last: the status it had in the last run; empty where none is known.
+        """
+        if prepared.must_be_refused or not prepared.graph or _kind(prepared, target) in self._declined:
+            return b""
+        status = last or judge.predicted(prepared, target)
+        if status != record.PASS and status not in TOGETHER:
+            return b""
+        sizes = [array.size for array in prepared.truth_arrays]
+        if not all(sizes) and any(sizes):
+            return b""
+        return b"%s %s %s" % (status.encode(), b"full" if all(sizes) else b"empty", prepared.shell)
+
+    def _first_job(self, progress: _Progress, target: Target, group: bytes) -> Job:
         def finished(outcome: Outcome) -> None:
-            opinion = judge.opinion(progress.built, target, outcome)
-            if outcome.shared > 1 and opinion.status != record.PASS:
-                self._lanes[target.name].submit(self._first_job(progress, target, packable=False))
-                return
+            opinion = judge.opinion(progress.prepared, target, outcome)
             if opinion.status == record.UNPLACED:
-                self._declined.add(_kind(progress.built, target))
-            is_reference = self.reference is not None and target.name == self.reference.name
-            if is_reference and target not in progress.candidates:
-                self._settle(progress, target, outcome, opinion)
-            elif judge.needs_confirmation(progress.built, target, opinion):
+                self._declined.add(_kind(progress.prepared, target))
+            is_reference = target is self._plan.reference and target not in progress.candidates
+            repeat = outcome.shared > 1 and opinion.status != record.PASS
+            if not is_reference and (repeat or judge.needs_confirmation(progress.prepared, target, opinion)):
                 self._confirm(progress, target, outcome)
             else:
-                self._settle(progress, target, outcome, opinion)
+                self._settle(progress, target, opinion, self._bits(progress, target, outcome, opinion))
 
-        if packable and target.pack > 1:
-            kind = _kind(progress.built, target)
-            packable = (
-                kind not in self._declined
-                and may_be_packed(progress.built)
-                and judge.likely_to_pass(progress.built, target)
-            )
-        return Job(progress.built, finished, packable and target.pack > 1)
+        return Job(progress.prepared, finished, group)
 
     def _confirm(self, progress: _Progress, target: Target, first: Outcome) -> None:
+        """Run a failing case in a session of its own, in a second worker."""
+
         def finished(second: Outcome) -> None:
-            if _say_the_same(progress.built, first, second):
-                self._settle(progress, target, first, judge.opinion(progress.built, target, first, attempts=2))
+            if _say_the_same(progress.prepared, first, second):
+                opinion = judge.opinion(progress.prepared, target, second if first.shared > 1 else first, attempts=2)
+                self._settle(progress, target, opinion, self._bits(progress, target, second, opinion))
+            elif first.shared > 1:
+                self._crews[target.name].submit(self._first_job(progress, target, b""))
             else:
                 self._isolate(progress, target, first, second)
 
-        lane = self._confirming.setdefault(target.name, Lane(target, self._events))
-        lane.submit(Job(progress.built, finished))
+        if target.name not in self._confirming:
+            self._confirming[target.name] = Crew(target, self._events, self._warm)
+        self._confirming[target.name].submit(Job(progress.prepared, finished))
 
     def _isolate(self, progress: _Progress, target: Target, first: Outcome, second: Outcome) -> None:
         """Once more where it failed, and twice in a process of its own: that tells `order-dependent` from `flaky`."""
@@ -241,88 +346,107 @@ class Session:
                 runs.append(outcome)
                 if len(again) == 1 and len(alone) == 2:
                     attempts = _Attempts(first, second, again[0], alone[0], alone[1])
-                    self._settle(progress, target, first, _unsteady(progress.built, target, attempts))
+                    opinion = _unsteady(progress.prepared, target, attempts)
+                    self._settle(progress, target, opinion, self._bits(progress, target, first, opinion))
 
-            return Job(progress.built, finished)
+            return Job(progress.prepared, finished)
 
-        self._lanes[target.name].submit(into(again))
-        lane = self._alone.setdefault(target.name, Lane(target, self._events, alone=True))
+        self._crews[target.name].submit(into(again))
+        if target.name not in self._alone:
+            self._alone[target.name] = Crew(target, self._events, self._warm, alone=True)
         for _ in range(2):
-            lane.submit(into(alone))
+            self._alone[target.name].submit(into(alone))
 
-    def _settle(self, progress: _Progress, target: Target, outcome: Outcome, opinion: Opinion) -> None:
-        progress.outcomes[target.name] = outcome
+    def _bits(self, progress: _Progress, target: Target, outcome: Outcome, opinion: Opinion) -> str:
+        """The bits of an answer, where somebody will compare them: a failing candidate's, and the reference's."""
+        wanted = opinion.status != record.PASS if target in progress.candidates else target is self._plan.reference
+        return bits(outcome.outputs) if wanted and outcome.outputs else ""
+
+    def _settle(
+        self, progress: _Progress, target: Target, opinion: Opinion, answer: str, remembered: bool = False
+    ) -> None:
+        if opinion.status != record.PASS:
+            self._failing.setdefault(target.name, set()).add(progress.prepared.case.id)
         progress.opinions[target.name] = opinion
+        progress.answers[target.name] = answer
+        if not remembered and opinion.status in memory.STEADY and (who := self._prints.get(target.name)):
+            self._cache.put({memory.opinion_key(who, progress.prepared): memory.to_row(opinion, answer)})
         progress.waiting_for -= 1
         if progress.waiting_for == 0:
             self.under_way -= 1
             self._conclude(progress)
 
     def _conclude(self, progress: _Progress) -> None:
-        built, baseline, reference = progress.built, self.baseline, self.reference
-        said = progress.outcomes.get(reference.name) if reference else None
-        oracles = judge.second_oracles(built, said, reference)
+        prepared, plan = progress.prepared, self._plan
+        reference = progress.opinions.get(plan.reference.name) if plan.reference else None
+        answers = {reference.target: progress.answers[reference.target]} if reference else {}
+        oracles = judge.second_oracles(prepared, reference)
         for target in progress.candidates:
-            self_baseline = baseline is None or baseline.name == target.name
-            failing = progress.opinions[target.name].status != record.PASS
-            echoes = (
-                judge.echoes(built, progress.outcomes[target.name], said, reference.name if reference else "")
-                if failing
-                else ()
-            )
-            self._sink(
-                judge.verdict(
-                    built,
-                    target,
-                    progress.opinions[target.name],
-                    None if self_baseline or baseline is None else progress.opinions[baseline.name],
-                    oracles,
-                    echoes,
-                    matching(target.expectations, built.case.id),
-                )
-            )
+            opinion = progress.opinions[target.name]
+            baseline = None
+            if plan.baseline is not None and plan.baseline.name != target.name:
+                baseline = progress.opinions[plan.baseline.name]
+            failing = opinion.status != record.PASS
+            echoes = judge.echoes(prepared, progress.answers[target.name], answers) if failing else ()
+            expected = matching(target.expectations, prepared.case.id)
+            if opinion.status != progress.last[target.name]:
+                self._cache.put({memory.status_key(target, prepared.case.id): opinion.status.encode()})
+            self._sink(judge.verdict(prepared, target, opinion, baseline, oracles, echoes, expected))
 
-    def turn(self) -> None:
-        """Wait for one event and whatever came with it, and hand them to their lanes."""
+    def _handle_events(self, wait: bool) -> bool:
+        """Act on what has happened; whether anything had. wait: until something does, or a tick has passed."""
         for lane in self._every_lane():
             lane.listen(True)
-        try:
-            event: Event | None = self._events.get(timeout=TICK_S)
-        except queue.Empty:
-            event = None
+        self._preparation.listen(True)
+        event = self._next_event(wait)
         for lane in self._every_lane():
             lane.listen(False)
+        self._preparation.listen(False)
+        happened = event is not None
         while event is not None:
-            for lane in self._every_lane():
-                if lane.owns(event):
-                    lane.handle(event)
-                    break
-            try:
-                event = self._events.get_nowait()
-            except queue.Empty:
-                event = None
-        now = time.monotonic()
-        if now - self._last_watch >= TICK_S:
-            self._last_watch = now
-            for lane in self._every_lane():
-                lane.watch(now)
+            self._handle(event)
+            event = self._next_event(wait=False)
+        return happened
+
+    def _next_event(self, wait: bool) -> Event | None:
+        with contextlib.suppress(queue.Empty):
+            return self._events.get(timeout=TICK_S) if wait else self._events.get_nowait()
+        return None
+
+    def _handle(self, event: Event) -> None:
+        if self._preparation.owns(event):
+            self._preparation.handle(event)
+            return
+        for lane in self._every_lane():
+            if lane.owns(event):
+                lane.handle(event)
+                return
+
+    def _crew(self, target: Target) -> Crew:
+        jobs = self._plan.jobs or target.jobs or os.cpu_count() or 1
+        return Crew(target, self._events, self._warm, jobs, target.pack if self._plan.pack else 1)
+
+    def _every_crew(self) -> Iterable[Crew]:
+        return (*self._crews.values(), *self._confirming.values(), *self._alone.values())
 
     def _every_lane(self) -> Iterable[Lane]:
-        return (*self._lanes.values(), *self._confirming.values(), *self._alone.values())
+        return (lane for crew in self._every_crew() for lane in crew.lanes)
 
     def _kill(self) -> None:
-        for lane in self._every_lane():
-            lane.kill()
+        for crew in self._every_crew():
+            crew.kill()
+        self._preparation.kill()
 
 
-def _kind(built: BuiltCase, target: Target) -> tuple[str, ...]:
+def _kind(prepared: Prepared, target: Target) -> tuple[str, ...]:
     """What a target takes or declines as one: an operator version with its dtypes."""
-    return target.name, built.case.domain, built.case.operator, str(built.case.since_version), built.case.dtype
+    case = prepared.case
+    return target.name, case.domain, case.operator, str(case.since_version), case.dtype
 
 
-def _say_the_same(built: BuiltCase, first: Outcome, second: Outcome) -> bool:
+def _say_the_same(prepared: Prepared, first: Outcome, second: Outcome) -> bool:
     """Whether a repetition confirms: the same answer, or any two answers where there must be none."""
-    must_refuse = isinstance(built.truth, Refusal)
+    must_refuse = prepared.must_be_refused
     return first.signature() == second.signature() or (must_refuse and first.kind == second.kind == DONE)
 
 
@@ -348,9 +472,9 @@ class _Attempts:
         return self.first, self.elsewhere, self.again, self.alone, self.alone_again
 
 
-def _unsteady(built: BuiltCase, target: Target, attempts: _Attempts) -> Opinion:
+def _unsteady(prepared: Prepared, target: Target, attempts: _Attempts) -> Opinion:
     """The opinion of a case whose answer changed on repetition."""
-    judged = [judge.opinion(built, target, outcome) for outcome in attempts.in_order()]
+    judged = [judge.opinion(prepared, target, outcome) for outcome in attempts.in_order()]
     worst = next((o for o in judged if o.status != record.PASS), judged[0])
     status = attempts.status()
     how = "what it answers depends on what ran before" if status == record.ORDER_DEPENDENT else "its answer changes"

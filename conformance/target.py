@@ -35,6 +35,9 @@ RECORDED = {"session.record_ep_graph_assignment_info": "1"}
 PRELUDE = "EPCHECK_PRELUDE"
 """Environment variable: a Python file that the worker of the native `dml` target executes before onnxruntime loads."""
 
+PACK = 128
+"""The largest pack of a provider; how many cases really share a session is measured in each run."""
+
 MEBIBYTE = 1 << 20
 
 ProgressCallback = Callable[[lab.Progress], None]
@@ -53,7 +56,8 @@ class Target:
     provider: the execution provider whose work has to be proved; None for a callable. device: where its output
     buffers can be bound ('dml', 'cpu'), None where they cannot. deadline_s: seconds for one case; startup_s: seconds
     until the worker answers. memory_bytes: resident memory of a worker. window: cases sent ahead.
-    pack: cases that may share a session; 1 keeps each in its own.
+    pack: cases that may share a session at most; 1 keeps each in its own. jobs: workers at most; 0 for as many as
+    there are cores.
     owns_group: whatever is in the worker's process group ends with the worker, which Wine's daemons must not.
     """
 
@@ -71,6 +75,7 @@ class Target:
     memory_bytes: int = 4096 * MEBIBYTE
     window: int = 128
     pack: int = 1
+    jobs: int = 1
     owns_group: bool = True
     expectations: tuple[Expectation, ...] = ()
 
@@ -101,7 +106,7 @@ def resolve(
         target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
         return replace(target, name=specification, expectations=expectation.shipped(name))
     if specification == "reference":
-        return Target("reference", (sys.executable,), ("reference",), window=32)
+        return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0)
     known = ", ".join(["cpu", "dml", "reference", *tables])
     raise TargetError(
         f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
@@ -111,7 +116,9 @@ def resolve(
 
 def _cpu(version: str) -> Target:
     python = runtime.ensure("onnxruntime", version) if version else Path(sys.executable)
-    return Target("cpu", (str(python),), ("onnxruntime",), provider=CPU, config=RECORDED, device="cpu")
+    return Target(
+        "cpu", (str(python),), ("onnxruntime",), provider=CPU, config=RECORDED, device="cpu", pack=PACK, jobs=0
+    )
 
 
 def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
@@ -119,7 +126,7 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
         python = runtime.ensure("onnxruntime-directml", version) if version else Path(sys.executable)
         prelude = ("--prelude", os.environ[PRELUDE]) if PRELUDE in os.environ else ()
         native = Target("dml", (str(python),), ("onnxruntime", *prelude), provider=DML, config=STRICT, device="dml")
-        return replace(native, options={"device_id": "0"})
+        return replace(native, options={"device_id": "0"}, pack=PACK)
     try:
         if not lab.status().installed:
             raise TargetError("target 'dml': the lab is not installed; run: epcheck lab install")
@@ -139,6 +146,7 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
         config=STRICT,
         device="dml",
         deadline_s=60.0,
+        pack=PACK,
         owns_group=False,
     )
 
@@ -154,14 +162,16 @@ def _interpreter(name: str, path: str, provider: str) -> Target:
     if not Path(path).is_file():
         raise TargetError(f"target '{name}': there is no interpreter at '{path}'")
     strict = provider != CPU
-    config = STRICT if strict else RECORDED
-    return Target(name, (path,), ("onnxruntime",), provider=provider, config=config, device=None if strict else "cpu")
+    return Target(
+        name, (path,), ("onnxruntime",), provider=provider, config=STRICT if strict else RECORDED,
+        device=None if strict else "cpu", pack=PACK, jobs=1 if strict else 0,
+    )  # fmt: skip
 
 
 TABLE: Mapping[str, type | tuple[type, ...]] = {
     "base": str, "python": str, "function": str, "provider": str, "options": dict, "config": dict, "env": dict,
     "device": str, "deadline_s": (int, float), "startup_s": (int, float), "memory_mib": int, "window": int, "pack": int,
-    "expectations": str,
+    "jobs": int, "expectations": str,
 }  # fmt: skip
 """The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f."""
 
@@ -176,7 +186,11 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
             target = _interpreter(name, table.get("python", sys.executable), table.get("provider", CPU))
     except TargetError as error:
         raise TargetError(f"[targets.{name}]: {error}") from None
-    given = {key: table[key] for key in ("provider", "device", "deadline_s", "startup_s", "window") if key in table}
+    given = {
+        key: table[key]
+        for key in ("provider", "device", "deadline_s", "startup_s", "window", "pack", "jobs")
+        if key in table
+    }
     for key in ("options", "config"):
         if key in table:
             given[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}

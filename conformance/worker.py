@@ -4,20 +4,20 @@ It is started as `python worker.py BACKEND [--prelude FILE] [--path FOLDER]...`,
 `reference` (onnx.reference.ReferenceEvaluator) or `python:module:function` (any callable (model, feeds) -> outputs).
 A prelude is executed before anything is imported; it may put facts about the machine into `sys._epcheck_facts`.
 
-Protocol 1, over stdin and stdout. A frame is
+Protocol 2, over stdin and stdout. A frame is
 
     b"EPC1" | header length, uint32 LE | body length, uint64 LE | header, JSON in UTF-8 | body
 
 The body is raw little-endian tensor bytes, one after the other, as the header's `tensors` list them:
-[{"name": ..., "dtype": numpy name, "shape": [...]}, ...]. No pickle anywhere. The real stdin and stdout are kept for
+[[name, numpy dtype name, shape], ...]. No pickle anywhere. The real stdin and stdout are kept for
 frames; file descriptor 0 is pointed at nothing and 1 at stderr, so what a library reads or prints cannot break them.
 
 Requests                                            Answers
-{"op": "hello"}                                     {"op": "hello", "protocol": 1, "facts": {str: str}}
+{"op": "hello"}                                     {"op": "hello", "protocol": 2, "facts": {str: str}}
 {"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
- "config": {str: str}, "device", "outputs":          "create_s", "run_s", "unwritten", "repeat_differs", "tensors"}
- [{"name"}], "tensors": model first, then the
- feeds}
+ "config": {str: str}, "device", "outputs":          "create_s", "run_s", "busy_s", "unwritten",
+                                                     "repeat_differs", "tensors"}
+ [name], "tensors": model first, then the feeds}
 {"op": "exit"}                                      none; the process ends
 
 `stage` is "done", or where it failed: "create" or "run"; `error` is then the exception's type. `assignment` is the
@@ -43,7 +43,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 MAGIC = b"EPC1"
 PREFIX = struct.Struct("<4sIQ")
 NATIVE_ORDER = {"<": True, "|": True, "=": sys.byteorder == "little", ">": False}
@@ -73,23 +73,25 @@ class NotAFrame(Exception):  # noqa: N818  (named for the fault)
         self.rubbish = rubbish
 
 
-def encode(header: dict[str, Any], tensors: dict[str, Any], model: bytes | None = None) -> list[bytes]:
-    """The chunks of one frame. tensors: name -> numpy array. model: goes first, as a uint8 tensor of no name.
+def encode(header: dict[str, Any], tensors: dict[str, Any]) -> list[bytes]:
+    """The chunks of one frame. tensors: name -> numpy array.
 
     Raises TypeError for an array of Python objects, text or records: its bytes mean nothing to the peer.
     """
     described, chunks = [], []
-    if model is not None:
-        described.append({"name": "", "dtype": "uint8", "shape": [len(model)]})
-        chunks.append(model)
     for name, array in tensors.items():
         if array.dtype.hasobject or array.dtype.names or array.dtype.kind in "SUMm":
             raise TypeError(f"'{name}' has the dtype {array.dtype}, which is no tensor of numbers")
-        described.append({"name": name, "dtype": dtype_name(array.dtype), "shape": list(array.shape)})
+        described.append((name, dtype_name(array.dtype), array.shape))
         chunks.append(
             (array if NATIVE_ORDER[array.dtype.byteorder] else array.astype(array.dtype.newbyteorder("<"))).tobytes()
         )
-    head = json.dumps({**header, "tensors": described}).encode()
+    return frame(header, described, chunks)
+
+
+def frame(header: dict[str, Any], described: list[Any], chunks: list[bytes]) -> list[bytes]:
+    """The chunks of one frame whose body is there already. described: (name, numpy dtype name, shape) of each chunk."""
+    head = json.dumps({**header, "tensors": described}, separators=(",", ":")).encode()
     return [PREFIX.pack(MAGIC, len(head), sum(map(len, chunks))), head, *chunks]
 
 
@@ -97,6 +99,14 @@ def encode(header: dict[str, Any], tensors: dict[str, Any], model: bytes | None 
 def dtype_name(dtype: Any) -> str:
     """`dtype.name`, which numpy works out anew each time."""
     return str(dtype.name)
+
+
+@functools.lru_cache(maxsize=None)
+def as_dtype(name: str) -> Any:
+    """The numpy dtype of that name."""
+    import numpy as np
+
+    return np.dtype(str(name))
 
 
 def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
@@ -107,16 +117,15 @@ def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
     import numpy as np
 
     offset = 0
-    for described in header["tensors"]:
-        name, dtype, shape = str(described["name"]), np.dtype(str(described["dtype"])), tuple(described["shape"])
-        count = 1
+    for name, dtype_name, shape in header["tensors"]:
+        dtype, count = as_dtype(dtype_name), 1
         for dim in shape:
             if not isinstance(dim, int) or dim < 0:
-                raise ValueError(f"'{name}' has the shape {list(shape)}")
+                raise ValueError(f"'{name}' has the shape {shape}")
             count *= dim
         if offset + count * dtype.itemsize > len(body):
             raise ValueError(f"'{name}' is larger than the body")
-        yield name, np.frombuffer(body, dtype, count, offset).reshape(shape)
+        yield str(name), np.frombuffer(body, dtype, count, offset).reshape(shape)
         offset += count * dtype.itemsize
     if offset != len(body):
         raise ValueError(f"{len(body) - offset} bytes of the body belong to no tensor")
@@ -294,7 +303,7 @@ class Function:
         try:
             result = self.call(model, feeds)
             if not isinstance(result, dict):
-                result = dict(zip((output["name"] for output in request["outputs"]), result))
+                result = dict(zip(request["outputs"], result))
             outputs = {name: np.asarray(value) for name, value in result.items()}
         except Exception as error:
             return {"stage": "run", **failure(error)}, {}
@@ -344,10 +353,11 @@ def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: dict[str
         if header["op"] == "hello":
             write_frame(answers, encode({"op": "hello", "protocol": PROTOCOL, "facts": facts}, {}))
             continue
+        started = time.perf_counter()
         tensors = decode(header, body)
         model = next(tensors)[1].tobytes()
         answer, outputs = backend.run(header, model, dict(tensors))
-        done = {"op": "done", "id": header["id"], **answer}
+        done = {"op": "done", "id": header["id"], "busy_s": time.perf_counter() - started, **answer}
         try:
             chunks = encode(done, outputs)
         except (AttributeError, TypeError) as error:  # an output that is no tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,7 +187,7 @@ class Case:
     variant: str
     builder: Callable[[Case], BuiltCase] = field(compare=False, repr=False)
 
-    @property
+    @cached_property
     def id(self) -> str:
         """`Slice-13/float16/negative_step[runtime]`; a domain other than ai.onnx stands before it with '::'."""
         prefix = f"{self.domain}::" if self.domain else ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import product
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -75,6 +75,19 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
         types=types,
         lowering=operator.lower(node),
     )
+
+
+def is_built_by(case: Case, package: str) -> bool:
+    """Whether the case comes from an operator all of whose functions are defined in that package."""
+    if not isinstance(case.builder, partial) or case.builder.func is not _build:
+        return False
+    return _is_defined_in(case.builder.args[0], package)
+
+
+@cache
+def _is_defined_in(operator: Operator[Any], package: str) -> bool:
+    functions = (operator.node, operator.truth, operator.lower)
+    return all(getattr(f, "__module__", "").startswith(f"{package}.") for f in functions)
 
 
 def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:

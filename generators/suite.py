@@ -12,7 +12,7 @@ from typing import Any
 
 from epcheck.generators import operators
 from epcheck.generators.case import Case
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, is_built_by
 
 
 class SelectionError(ValueError):
@@ -60,6 +60,11 @@ def cases(
         yield case
     if not count and limit != 0:
         raise SelectionError("the selection leaves no case; `epcheck list` prints the ids of all")
+
+
+def is_own(case: Case) -> bool:
+    """Whether the case is built by this package alone, so that its id and the package's code say what it is."""
+    return is_built_by(case, __package__)
 
 
 def matches(case_id: str, pattern: str) -> bool:

@@ -138,6 +138,8 @@ def summary(console: Console, folder: Path) -> None:
             console.print(f"… and {len(failures) - FINDINGS} more groups in the report")
     for entry in run.stale:
         console.print(f"[cyan]stale expectation[/] {escape(entry)}", soft_wrap=True)
+    for note in run.notes:
+        console.print(f"[blue]note[/] {escape(printable(note))}", soft_wrap=True, highlight=False)
     console.print(escape(printable(reports.headline(run, counted))), soft_wrap=True, style="bold")
     if run.status != "complete":
         console.print(f"Take it up again with: epcheck run --resume {escape(str(folder))}", soft_wrap=True)

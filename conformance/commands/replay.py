@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from epcheck.conformance import live, model_file, record, runner
+from epcheck.conformance import live, model_file, prepare, record, runner
 from epcheck.conformance.commands import failing
 from epcheck.conformance.model_file import ModelFileError
 from epcheck.conformance.outcome import DONE
@@ -40,7 +40,7 @@ def replay(
     """
     for built in _cases(folder, baseline, exact):
         records: list[Record] = []
-        with runner.Session(tuple(candidates), baseline, None, records.append) as session:
+        with runner.Session(runner.Plan((), tuple(candidates), baseline), records.append) as session:
             session.submit(built.case)
             while session.under_way:
                 session.turn()
@@ -122,7 +122,7 @@ def _output(name: str, value: Array, exact: bool) -> Output:
 def _baseline_says(built: BuiltCase, baseline: Target | None) -> dict[str, Array]:
     if baseline is None:
         raise ModelFileError(f"'{built.case.sample}' has no output_0.pb: name a baseline that says what is right")
-    said = runner.ask(baseline, built)
+    said = runner.ask(baseline, prepare.of(built))
     if said.kind != DONE:
         raise ModelFileError(
             f"'{built.case.sample}' has no output_0.pb, and the baseline '{baseline.name}' {said.kind}: {said.message}"

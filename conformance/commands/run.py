@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,16 +19,15 @@ from rich.console import Console
 from epcheck import reports
 from epcheck.conformance import expectation, lab, record, runner
 from epcheck.conformance import target as targets
+from epcheck.conformance.cache import Cache, default_path
 from epcheck.conformance.commands import display, failing
 from epcheck.conformance.lane import TargetDown
+from epcheck.conformance.process import WarmWorkers
 from epcheck.conformance.record import Record, RecordError, Run
 from epcheck.conformance.target import Target, TargetError
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 from epcheck.reports import StoreError
-
-PACK = 32
-"""Cases in one session where the candidate packs; on DirectML in the lab, 64 are no faster."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,9 @@ class Request:
     """What to run. Empty tuples select everything; candidates and baseline are target specifications.
 
     baseline: None chooses: `cpu`, or `reference` when the candidate is `cpu` itself. reference: run
-    ReferenceEvaluator on every case as a further oracle. expect: further expectation files. pack: let candidates run
-    cases that will probably pass in sessions of PACK; every verdict is the one of a session of its own.
+    ReferenceEvaluator on every case as a further oracle. expect: further expectation files. jobs: workers of each
+    target at most; None for as many as there are cores, and one for a GPU. pack: let cases share sessions; without it
+    the verdicts are the same. cache: use what earlier runs prepared, and what baseline and reference said in them.
     """
 
     candidates: tuple[str, ...] = ()
@@ -49,7 +50,9 @@ class Request:
     expect: tuple[Path, ...] = ()
     config: Path | None = None
     vulkan: Path | None = None
-    pack: bool = False
+    jobs: int | None = None
+    pack: bool = True
+    cache: bool = True
 
     @property
     def whole_suite(self) -> bool:
@@ -71,16 +74,23 @@ class _Selection:
     expect: tuple[str, ...]
     config: str | None
     vulkan: str | None
+    jobs: int | None
     pack: bool
+    cache: bool
 
 
 def run_suite(
-    request: Request, folder: Path | None = None, console: Console | None = None, root: Path = reports.DEFAULT_ROOT
+    request: Request,
+    folder: Path | None = None,
+    console: Console | None = None,
+    root: Path = reports.DEFAULT_ROOT,
+    warm: WarmWorkers | None = None,
 ) -> Path:
     """Run a request and leave a run folder with journal, Parquet, HTML, JUnit and JSON; returns the folder.
 
     folder: an interrupted run to take up again; its own request is used. root: where new run folders are made.
-    console: where progress goes; None is silent. An interrupted run (KeyboardInterrupt) and a failed one
+    console: where progress goes; None is silent. warm: keeps workers for the next run of this process.
+    An interrupted run (KeyboardInterrupt) and a failed one
     (TargetDown) are closed and reported like any other; what ended them is in `read_run(folder).status`.
     Raises TargetError, SelectionError, ExpectationError, LabError, RuntimeInstallError before anything ran, and
     StoreError also when the disk is full: what was recorded is kept, and the run can be taken up again.
@@ -99,7 +109,7 @@ def run_suite(
         resumed = reports.resume(folder)
         journal, done = resumed.journal, resumed.done
         run = replace(resumed.run, status="running", finished="")
-    plan = runner.Plan(cases, candidates, baseline, reference, done)
+    plan = runner.Plan(cases, candidates, baseline, reference, done, request.jobs, request.pack)
     started = time.monotonic()
 
     def greeted(facts: runner.Facts) -> None:
@@ -111,10 +121,11 @@ def run_suite(
         journal.append(item)
         show.take(item)
 
-    status = "complete"
-    with journal, show.progress(run.planned, len(done)), failing.terminable(failing.DEAF_S):
+    status, notes = "complete", tuple[str, ...]()
+    remembered = Cache(default_path() if request.cache else None)
+    with journal, show.progress(run.planned, len(done)), failing.terminable(failing.DEAF_S), closing(remembered):
         try:
-            runner.run(plan, take, greeted)
+            notes = runner.run(plan, take, greeted, remembered, warm)
         except KeyboardInterrupt:
             status = "interrupted"
         except TargetDown as error:
@@ -124,8 +135,14 @@ def run_suite(
                 reports.write_run(folder, replace(run, status=f"failed: {error}", finished=_now()))
             raise
         stale = _stale(request, candidates, cases)
+        trouble = (remembered.trouble,) if remembered.trouble else ()
         finished = replace(
-            run, status=status, finished=_now(), duration_s=run.duration_s + time.monotonic() - started, stale=stale
+            run,
+            notes=(*run.notes, *notes, *trouble),
+            status=status,
+            finished=_now(),
+            duration_s=run.duration_s + time.monotonic() - started,
+            stale=stale,
         )
         journal.close(finished)
     reports.write_html(folder)
@@ -152,19 +169,13 @@ def _targets(request: Request, show: display.Display) -> tuple[tuple[Target, ...
     specifications = tuple(dict.fromkeys(request.candidates)) or (_best(show),)
     extra = tuple(e for path in request.expect for e in expectation.load(path))
     candidates = tuple(
-        replace(found, expectations=(*found.expectations, *extra), pack=_pack(request, found))
+        replace(found, expectations=(*found.expectations, *extra))
         for found in (_resolve(s, config, request, show) for s in specifications)
     )
     chosen = request.baseline or targets.default_baseline(specifications)
     baseline = None if chosen == "none" else _resolve(chosen, config, request, show)
     reference = targets.resolve("reference") if request.reference else None
     return candidates, baseline, reference
-
-
-def _pack(request: Request, target: Target) -> int:
-    """CPU sessions cost less than packing them does, and a callable has none: those pack only as epcheck.toml says."""
-    expensive = target.provider is not None and target.provider != targets.CPU
-    return PACK if request.pack and expensive and target.pack == 1 else target.pack
 
 
 def _resolve(specification: str, config: dict[str, Any], request: Request, show: display.Display) -> Target:
@@ -219,7 +230,9 @@ def _describe(request: Request, cases: Sequence[Case], candidates: tuple[Target,
                 expect=tuple(str(path) for path in request.expect),
                 config=str(request.config) if request.config else None,
                 vulkan=str(request.vulkan) if request.vulkan else None,
+                jobs=request.jobs,
                 pack=request.pack,
+                cache=request.cache,
             )
         ),
         versions={"epcheck": version("epcheck"), "onnx": version("onnx"), "python": sys.version.split()[0]},
@@ -242,7 +255,9 @@ def _request_of(run: Run) -> Request:
         expect=tuple(Path(path) for path in chosen.expect),
         config=Path(chosen.config) if chosen.config else None,
         vulkan=Path(chosen.vulkan) if chosen.vulkan else None,
+        jobs=chosen.jobs,
         pack=chosen.pack,
+        cache=chosen.cache,
     )
 
 
@@ -283,7 +298,11 @@ def command(
     ] = None,
     vulkan: Annotated[Path | None, typer.Option(metavar="ICD.json", help="Vulkan driver of the lab.")] = None,
     config: Annotated[Path | None, typer.Option(help="Another epcheck.toml.")] = None,
-    pack: Annotated[bool, typer.Option(help="Let cases that will probably pass share sessions: faster.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Workers of each target. Default: cores; 1 for a GPU.")
+    ] = None,
+    pack: Annotated[bool, typer.Option(help="Let cases share sessions; the verdicts are the same without.")] = True,
+    cache: Annotated[bool, typer.Option(help="Use what earlier runs prepared and baselines said in them.")] = True,
 ) -> None:
     """Run the suite on a provider, judge it and write the report.
 
@@ -292,7 +311,7 @@ def command(
     console = Console(emoji=False)
     request = Request(
         tuple(target or ()), baseline, reference, tuple(op or ()), tuple(dtype or ()), tuple(pattern or ()), limit,
-        tuple(expect or ()), config, vulkan, pack,
+        tuple(expect or ()), config, vulkan, jobs, pack, cache,
     )  # fmt: skip
     with failing.one_sentence():
         again = None if resume is None else reports.latest(root) if resume == "latest" else Path(resume)

@@ -200,9 +200,9 @@ def test_a_worker_that_is_killed_costs_the_run_nothing_but_a_repetition(tmp_path
         process.communicate(timeout=60)
     run, found = reports.read_run(folder), list(reports.read_records(folder))
     assert (run.status, len(found), len({item.case_id for item in found})) == ("complete", run.planned, run.planned)
-    killed = [item for item in found if "killed by SIGKILL" in item.reason]
-    assert [item.status for item in killed] == ["flaky"]
-    assert process.returncode == 1
+    killed = [item.status for item in found if "killed by SIGKILL" in item.reason]
+    noted = [note for note in run.notes if "killed by SIGKILL" in note]
+    assert (killed, len(noted), process.returncode) in ((["flaky"], 0, 1), ([], 1, 0))  # alone, or in a pack
 
 
 @posix

@@ -19,8 +19,9 @@ from onnx import TensorProto, helper
 from small_cases import identities, identity
 
 from epcheck import reports
-from epcheck.conformance import judge, lab, record, runner
+from epcheck.conformance import judge, lab, prepare, record, runner
 from epcheck.conformance.outcome import DONE, Outcome
+from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.record import PASS, Record
 from epcheck.conformance.target import DML, Target, resolve
 from epcheck.generators.case import BuiltCase, Case, Node, Operand, Output, Outputs
@@ -39,7 +40,7 @@ def dml() -> Iterator[Target]:
         yield resolve("dml")
 
 
-def sum_over_nothing() -> BuiltCase:
+def sum_over_nothing() -> Prepared:
     """ReduceSum-11 over an axis of length 0: four zeros, by the definition of an empty sum."""
     x = np.zeros((0, 4), np.float32)
     node = Node("ReduceSum", "", 11, (Operand("x", x),), ("y",), {"axes": (0,), "keepdims": 0})
@@ -55,13 +56,14 @@ def sum_over_nothing() -> BuiltCase:
     def build(case: Case) -> BuiltCase:
         return BuiltCase(case, node, 11, model, {"x": x}, truth, {"T": "float32"}, None)
 
-    return Case("ReduceSum", "", 11, "float32", "over_nothing", "runtime", build).build()
+    return prepare.of(Case("ReduceSum", "", 11, "float32", "over_nothing", "runtime", build).build())
 
 
 @pytest.fixture(scope="module")
 def answers(dml: Target) -> dict[str, Outcome]:
     """What DirectML does with a healthy case and with a sum over nothing."""
-    return {built.case.sample: runner.ask(dml, built) for built in (identity("healthy").build(), sum_over_nothing())}
+    cases = (prepare.of(identity("healthy").build()), sum_over_nothing())
+    return {one.case.sample: runner.ask(dml, one) for one in cases}
 
 
 def test_a_healthy_case_is_written_and_assigned_to_directml(answers: dict[str, Outcome]) -> None:
@@ -109,7 +111,7 @@ def test_two_releases_run_side_by_side_and_both_prove_their_placement(dml: Targe
 
 def test_a_worker_in_the_lab_that_is_killed_costs_one_case_a_repetition(dml: Target) -> None:
     taken: list[Record] = []
-    with runner.Session((replace(dml, window=2),), None, None, taken.append) as session:
+    with runner.Session(runner.Plan((), (replace(dml, window=2, pack=1),)), taken.append) as session:
         for case in identities(30):
             session.submit(case)
         killed = False
@@ -127,11 +129,11 @@ def test_a_worker_in_the_lab_that_is_killed_costs_one_case_a_repetition(dml: Tar
 def test_the_lab_is_left_running_while_another_uses_it(dml: Target) -> None:
     """A session that ends does not end Wine under a session that goes on."""
     taken: list[Record] = []
-    with runner.Session((dml,), None, None, taken.append) as session:
+    with runner.Session(runner.Plan((), (dml,)), taken.append) as session:
         session.submit(identity("before"))
         while session.under_way:
             session.turn()
-        assert runner.ask(dml, identity("meanwhile").build()).kind == DONE
+        assert runner.ask(dml, prepare.of(identity("meanwhile").build())).kind == DONE
         session.submit(identity("after"))
         while session.under_way:
             session.turn()

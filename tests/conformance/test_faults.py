@@ -145,7 +145,7 @@ def test_a_worker_killed_from_outside_costs_one_case_its_steadiness_and_no_case_
     target = replace(target, arguments=(*target.arguments, "--path", str(tmp_path)), window=4)
     taken: list[Record] = []
     killed = 0
-    with runner.Session((target,), None, None, taken.append) as session:
+    with runner.Session(runner.Plan((), (target,)), taken.append) as session:
         for case in identities(30):
             session.submit(case)
         while session.under_way:

@@ -8,40 +8,47 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from epcheck.conformance import judge
+from epcheck.conformance import facts, judge, prepare
 from epcheck.conformance.expectation import Expectation
-from epcheck.conformance.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
+from epcheck.conformance.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome, bits
+from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.record import Opinion, Record, Value
 from epcheck.conformance.target import CPU, DML, Target
 from epcheck.generators import suite
-from epcheck.generators.case import Array, BuiltCase, Outputs, Selection
+from epcheck.generators.case import Array, Outputs, Selection
 
 DIRECTML = Target("dml", (), (), provider=DML)
 PLAIN_CPU = Target("cpu", (), (), provider=CPU)
 FUNCTION = Target("python:mine:function", (), ())
 REFERENCE = Target("reference", (), ())
 
-CLAIMED = suite.case_by_id("Slice-13/float32/steps_omitted[initializer]").build()
-UNCLAIMED = suite.case_by_id("TopK-24/float32/defaults[initializer]").build()
-REFUSAL = suite.case_by_id("Slice-13/float32/refused_step_0[runtime]").build()
-UNCLAIMED_REFUSAL = suite.case_by_id("TopK-24/float32/refused_k_beyond_dim[initializer]").build()
+
+def prepared(case_id: str) -> Prepared:
+    return prepare.of(suite.case_by_id(case_id).build())
+
+
+BUILT = suite.case_by_id("Slice-13/float32/steps_omitted[initializer]").build()
+CLAIMED = prepare.of(BUILT)
+UNCLAIMED = prepared("TopK-24/float32/defaults[initializer]")
+REFUSAL = prepared("Slice-13/float32/refused_step_0[runtime]")
+UNCLAIMED_REFUSAL = prepared("TopK-24/float32/refused_k_beyond_dim[initializer]")
 
 ON_DML = ((DML, "Slice"),)
 
 
-def true_outputs(built: BuiltCase) -> dict[str, Array]:
-    if isinstance(built.truth, Selection):
-        return dict(zip(("Values", "Indices"), built.truth.accepted[0], strict=True))
-    assert isinstance(built.truth, Outputs)
-    return {output.name: output.value for output in built.truth.outputs}
+def true_outputs(case: Prepared) -> dict[str, Array]:
+    if isinstance(case.truth, Selection):
+        return dict(zip(("Values", "Indices"), case.truth.accepted[0], strict=True))
+    assert isinstance(case.truth, Outputs)
+    return {output.name: output.value for output in case.truth.outputs}
 
 
 RIGHT = Outcome(DONE, outputs=true_outputs(CLAIMED), assignment=ON_DML)
 WRONG = replace(RIGHT, outputs={"output": true_outputs(CLAIMED)["output"] + 1})
 
 
-def said(outcome: Outcome, built: BuiltCase = CLAIMED, target: Target = DIRECTML) -> tuple[str, str]:
-    opinion = judge.opinion(built, target, outcome)
+def said(outcome: Outcome, case: Prepared = CLAIMED, target: Target = DIRECTML) -> tuple[str, str]:
+    opinion = judge.opinion(case, target, outcome)
     return opinion.status, opinion.message
 
 
@@ -118,9 +125,9 @@ def test_a_callable_has_no_provider_to_prove() -> None:
         "graph_partitioner.cc IsNodeCompatibleWithProvider !node_provider_type.empty() was false",
     ],
 )
-@pytest.mark.parametrize("built", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
-def test_a_node_that_nobody_takes_is_unplaced(message: str, built: BuiltCase) -> None:
-    assert said(Outcome(FAILED, "create", message), built) == ("unplaced", message)
+@pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
+def test_a_node_that_nobody_takes_is_unplaced(message: str, case: Prepared) -> None:
+    assert said(Outcome(FAILED, "create", message), case) == ("unplaced", message)
 
 
 def test_an_error_refuses_a_valid_node_and_passes_where_it_must() -> None:
@@ -134,10 +141,10 @@ def test_an_answer_to_what_must_be_refused_is_a_mismatch() -> None:
     assert said(RIGHT, REFUSAL) == ("mismatch", "accepted what must be refused: 'steps' cannot be 0")
 
 
-@pytest.mark.parametrize("built", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
+@pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
 @pytest.mark.parametrize(("kind", "status"), [(CRASHED, "crash"), (TIMED_OUT, "timeout")])
-def test_a_crash_or_a_hang_is_never_a_clean_refusal(kind: str, status: str, built: BuiltCase) -> None:
-    assert said(Outcome(kind, message="it ended by SIGSEGV"), built) == (status, "it ended by SIGSEGV")
+def test_a_crash_or_a_hang_is_never_a_clean_refusal(kind: str, status: str, case: Prepared) -> None:
+    assert said(Outcome(kind, message="it ended by SIGSEGV"), case) == (status, "it ended by SIGSEGV")
 
 
 def test_an_output_that_is_not_written_is_a_mismatch_even_if_it_looked_right() -> None:
@@ -176,8 +183,8 @@ def test_the_same_fault_reads_the_same_every_time() -> None:
 
 
 def test_every_failure_is_confirmed_but_not_the_refusal_of_an_unclaimed_node() -> None:
-    def confirmed(status: str, built: BuiltCase, target: Target = DIRECTML) -> bool:
-        return judge.needs_confirmation(built, target, Opinion("dml", status))
+    def confirmed(status: str, case: Prepared, target: Target = DIRECTML) -> bool:
+        return judge.needs_confirmation(case, target, Opinion("dml", status))
 
     assert not confirmed("pass", CLAIMED)
     for status in ("mismatch", "refused", "crash", "timeout", "flaky"):
@@ -197,7 +204,7 @@ def opinion_of(status: str, target: str = "dml") -> Opinion:
 
 def verdict(
     status: str,
-    built: BuiltCase = CLAIMED,
+    case: Prepared = CLAIMED,
     target: Target = DIRECTML,
     baseline: str | None = "pass",
     echoes: Sequence[str] = (),
@@ -205,7 +212,7 @@ def verdict(
     oracles: Mapping[str, str] | None = None,
 ) -> Record:
     other = None if baseline is None else opinion_of(baseline, "cpu")
-    return judge.verdict(built, target, opinion_of(status), other, oracles or {}, echoes, expectations)
+    return judge.verdict(case, target, opinion_of(status), other, oracles or {}, echoes, expectations)
 
 
 def blame_and_reading(*arguments: object, **keywords: object) -> tuple[str, str]:
@@ -223,12 +230,12 @@ def test_a_pass_where_it_is_claimed_is_ok() -> None:
 
 
 @pytest.mark.parametrize("status", FAILING)
-@pytest.mark.parametrize("built", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
-def test_a_failure_where_it_is_claimed_is_the_candidate_s(status: str, built: BuiltCase) -> None:
-    assert blame_and_reading(status, built) == ("candidate", "failure")
-    assert blame_and_reading(status, built, baseline=None) == ("candidate", "failure")
-    assert blame_and_reading(status, built, baseline="unplaced") == ("candidate", "failure")
-    assert blame_and_reading(status, built, baseline="skipped") == ("candidate", "failure")
+@pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
+def test_a_failure_where_it_is_claimed_is_the_candidate_s(status: str, case: Prepared) -> None:
+    assert blame_and_reading(status, case) == ("candidate", "failure")
+    assert blame_and_reading(status, case, baseline=None) == ("candidate", "failure")
+    assert blame_and_reading(status, case, baseline="unplaced") == ("candidate", "failure")
+    assert blame_and_reading(status, case, baseline="skipped") == ("candidate", "failure")
 
 
 @pytest.mark.parametrize("status", FAILING)
@@ -379,18 +386,18 @@ def test_the_verdict_in_words(record: Record, words: str) -> None:
 
 
 def test_the_description_agrees_with_the_truth() -> None:
-    assert judge.second_oracles(CLAIMED, None, None) == {"DML_SLICE1_OPERATOR_DESC": "agrees"}
-    assert judge.second_oracles(REFUSAL, None, None) == {}
+    assert judge.second_oracles(CLAIMED, None) == {"DML_SLICE1_OPERATOR_DESC": "agrees"}
+    assert judge.second_oracles(REFUSAL, None) == {}
 
 
 def test_a_description_that_is_undefined_cannot_say_anything() -> None:
-    lowering = CLAIMED.lowering
+    lowering = BUILT.lowering
     assert lowering is not None
     undefined = replace(lowering.description, input_window_strides=(0,))  # type: ignore[call-arg]
-    built = replace(CLAIMED, lowering=replace(lowering, description=undefined))
-    said = judge.second_oracles(built, None, None)["DML_SLICE1_OPERATOR_DESC"]
+    case = prepare.of(replace(BUILT, lowering=replace(lowering, description=undefined)))
+    said = judge.second_oracles(case, None)["DML_SLICE1_OPERATOR_DESC"]
     assert said.startswith("cannot: DML_SLICE1_OPERATOR_DESC has no defined result: stride_nonzero: ")
-    assert judge.echoes(built, RIGHT, None, "") == ()
+    assert judge.echoes(case, bits(RIGHT.outputs), {}) == ()
 
 
 @pytest.mark.parametrize(
@@ -403,22 +410,23 @@ def test_a_description_that_is_undefined_cannot_say_anything() -> None:
     ],
 )
 def test_what_the_reference_says_of_the_truth(outcome: Outcome, said: str) -> None:
-    assert judge.second_oracles(CLAIMED, outcome, REFERENCE)["reference"] == said
+    reference = judge.opinion(CLAIMED, REFERENCE, outcome)
+    assert judge.second_oracles(CLAIMED, reference)["reference"] == said
 
 
 def test_echoes_are_the_oracles_with_the_candidate_s_bits() -> None:
-    reference = replace(WRONG, assignment=None)
-    assert judge.echoes(CLAIMED, RIGHT, reference, "reference") == ("DML_SLICE1_OPERATOR_DESC",)
-    assert judge.echoes(CLAIMED, WRONG, reference, "reference") == ("reference",)
-    assert judge.echoes(CLAIMED, WRONG, None, "") == ()
-    assert judge.echoes(CLAIMED, Outcome(CRASHED), Outcome(CRASHED), "reference") == ()
+    right, wrong = bits(RIGHT.outputs), bits(WRONG.outputs)
+    assert judge.echoes(CLAIMED, right, {"reference": wrong}) == ("DML_SLICE1_OPERATOR_DESC",)
+    assert judge.echoes(CLAIMED, wrong, {"reference": wrong}) == ("reference",)
+    assert judge.echoes(CLAIMED, wrong, {}) == ()
+    assert judge.echoes(CLAIMED, "", {"reference": ""}) == ()
 
 
 def test_an_echo_is_the_same_to_the_last_bit() -> None:
-    minus_zero = replace(RIGHT, outputs={"output": np.array([-0.0], np.float32)})
-    zero = replace(RIGHT, outputs={"output": np.array([0.0], np.float32)})
-    assert judge.echoes(CLAIMED, minus_zero, zero, "reference") == ()
-    assert judge.echoes(CLAIMED, zero, zero, "reference") == ("reference",)
+    minus_zero = bits({"output": np.array([-0.0], np.float32)})
+    zero = bits({"output": np.array([0.0], np.float32)})
+    assert judge.echoes(CLAIMED, minus_zero, {"reference": zero}) == ()
+    assert judge.echoes(CLAIMED, zero, {"reference": zero}) == ("reference",)
 
 
 # Records
@@ -427,14 +435,10 @@ def test_an_echo_is_the_same_to_the_last_bit() -> None:
 def test_a_record_says_what_was_asked() -> None:
     found = verdict("mismatch", oracles={"reference": "agrees"})
     assert found.case_id == "Slice-13/float32/steps_omitted[initializer]"
-    assert (found.case.operator, found.case.since_version, found.case.opset, found.case.dtype) == (
-        "Slice",
-        13,
-        13,
-        "float32",
-    )
-    assert (found.case.sample, found.case.variant) == ("steps_omitted", "initializer")
-    assert found.case.types == {"T": "float32", "Tind": "int64"}
+    case = found.case
+    assert (case.operator, case.since_version, case.opset, case.dtype) == ("Slice", 13, 13, "float32")
+    assert (case.sample, case.variant) == ("steps_omitted", "initializer")
+    assert case.types == {"T": "float32", "Tind": "int64"}
     assert found.oracles == {"reference": "agrees"}
     assert found.case.expects == "the true result"
     assert found.candidate.target == "dml"
@@ -464,9 +468,7 @@ def test_a_record_shows_the_directml_operator_and_what_it_violates() -> None:
     assert directml is not None
     assert (directml.name, directml.violations) == ("DML_SLICE1_OPERATOR_DESC", ())
     assert directml.members["InputWindowOffsets"] == [1]
-    whole = verdict(
-        "pass", suite.case_by_id("TopK-11/float32/default_attributes_k_7[initializer]").build()
-    ).case.directml
+    whole = verdict("pass", prepared("TopK-11/float32/default_attributes_k_7[initializer]")).case.directml
     assert whole is not None
     assert whole.violations == (
         "k_less_than_axis_length: K is 7, all of axis 3, where the page wants less than the axis length",
@@ -474,6 +476,6 @@ def test_a_record_shows_the_directml_operator_and_what_it_violates() -> None:
 
 
 def test_a_preview_is_the_start_and_what_is_left_out() -> None:
-    assert judge.preview(np.arange(3)) == "0, 1, 2"
-    assert judge.preview(np.arange(15)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, … 3 more"
-    assert judge.preview(np.empty(0)) == ""
+    assert facts.preview(np.arange(3)) == "0, 1, 2"
+    assert facts.preview(np.arange(15)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, … 3 more"
+    assert facts.preview(np.empty(0)) == ""

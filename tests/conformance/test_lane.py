@@ -6,16 +6,18 @@ import contextlib
 import queue
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small_cases import HERE, backend, identity, processes_with
 
-from epcheck.conformance import runner
-from epcheck.conformance.lane import STARTS, Job, Lane, TargetDown
+from epcheck.conformance import prepare, runner
+from epcheck.conformance.crew import Crew
+from epcheck.conformance.lane import STARTS, Job, TargetDown
 from epcheck.conformance.outcome import CRASHED, DONE, Outcome
-from epcheck.conformance.process import Event
+from epcheck.conformance.process import Event, WarmWorkers
 from epcheck.conformance.target import Target
 
 
@@ -23,8 +25,17 @@ def misbehaving(mode: str, **changes: Any) -> Target:
     return Target("odd", (sys.executable,), (mode,), worker=str(HERE / "faulty_worker.py"), **changes)
 
 
+@contextlib.contextmanager
+def started(*targets: Target) -> Iterator[None]:
+    """A session whose targets have all greeted."""
+    with runner.Session(runner.Plan((), targets), lambda _record: None) as session:
+        while not session.ready:
+            session.turn(more=True)
+        yield
+
+
 def why_down(target: Target) -> str:
-    with pytest.raises(TargetDown) as caught, runner.Session((target,), None, None, lambda _record: None):
+    with pytest.raises(TargetDown) as caught, started(target):
         pass
     assert processes_with("faulty_worker.py") == []
     return str(caught.value)
@@ -33,8 +44,8 @@ def why_down(target: Target) -> str:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("of_the_future", "its worker speaks protocol 2, this epcheck 1"),
-        ("of_no_version", "its worker speaks protocol None, this epcheck 1"),
+        ("of_the_future", "its worker speaks protocol 3, this epcheck 2"),
+        ("of_no_version", "its worker speaks protocol None, this epcheck 2"),
         ("without_facts", "its worker does not start: its worker sent a malformed greeting"),
         ("with_odd_facts", "its worker does not start: its worker sent a malformed greeting"),
         ("exits", "its worker does not start: the worker process ended: exit code 5; "
@@ -77,7 +88,7 @@ def test_an_environment_that_no_system_takes_is_named() -> None:
 
 
 def test_another_target_that_does_start_is_ended() -> None:
-    with pytest.raises(TargetDown), runner.Session((backend("right"), misbehaving("exits")), None, None, print):
+    with pytest.raises(TargetDown), started(backend("right"), misbehaving("exits")):
         pass
     assert processes_with("python:faulty_backends:right") == []
 
@@ -87,32 +98,36 @@ class Driver:
 
     def __init__(self, target: Target, alone: bool = False) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.lane = Lane(target, self.events, alone)
+        self.crew = Crew(target, self.events, WarmWorkers(), alone=alone)
         self.outcomes: list[Outcome] = []
 
     def run(self, *faults: str) -> list[Outcome]:
         for number, fault in enumerate(faults):
-            self.lane.submit(Job(identity(f"{number}", number, fault).build(), self.outcomes.append))
+            self.crew.submit(Job(prepare.of(identity(f"{number}", number, fault).build()), self.outcomes.append))
         while len(self.outcomes) < len(faults):
+            self.crew.advance(last=True)
+            for lane in self.crew.lanes:
+                lane.listen(True)
             event = self.events.get(timeout=20)
-            if self.lane.owns(event):
-                self.lane.handle(event)
+            if lane := self.crew.owner(event):
+                lane.handle(event)
         return self.outcomes
 
     def watch_until_it_raises(self) -> None:
         while True:
-            self.lane.watch(time.monotonic())
+            (lane,) = self.crew.lanes
+            lane.watch(time.monotonic())
             with contextlib.suppress(queue.Empty):
                 event = self.events.get(timeout=0.005)
-                if self.lane.owns(event):
-                    self.lane.handle(event)
+                if lane.owns(event):
+                    lane.handle(event)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_jobs_behind_a_crash_run_in_the_next_worker_in_their_order() -> None:
     driver = Driver(backend("faulty"))
     outcomes = driver.run("", "abort", "", "exit", "", "")
-    driver.lane.close()
+    driver.crew.close()
     assert [o.kind for o in outcomes] == [DONE, CRASHED, DONE, CRASHED, DONE, DONE]
     assert [float(o.outputs["y"][1]) for o in outcomes if o.kind == DONE] == [0.0, 2.0, 4.0, 5.0]
 
@@ -120,13 +135,13 @@ def test_jobs_behind_a_crash_run_in_the_next_worker_in_their_order() -> None:
 def test_alone_means_that_nothing_ran_before() -> None:
     together, apart = Driver(backend("wrong_after_case_2")), Driver(backend("wrong_after_case_2"), alone=True)
     answers = [[float(o.outputs["y"][1]) for o in driver.run(*[""] * 6)] for driver in (together, apart)]
-    together.lane.close()
-    apart.lane.close()
+    together.crew.close()
+    apart.crew.close()
     assert answers == [[0.0, 1.0, 2.0, 3.0, 4.0, 6.0], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]
 
 
 def test_the_memory_bound_holds_while_a_worker_starts() -> None:
     driver = Driver(backend("right", memory_bytes=1 << 20))
-    driver.lane.start()
+    driver.crew.start()
     with pytest.raises(TargetDown, match=r"does not start: the worker took \d+ MiB of memory; the bound is 1 MiB"):
         driver.watch_until_it_raises()

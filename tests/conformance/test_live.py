@@ -21,8 +21,8 @@ def _beside_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_records_come_in_the_order_they_are_asked_for() -> None:
     cases = identities(20)
-    with LiveRun("python:faulty_backends:right", "none") as run:
-        samples = [run.record(case, cases[index + 1 :]).case.sample for index, case in enumerate(cases)]
+    with LiveRun("python:faulty_backends:right", "none", cases) as run:
+        samples = [run.record(case).case.sample for case in cases]
         backwards = [run.record(case).case.sample for case in reversed(cases[:3])]
     assert samples == [f"number_{number}" for number in range(20)]
     assert backwards == ["number_2", "number_1", "number_0"]
@@ -32,8 +32,8 @@ def test_records_come_in_the_order_they_are_asked_for() -> None:
 def test_cases_ahead_are_run_once() -> None:
     """`wrong_after_case_2` counts: had case 2 been run again after case 5, nothing would differ; so ask for all."""
     cases = identities(8)
-    with LiveRun("python:faulty_backends:wrong_after_case_2", "none") as run:
-        statuses = [run.record(case, cases).status for case in cases]
+    with LiveRun("python:faulty_backends:wrong_after_case_2", "none", cases) as run:
+        statuses = [run.record(case).status for case in cases]
     assert statuses == [PASS] * 5 + ["order-dependent"] + [PASS] * 2
 
 

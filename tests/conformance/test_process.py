@@ -49,7 +49,7 @@ def test_closing_one_that_does_not_end_kills_it_after_a_while() -> None:
 
     process, events = started("faulty")
     x = np.array([list(FAULTS).index("hang"), 0], np.float32)
-    process.send(worker.encode({"op": "run", "id": "a", "outputs": []}, {"x": x}, b""))
+    process.send(worker.encode({"op": "run", "id": "a", "outputs": []}, {"": np.empty(0, np.uint8), "x": x}))
     time.sleep(0.3)
     process.close(patience_s=0.3)
     assert isinstance(ended := events.get(timeout=5), Ended)

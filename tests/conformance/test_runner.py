@@ -8,7 +8,7 @@ import psutil
 import pytest
 from small_cases import backend, identities, identity, records_of
 
-from epcheck.conformance import record, runner
+from epcheck.conformance import prepare, record, runner
 from epcheck.conformance.expectation import Expectation
 from epcheck.conformance.lane import TargetDown
 from epcheck.conformance.record import Record
@@ -111,13 +111,13 @@ def test_a_target_that_goes_down_in_the_middle_leaves_what_was_recorded() -> Non
     target = backend("slow", window=1)
 
     def spoil_the_target_in_the_middle() -> None:
-        with runner.Session((target,), None, None, taken.append) as session:
+        with runner.Session(runner.Plan((), (target,)), taken.append) as session:
             for case in identities(20):
                 session.submit(case)
             while session.under_way:
                 session.turn()
                 if len(taken) == 3:
-                    session._lanes[target.name].target = replace(target, arguments=("python:nothing:there",))
+                    session._crews[target.name].lanes[0].target = replace(target, arguments=("python:nothing:there",))
                     for child in psutil.Process().children():
                         child.kill()
 
@@ -137,6 +137,6 @@ def test_whatever_the_sink_raises_ends_the_run_and_its_workers() -> None:
 
 
 def test_one_case_can_be_asked_without_judging_it() -> None:
-    outcome = runner.ask(backend("always_wrong"), identity("a", 4).build())
+    outcome = runner.ask(backend("always_wrong"), prepare.of(identity("a", 4).build()))
     assert outcome.outputs["y"].tolist() == [0.0, 5.0]
     assert psutil.Process().children(recursive=True) == []

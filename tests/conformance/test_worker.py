@@ -67,15 +67,15 @@ def test_what_is_no_number_is_not_sent(value: np.ndarray[Any, Any]) -> None:
 @pytest.mark.parametrize(
     ("tensors", "body"),
     [
-        ([{"name": "x", "dtype": "float32", "shape": [-1]}], b"1234"),
-        ([{"name": "x", "dtype": "float32", "shape": [2]}], b"1234"),
-        ([{"name": "x", "dtype": "float32", "shape": [1 << 70]}], b"1234"),
-        ([{"name": "x", "dtype": "float32", "shape": [1]}], b"12345678"),
-        ([{"name": "x", "dtype": "float32", "shape": [1.0]}], b"1234"),
-        ([{"name": "x", "dtype": "object", "shape": [1]}], b"12345678"),
-        ([{"name": "x", "dtype": "nonsense", "shape": []}], b""),
-        ([{"name": "x", "dtype": "float32", "shape": 4}], b"1234"),
-        ([{"name": "x"}], b""),
+        ([["x", "float32", [-1]]], b"1234"),
+        ([["x", "float32", [2]]], b"1234"),
+        ([["x", "float32", [1 << 70]]], b"1234"),
+        ([["x", "float32", [1]]], b"12345678"),
+        ([["x", "float32", [1.0]]], b"1234"),
+        ([["x", "object", [1]]], b"12345678"),
+        ([["x", "nonsense", []]], b""),
+        ([["x", "float32", 4]], b"1234"),
+        ([["x"]], b""),
         ([7], b""),
     ],
     ids=str,
@@ -138,13 +138,14 @@ class Peer:
     def ask(self, header: dict[str, Any], tensors: Mapping[str, Any], model: bytes | None = None) -> Any:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        worker.write_frame(self.process.stdin, worker.encode(header, dict(tensors), model))
+        named = {} if model is None else {"": np.frombuffer(model, np.uint8)}
+        worker.write_frame(self.process.stdin, worker.encode(header, {**named, **tensors}))
         return worker.read_frame(self.process.stdout)
 
     def run(self, model: bytes, feeds: Mapping[str, Any], **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         request = {
             "op": "run", "id": "a case", "providers": [["CPUExecutionProvider", {}]], "device": "cpu",
-            "config": {"session.record_ep_graph_assignment_info": "1"}, "outputs": [{"name": "y"}], **changes,
+            "config": {"session.record_ep_graph_assignment_info": "1"}, "outputs": ["y"], **changes,
         }  # fmt: skip
         header, body = self.ask(request, feeds, model)
         return header, dict(worker.decode(header, body))
@@ -175,7 +176,7 @@ def ort() -> Iterator[Peer]:
 def test_a_greeting_is_answered_with_protocol_and_facts(ort: Peer) -> None:
     header, body = ort.ask({"op": "hello"}, {})
     facts = header["facts"]
-    assert (header["op"], header["protocol"], body) == ("hello", 1, b"")
+    assert (header["op"], header["protocol"], body) == ("hello", worker.PROTOCOL, b"")
     assert facts["onnxruntime"] == onnxruntime.__version__
     assert facts["numpy"] == np.__version__
     assert facts["python"] == ".".join(map(str, sys.version_info[:3]))

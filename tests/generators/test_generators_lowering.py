@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from built_suite import built_suite
 
-from epcheck.conformance import judge
+from epcheck.conformance import prepare
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Outputs, Refusal, Selection
 from epcheck.generators.directml import (
@@ -75,7 +75,7 @@ def test_both_kinds_of_exception_occur() -> None:
 
 def test_every_description_evaluates_to_the_truth() -> None:
     said = collections.Counter(
-        (name, opinion) for built in built_suite() for name, opinion in judge.second_oracles(built, None, None).items()
+        (name, opinion) for built in built_suite() for name, opinion in prepare.of(built).oracles.items()
     )
     assert {opinion for _, opinion in said} == {"agrees"}
     assert {name for name, _ in said} == {
@@ -172,7 +172,7 @@ def test_a_wrong_lowering_would_be_noticed() -> None:
     built = suite.case_by_id("Slice-13/float32/whole_axis_step_2[initializer]").build()
     assert built.lowering is not None
     wrong = np.flip(built.lowering.feeds[0])  # type: ignore[arg-type]
-    said = judge.second_oracles(replace(built, lowering=replace(built.lowering, feeds=(wrong,))), None, None)
+    said = prepare.of(replace(built, lowering=replace(built.lowering, feeds=(wrong,)))).oracles
     assert said == {
         "DML_SLICE1_OPERATOR_DESC": "disagrees: output: 3 of 3 elements are wrong; each must equal the truth exactly"
     }

@@ -1,0 +1,203 @@
+"""A crew: the workers of one target, and the jobs that they take from one queue.
+
+Jobs that probably end alike wait in bins until a pack of them is full; how large a pack is worth being is measured as
+the run goes. At the end, when nothing more comes, what is left in the bins is shared out, so that no worker idles.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from epcheck.conformance.lane import Job, Lane
+from epcheck.conformance.process import Event, WarmWorkers
+from epcheck.conformance.target import MEBIBYTE, Target
+
+RUNGS = (1, 8, 32, 128)
+"""Cases in a session: the sizes to choose from."""
+
+START = 32
+"""The size to begin with: every provider measured so far gains by it."""
+
+RECENT = 16
+"""Sessions of each size whose time counts; the quickest quarter of them decides, since noise only ever adds."""
+
+ENOUGH = 4
+"""Sessions of a size before it is judged."""
+
+EXPLORE = 24
+"""Every so many sessions a neighbour of the best size is tried again: cases differ along the run."""
+
+PACK_BYTES = 16 * MEBIBYTE
+"""Models, feeds and outputs of a pack: at most so much, or one case."""
+
+PER_LANE = 64
+"""Jobs that wait for each worker before another one is started."""
+
+
+class Sizing:
+    """How many cases share a session: the one of RUNGS at which a case takes least of a worker's time."""
+
+    def __init__(self, largest: int) -> None:
+        """largest: never more than this; 1 does not pack."""
+        self.largest = largest
+        self._rungs = tuple(rung for rung in RUNGS if rung < largest) + ((largest,) if largest > 1 else (1,))
+        self._seconds = {rung: deque[float](maxlen=RECENT) for rung in self._rungs}
+        self._sessions = 0
+        self.size = min(START, largest)
+
+    def measured(self, cases: int, seconds: float) -> None:
+        """A session of so many cases took a worker so many seconds."""
+        if cases not in self._seconds or len(self._rungs) == 1:
+            return
+        self._seconds[cases].append(seconds / cases)
+        self._sessions += 1
+        known = [rung for rung in self._rungs if len(self._seconds[rung]) >= ENOUGH]
+        if not known:
+            return
+        best = self._rungs.index(min(known, key=self._time))
+        neighbours = [self._rungs[i] for i in (best + 1, best - 1) if 0 <= i < len(self._rungs)]
+        turn, explore = divmod(self._sessions, EXPLORE)
+        unknown = [rung for rung in neighbours if rung not in known]
+        if unknown:
+            self.size = unknown[0]
+        else:
+            self.size = self._rungs[best] if explore else neighbours[turn % len(neighbours)]
+
+    def _time(self, rung: int) -> float:
+        """Seconds for a case in the quickest quarter of the sessions of that size."""
+        seconds = sorted(self._seconds[rung])
+        return seconds[len(seconds) // 4]
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A session of several cases that failed. why: in words. cases: their ids."""
+
+    why: str
+    cases: tuple[str, ...]
+
+
+class Crew:
+    """The workers of a target. alone: every job gets a process of its own, in which nothing ran before."""
+
+    def __init__(
+        self,
+        target: Target,
+        events: queue.SimpleQueue[Event],
+        warm: WarmWorkers,
+        jobs: int = 1,
+        pack: int = 1,
+        alone: bool = False,
+    ) -> None:
+        """jobs: workers at most. pack: cases in a session at most."""
+        self.target = target
+        self.sizing = Sizing(pack)
+        self.incidents: list[Incident] = []
+        self._jobs = jobs
+        self._waiting: deque[tuple[Job, ...]] = deque()
+        self._bins: dict[bytes, deque[Job]] = {}
+        self._binned = 0
+        self._last: bool = False
+        self._new_lane: Callable[[], Lane] = lambda: Lane(target, events, self, warm, alone)
+        self.lanes: list[Lane] = []
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the first worker says of itself; empty until it has answered."""
+        return self.lanes[0].facts if self.lanes else {}
+
+    @property
+    def backlog(self) -> int:
+        """Jobs that no worker has been sent."""
+        return sum(map(len, self._waiting)) + self._binned
+
+    def start(self) -> None:
+        """Start the first worker ahead of the first job. Raises TargetDown."""
+        if not self.lanes:
+            self.lanes.append(self._new_lane())
+            self.lanes[0].start()
+
+    def submit(self, job: Job) -> None:
+        """Queue a job; it is sent by the next `advance`."""
+        if job.group and self.sizing.largest > 1:
+            self._bins.setdefault(job.group, deque()).append(job)
+            self._binned += 1
+        else:
+            self._waiting.append((job,))
+
+    def advance(self, last: bool) -> None:
+        """Send what can be sent. last: nothing more will be submitted before something is answered.
+
+        Raises TargetDown when no worker can be started.
+        """
+        self._last = last
+        if self.backlog and len(self.lanes) < self._wanted():
+            self.lanes.append(self._new_lane())
+        for lane in self.lanes:
+            lane.advance()
+
+    def next(self, room: int, idle: bool) -> tuple[Job, ...]:
+        """What a worker runs next in one session; nothing while a pack is worth waiting for.
+
+        room: cases that it can be sent. idle: it has nothing to do.
+        """
+        if room <= 0:
+            return ()
+        if self._waiting and (idle or len(self._waiting[0]) <= room):
+            return self._waiting.popleft()
+        size = self.sizing.size
+        full = next((name for name, jobs in self._bins.items() if len(jobs) >= size), None)
+        if full is not None and (idle or size <= room):
+            return tuple(self._fill(full, size))
+        if self._binned and idle and self._last:
+            largest = max(self._bins, key=lambda name: len(self._bins[name]))
+            return tuple(self._fill(largest, min(size, math.ceil(self._binned / self._jobs))))
+        return ()
+
+    def split(self, jobs: tuple[Job, ...], why: str) -> None:
+        """Put the halves of a pack that failed before everything that waits; a job that is left alone stays alone."""
+        if not jobs[0].split:
+            self.incidents.append(Incident(why, tuple(job.prepared.case.id for job in jobs)))
+        middle = len(jobs) // 2
+        for half in (jobs[middle:], jobs[:middle]):
+            group = jobs[0].group if len(half) > 1 else b""
+            self._waiting.appendleft(tuple(replace(job, group=group, split=True) for job in half))
+
+    def give_back(self, parcels: list[tuple[Job, ...]]) -> None:
+        """Take back what a lost worker was sent and had not begun, in order."""
+        self._waiting.extendleft(reversed(parcels))
+
+    def owner(self, event: Event) -> Lane | None:
+        """The worker that an event comes from, if it is one of this crew's."""
+        return next((lane for lane in self.lanes if lane.owns(event)), None)
+
+    def close(self) -> None:
+        """End the workers, or keep them warm; jobs without an outcome are dropped."""
+        for lane in self.lanes:
+            lane.close()
+
+    def kill(self) -> None:
+        """End the workers at once."""
+        for lane in self.lanes:
+            lane.kill()
+
+    def _wanted(self) -> int:
+        return max(1, min(self._jobs, math.ceil(self.backlog / PER_LANE)))
+
+    def _fill(self, name: bytes, size: int) -> Iterator[Job]:
+        """Jobs from one bin: `size` of them, or as many as PACK_BYTES allow, but one."""
+        jobs, taken = self._bins[name], 0
+        for number in range(size):
+            if not jobs:
+                break
+            taken += jobs[0].prepared.size_bytes
+            if number and taken > PACK_BYTES:
+                break
+            self._binned -= 1
+            yield jobs.popleft()
+        if not jobs:
+            del self._bins[name]

@@ -1,0 +1,66 @@
+"""What is remembered from run to run: the opinions of baseline and reference, and how each case last fared."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Mapping, Sequence
+
+from epcheck.conformance import cache, record, strict_json
+from epcheck.conformance.prepare import Prepared, plain_pickle
+from epcheck.conformance.record import Difference, Opinion
+from epcheck.conformance.target import Target
+
+STEADY = (record.PASS, record.MISMATCH, record.UNPLACED, record.REFUSED)
+"""Statuses that the same target will give again."""
+
+
+def fingerprint(target: Target, facts: Mapping[str, str]) -> bytes | None:
+    """What a target's answers depend on, besides the case; None where that cannot be known: a callable's code is
+    anybody's."""
+    if target.provider is None and target.name != "reference":
+        return None
+    own = target.environment
+    environment = {} if own is None else {k: v for k, v in own.items() if os.environ.get(k) != v}
+    said = (target.command, target.arguments, target.provider, target.options, target.config, target.device)
+    return json.dumps([*map(repr, said), environment, dict(facts)], sort_keys=True).encode()
+
+
+def opinion_key(target_print: bytes, prepared: Prepared) -> bytes:
+    """Where the target's opinion of the case is in the cache."""
+    return cache.key("opinion", target_print, prepared.digest)
+
+
+def status_key(target: Target, case_id: str) -> bytes:
+    """Where the status is that the case last had on a target of that name."""
+    return cache.key("status", target.name, case_id)
+
+
+def to_row(opinion: Opinion, answer: str) -> bytes:
+    """An opinion, and the bits of the outputs it is of, as the cache has them."""
+    o = opinion
+    differences = strict_json.dumps(record.to_json(o.differences)) if o.differences else ""
+    plain = (
+        o.status, o.stage, o.message, differences, o.assignment, o.create_s, o.run_s, o.attempts, o.log_tail, o.shared,
+        answer,
+    )  # fmt: skip
+    return pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
+
+
+def from_row(target: str, row: bytes) -> tuple[Opinion, str]:
+    """What `to_row` was given. Raises ValueError when the row is none."""
+    try:
+        status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, answer = plain_pickle(
+            row
+        )
+    except (pickle.UnpicklingError, TypeError, EOFError, AttributeError) as error:
+        raise ValueError(f"not an opinion: {error!r}") from error
+    differences: Sequence[Difference] = ()
+    if text:
+        differences = [record.from_json(Difference, one) for one in strict_json.loads(text)]
+    opinion = Opinion(
+        target, status, stage, message, tuple(differences), assignment, create_s, run_s, attempts, log_tail, shared,
+        remembered=True,
+    )  # fmt: skip
+    return opinion, str(answer)

@@ -1,0 +1,161 @@
+"""Cases on their way to being prepared: out of the cache, by helper processes, or here when there is nothing better to
+do. A helper is a worker whose backend is `rows`, so it is started, supervised and ended like any other."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import sys
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from epcheck.conformance import prepare, worker
+from epcheck.conformance.cache import Cache
+from epcheck.conformance.prepare import Prepared, Unprepared
+from epcheck.conformance.process import Answer, Event, WarmWorkers, WorkerProcess
+from epcheck.conformance.target import Target
+from epcheck.generators import suite
+from epcheck.generators.case import Array, Case
+
+LOOKED_UP = 256
+"""Cases that are looked up in the cache together."""
+
+CHUNK = 64
+"""Cases that a helper prepares at once: some 20 ms."""
+
+SLICE = 8
+"""Cases that are prepared here before something else gets its turn."""
+
+WORTH_HELP = 512
+"""Cases that have to be prepared before helpers are started, which takes them about as long as 1,000 cases here."""
+
+HELPER = Target("preparation", (sys.executable,), ("python:epcheck.conformance.preparation:rows",))
+
+_Chunk = tuple[Case, ...]
+
+
+class Preparation:
+    """Takes cases in with `add`, has them ready in `ready`, in no particular order."""
+
+    def __init__(self, cache: Cache, events: queue.SimpleQueue[Event], warm: WarmWorkers, helpers: int) -> None:
+        """helpers: processes at most."""
+        self.ready: deque[Prepared | Unprepared] = deque()
+        self._cache = cache
+        self._events = events
+        self._warm = warm
+        self._most = helpers
+        self._new: list[Case] = []
+        self._missing: deque[Case] = deque()
+        self._helpers: dict[WorkerProcess, _Chunk] = {}
+        self._idle: list[WorkerProcess] = []
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `work` would do anything."""
+        return bool(self._missing)
+
+    def add(self, case: Case) -> None:
+        """Take a case in."""
+        self._new.append(case)
+        if len(self._new) >= LOOKED_UP:
+            self.look_up()
+
+    def look_up(self) -> None:
+        """See which of the cases that were taken in the cache has."""
+        cases, self._new = self._new, []
+        keys = {prepare.key(case): case for case in cases if suite.is_own(case)}
+        rows = self._cache.get(tuple(keys))
+        found = {case.id: row for key, case in keys.items() if (row := rows.get(key)) is not None}
+        for case in cases:
+            self._take(case, found.get(case.id))
+
+    def help(self) -> None:
+        """Let helpers take what is missing."""
+        if len(self._helpers) + len(self._idle) < self._most and len(self._missing) >= WORTH_HELP:
+            self._idle.append(self._warm.take(HELPER, self._events))
+        while self._idle and len(self._missing) > CHUNK:
+            chunk = tuple(self._missing.popleft() for _ in range(CHUNK))
+            own = tuple(case for case in chunk if suite.is_own(case))
+            self._missing.extend(case for case in chunk if case not in own)
+            helper = self._idle.pop()
+            self._helpers[helper] = own
+            helper.send(_request(own))
+            helper.flush()
+
+    def work(self) -> None:
+        """Prepare a few of what is missing."""
+        done = [prepare.prepare(self._missing.popleft()) for _ in range(min(SLICE, len(self._missing)))]
+        self.ready.extend(done)
+        self._cache.put({prepare.key(p.case): prepare.to_row(p) for p in _to_keep(done)})
+
+    def owns(self, event: Event) -> bool:
+        """Whether the event comes from one of the helpers."""
+        return event.source in self._helpers or event.source in self._idle
+
+    def handle(self, event: Event) -> None:
+        """Take what a helper says; what a lost one was given is prepared by others."""
+        helper = event.source
+        match event:
+            case Answer(header={"op": "hello"}):
+                return
+            case Answer(header={"stage": "done"}, body=body):
+                chunk = self._helpers.pop(helper)
+                self._idle.append(helper)
+                for case, row in zip(chunk, prepare.plain_pickle(body), strict=True):
+                    self._take(case, row)
+                    if isinstance(row, bytes):
+                        self._cache.put({prepare.key(case): row})
+            case _:
+                helper.kill("it failed to prepare cases")
+                self._missing.extend(self._helpers.pop(helper, ()))
+                self._idle = [other for other in self._idle if other is not helper]
+                self._most = 0
+
+    def listen(self, wanted: bool) -> None:
+        """Whether helpers' answers come in now."""
+        for helper in (*self._helpers, *self._idle):
+            helper.listen(wanted)
+
+    def close(self) -> None:
+        """End the helpers, or keep them warm."""
+        for helper in self._idle:
+            self._warm.give(helper)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the helpers that are at work at once."""
+        for helper in self._helpers:
+            helper.kill("the run is over")
+
+    def _take(self, case: Case, row: bytes | tuple[str, str] | None) -> None:
+        if isinstance(row, tuple):
+            self.ready.append(Unprepared(case, *row))
+            return
+        try:
+            if row is not None:
+                self.ready.append(prepare.from_row(case, row))
+                return
+        except ValueError:
+            pass  # a damaged row; the case is prepared again, and the row replaced
+        self._missing.append(case)
+
+
+def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """The backend of a helper. model: cases, pickled; the output: their rows, or why one has none, pickled."""
+    del feeds
+    done = [prepare.prepare(case) for case in pickle.loads(model)]
+    written = [(p.why, p.log) if isinstance(p, Unprepared) else prepare.to_row(p) for p in done]
+    return {"rows": np.frombuffer(pickle.dumps(written, pickle.HIGHEST_PROTOCOL), np.uint8)}
+
+
+def _request(chunk: _Chunk) -> list[bytes]:
+    model = pickle.dumps(list(chunk), pickle.HIGHEST_PROTOCOL)
+    header: dict[str, Any] = {"op": "run", "id": "", "providers": [], "config": {}, "device": None, "outputs": ["rows"]}
+    return worker.frame(header, [("", "uint8", (len(model),))], [model])
+
+
+def _to_keep(done: Iterable[Prepared | Unprepared]) -> list[Prepared]:
+    return [p for p in done if isinstance(p, Prepared) and suite.is_own(p.case)]
