@@ -1,0 +1,31 @@
+"""A pytest plugin that makes the suite larger, each round with other random data.
+
+PYTHONPATH=benchmarks python -m pytest -p larger_suite_plugin --rounds 5 --pyargs epcheck.conformance
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import larger_suite
+import pytest
+
+from epcheck.generators import suite
+from epcheck.generators.case import Case
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How large."""
+    parser.addoption("--rounds", type=int, default=1, help="how often the suite is collected")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Replace the suite before anything looks at it."""
+    once, rounds = suite.cases, config.getoption("--rounds")
+
+    def cases(*selection: Any) -> Iterator[Case]:
+        return larger_suite.repeated(once(*selection), rounds)
+
+    suite.cases = cases  # type: ignore[assignment]

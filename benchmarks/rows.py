@@ -1,0 +1,229 @@
+"""The rows of the table: what each runs, and what of it is counted.
+
+To add a row of epcheck's, add a `Row` that calls `ours.rate` with a workload and the options of `epcheck_rate.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import ours
+import peers
+from measurement import Measurement
+from workload import Workbench
+
+DML_SELECTION = ("--op", "QLinearConv")
+"""What pytest and `epcheck run` are compared on, on DirectML."""
+
+LARGE_ROUNDS = 5
+"""Rounds of the suite, about 20,000 cases, that pytest collects."""
+
+FEW, MANY = 1_000, 50_000
+"""Cases between which the runner's memory must not grow much."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """group: rows that are selected together. counts: what is timed and counted, for the reader of the table.
+
+    reference: the row whose rate this one's is divided by. dml: it needs DirectML. most: repeats at most.
+    """
+
+    key: str
+    group: str
+    counts: str
+    measure: Callable[[Workbench], Measurement]
+    reference: str = ""
+    dml: bool = False
+    most: int = sys.maxsize
+
+
+ROWS = (
+    Row(
+        "cpu-bare",
+        "cpu",
+        "bare loop: a session and one run of it for each passing case; models and feeds ready-made, nothing judged",
+        lambda bench: peers.bare(bench.passing),
+    ),
+    Row(
+        "cpu-bare-unoptimised",
+        "cpu",
+        "the same, graph optimisation off, as in epcheck's sessions",
+        lambda bench: peers.bare(bench.passing, "--unoptimised"),
+        reference="cpu-bare",
+    ),
+    Row(
+        "cpu-packed",
+        "cpu",
+        "epcheck on the same cases, its cache warm: start of workers, packed sessions run twice, oracles, verdicts",
+        lambda bench: ours.rate(bench, bench.passing),
+        reference="cpu-bare",
+    ),
+    Row(
+        "cpu-packed-cold",
+        "cpu",
+        "the same with an empty cache: every model is built and every oracle asked as well",
+        lambda bench: ours.rate(bench, bench.passing, cold=True),
+        reference="cpu-bare",
+        most=2,
+    ),
+    Row(
+        "cpu-unpacked",
+        "cpu",
+        "a session for each case, its cache warm",
+        lambda bench: ours.rate(bench, bench.passing, "--no-pack"),
+        reference="cpu-bare",
+    ),
+    Row(
+        "cpu-unpacked-cold",
+        "cpu",
+        "a session for each case, an empty cache",
+        lambda bench: ours.rate(bench, bench.passing, "--no-pack", cold=True),
+        reference="cpu-bare",
+        most=2,
+    ),
+    Row(
+        "suite-bare",
+        "suite",
+        "bare loop over the whole suite as it is; a model that ONNX Runtime refuses counts as well",
+        lambda bench: peers.bare(bench.suite),
+    ),
+    Row(
+        "suite-packed",
+        "suite",
+        "epcheck on the whole suite as it is, its cache warm: failures are confirmed in a second worker",
+        lambda bench: ours.rate(bench, bench.suite),
+        reference="suite-bare",
+    ),
+    Row(
+        "suite-unpacked",
+        "suite",
+        "the same, a session for each case",
+        lambda bench: ours.rate(bench, bench.suite, "--no-pack"),
+        reference="suite-bare",
+    ),
+    Row(
+        "dml-bare",
+        "dml",
+        "bare loop of DirectML sessions in one process (Wine on Linux) after its start, graph optimisation off",
+        lambda bench: peers.bare_dml(bench.dml),
+        dml=True,
+    ),
+    Row(
+        "dml-unpacked",
+        "dml",
+        "epcheck on the same cases, cache warm, from the first record on, which leaves out the start of its workers",
+        lambda bench: ours.started_rate(bench, bench.dml, "--target", "dml", "--no-pack"),
+        reference="dml-bare",
+        dml=True,
+    ),
+    Row(
+        "dml-packed",
+        "dml",
+        "the same, packed",
+        lambda bench: ours.started_rate(bench, bench.dml, "--target", "dml"),
+        reference="dml-bare",
+        dml=True,
+    ),
+    Row(
+        "sample-packed",
+        "polygraphy",
+        "epcheck, packed, cache warm, on Polygraphy's sample many times over, each time with other random data",
+        lambda bench: ours.rate(bench, bench.sample),
+    ),
+    Row(
+        "polygraphy-api",
+        "polygraphy",
+        "two OnnxrtRunner, Comparator.run and compare_accuracy for each case, log off; after start and import",
+        lambda bench: peers.polygraphy_api(bench.sample),
+        reference="sample-packed",
+    ),
+    Row(
+        "polygraphy-command",
+        "polygraphy",
+        "`polygraphy run --onnxrt --onnxrt --load-inputs` for each of the sample's first cases, whole processes",
+        peers.polygraphy_command,
+        reference="sample-packed",
+    ),
+    Row(
+        "onnx-nodes",
+        "onnx",
+        "`python -m pytest` on every node test of onnx.backend.test; tests that passed or failed, the whole process",
+        peers.onnx_nodes,
+        reference="cpu-packed",
+        most=2,
+    ),
+    Row(
+        "onnx-nodes-lean",
+        "onnx",
+        "the same, only the tests for CPU, without tracebacks and warnings",
+        lambda bench: peers.onnx_nodes(bench, "-k", f"{peers.NODE_TESTS} and _cpu", "--tb=no", "-p", "no:warnings"),
+        reference="cpu-packed",
+        most=2,
+    ),
+    Row(
+        "run-cpu",
+        "pytest",
+        "`epcheck run --target cpu`, no baseline, cache warm, the whole suite, the whole process with its reports",
+        lambda bench: ours.command(bench, "cpu"),
+    ),
+    Row(
+        "pytest-cpu",
+        "pytest",
+        "`pytest --pyargs epcheck.conformance --ep cpu`, no baseline, the same cases, the whole process",
+        lambda bench: ours.pytest(bench, "cpu"),
+        reference="run-cpu",
+    ),
+    Row(
+        "run-dml",
+        "pytest",
+        f"`epcheck run --target dml {' '.join(DML_SELECTION)}`, no baseline, the whole process with its reports",
+        lambda bench: ours.command(bench, "dml", *DML_SELECTION),
+        dml=True,
+    ),
+    Row(
+        "pytest-dml",
+        "pytest",
+        "pytest on the same cases, the whole process",
+        lambda bench: ours.pytest(bench, "dml", *DML_SELECTION),
+        reference="run-dml",
+        dml=True,
+    ),
+    Row(
+        "crash-none",
+        "crash",
+        "epcheck on the passing cases by a Python function that runs ONNX Runtime's CPU provider",
+        lambda bench: ours.crashing(bench, crashes=False),
+    ),
+    Row(
+        "crash-1-in-1000",
+        "crash",
+        "the same, and one case in 1,000 kills its worker, and the one that confirms it",
+        lambda bench: ours.crashing(bench, crashes=True),
+        reference="crash-none",
+    ),
+    Row(
+        "collect",
+        "scale",
+        "`pytest --collect-only` of the suite five times over, the whole process",
+        lambda bench: ours.collection(bench, LARGE_ROUNDS),
+        most=1,
+    ),
+    Row(
+        "memory-few",
+        "scale",
+        f"epcheck on CPU, {FEW:,} cases of the whole suite, for the runner's peak memory",
+        lambda bench: ours.memory(bench, FEW),
+        most=1,
+    ),
+    Row(
+        "memory-many",
+        "scale",
+        f"the same, {MANY:,} cases",
+        lambda bench: ours.memory(bench, MANY),
+        reference="memory-few",
+        most=1,
+    ),
+)
