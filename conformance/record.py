@@ -186,11 +186,28 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Share:
+    """What a run's cases are of the whole selection: all of it, or shard `index` of `count`.
+
+    cases, digest: how many cases the whole has, and what tells their ids from others. cut: what tells in which shard
+    each of them is; empty where there are none. stale: expectations that match no case of the whole.
+    """
+
+    cases: int
+    digest: str
+    index: int = 1
+    count: int = 1
+    cut: str = ""
+    stale: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Run:
     """One run: who ran what, where, when. Times are UTC, ISO 8601; durations are seconds.
 
     targets: target name -> facts (the fingerprint). planned: records that a complete run has.
-    status: `running`, `complete`, `interrupted` or `failed: why`. stale: expectations that matched no case.
+    status: `running`, `complete`, `interrupted` or `failed: why`. stale: expectations that matched no case; of a shard
+    only its share knows. notes: sentences for the reader of the report.
     """
 
     run_id: str
@@ -207,6 +224,7 @@ class Run:
     duration_s: float = 0.0
     stale: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    share: Share | None = None
     schema: int = field(default=SCHEMA)
 
 

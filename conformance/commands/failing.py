@@ -20,6 +20,7 @@ from epcheck.conformance.model_file import ModelFileError
 from epcheck.conformance.record import RecordError
 from epcheck.conformance.repro import ReproError
 from epcheck.conformance.runtime import RuntimeInstallError
+from epcheck.conformance.shard import ShardError
 from epcheck.conformance.target import TargetError
 from epcheck.generators.suite import SelectionError
 from epcheck.reports import StoreError
@@ -32,7 +33,7 @@ DEAF_S = 10.0
 
 KNOWN = (
     ExpectationError, LabError, ModelFileError, RecordError, ReproError, RuntimeInstallError, SelectionError,
-    StoreError, TargetDown, TargetError,
+    ShardError, StoreError, TargetDown, TargetError,
 )  # fmt: skip
 
 

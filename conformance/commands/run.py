@@ -17,13 +17,14 @@ import typer
 from rich.console import Console
 
 from epcheck import reports
-from epcheck.conformance import expectation, lab, record, runner
+from epcheck.conformance import expectation, lab, record, runner, shard
 from epcheck.conformance import target as targets
 from epcheck.conformance.cache import Cache, default_path
 from epcheck.conformance.commands import display, failing
 from epcheck.conformance.lane import TargetDown
 from epcheck.conformance.process import WarmWorkers
-from epcheck.conformance.record import Record, RecordError, Run
+from epcheck.conformance.record import Record, RecordError, Run, Share
+from epcheck.conformance.shard import Shard, ShardError
 from epcheck.conformance.target import Target, TargetError
 from epcheck.generators import suite
 from epcheck.generators.case import Case
@@ -38,6 +39,7 @@ class Request:
     ReferenceEvaluator on every case as a further oracle. expect: further expectation files. jobs: workers of each
     target at most; None for as many as there are cores, and one for a GPU. pack: let cases share sessions; without it
     the verdicts are the same. cache: use what earlier runs prepared, and what baseline and reference said in them.
+    shard: run this part of the selection only. balance: the folder of an earlier run, by whose times shards are cut.
     """
 
     candidates: tuple[str, ...] = ()
@@ -53,6 +55,8 @@ class Request:
     jobs: int | None = None
     pack: bool = True
     cache: bool = True
+    shard: Shard | None = None
+    balance: Path | None = None
 
     @property
     def whole_suite(self) -> bool:
@@ -77,6 +81,8 @@ class _Selection:
     jobs: int | None
     pack: bool
     cache: bool
+    shard: str | None = None
+    balance: str | None = None
 
 
 def run_suite(
@@ -92,16 +98,22 @@ def run_suite(
     console: where progress goes; None is silent. warm: keeps workers for the next run of this process.
     An interrupted run (KeyboardInterrupt) and a failed one
     (TargetDown) are closed and reported like any other; what ended them is in `read_run(folder).status`.
-    Raises TargetError, SelectionError, ExpectationError, LabError, RuntimeInstallError before anything ran, and
-    StoreError also when the disk is full: what was recorded is kept, and the run can be taken up again.
+    Raises TargetError, SelectionError, ShardError, ExpectationError, LabError, RuntimeInstallError before anything
+    ran, and StoreError also when the disk is full: what was recorded is kept, and the run can be taken up again.
     """
     show = display.Display(console)
-    if folder is not None:
-        request = _request_of(reports.read_run(folder))
-    cases = tuple(suite.cases(request.operators, request.dtypes, request.patterns, request.limit))
+    interrupted = None if folder is None else reports.read_run(folder)
+    if interrupted is not None:
+        request = _request_of(interrupted)
+    whole = tuple(suite.cases(request.operators, request.dtypes, request.patterns, request.limit))
+    cases, share = _share(request, whole)
+    if request.shard:
+        show.say(_of_the_whole(request.shard, cases, whole))
+    if interrupted is not None:
+        _check_same_shard(interrupted, share)
     candidates, baseline, reference = _targets(request, show)
     if folder is None:
-        run = _describe(request, cases, candidates, baseline)
+        run = _describe(request, cases, share, candidates, baseline)
         folder = reports.new_run_folder(root)
         run = replace(run, run_id=folder.name)
         journal, done = reports.create(folder, run), frozenset[tuple[str, str]]()
@@ -134,7 +146,7 @@ def run_suite(
             with contextlib.suppress(StoreError):  # there may still be room for the sentence
                 reports.write_run(folder, replace(run, status=f"failed: {error}", finished=_now()))
             raise
-        stale = _stale(request, candidates, cases)
+        stale = _stale(request, candidates, whole)
         trouble = (remembered.trouble,) if remembered.trouble else ()
         finished = replace(
             run,
@@ -142,7 +154,8 @@ def run_suite(
             status=status,
             finished=_now(),
             duration_s=run.duration_s + time.monotonic() - started,
-            stale=stale,
+            stale=() if request.shard else stale,
+            share=replace(share, stale=stale),
         )
         journal.close(finished)
     reports.write_html(folder)
@@ -162,6 +175,36 @@ def exit_code(folder: Path, strict: bool) -> int:
     readings = {item.reading for item in reports.read_records(folder)}
     bad = {record.FAILURE, record.FIXED} if strict else {record.FAILURE}
     return failing.FAILURES if readings & bad or (strict and run.stale) else failing.GOOD
+
+
+def _share(request: Request, whole: tuple[Case, ...]) -> tuple[tuple[Case, ...], Share]:
+    """The cases to run, and what they are of the whole selection."""
+    share = Share(len(whole), shard.digest(case.id for case in whole))
+    if request.shard is None:
+        if request.balance:
+            raise ShardError("--balance tells how shards are cut; name one too, for example --shard 1/4")
+        return whole, share
+    index, count = request.shard.index, request.shard.count
+    shards = shard.cut(whole, count, _seconds(request.balance) if request.balance else {})
+    return shards[index - 1], replace(share, index=index, count=count, cut=shard.digest_of_cut(shards))
+
+
+def _seconds(balance: Path) -> dict[str, float]:
+    reports.read_run(balance)  # a folder without a run is told apart from one without a journal
+    return shard.recorded_seconds(reports.read_records(balance))
+
+
+def _of_the_whole(part: Shard, cases: Sequence[Case], whole: Sequence[Case]) -> str:
+    return f"Shard {part} of the selection: {len(cases):,} of {len(whole):,} cases"
+
+
+def _check_same_shard(run: Run, share: Share) -> None:
+    """Refuse to go on with a shard that holds other cases now. Raises StoreError."""
+    if run.share and run.share.cut != share.cut:
+        raise StoreError(
+            f"run {run.run_id}: its shard {run.share.index}/{run.share.count} cannot be cut again as it was: the suite "
+            f"or the run given to --balance has changed; start a new run"
+        )
 
 
 def _targets(request: Request, show: display.Display) -> tuple[tuple[Target, ...], Target | None, Target | None]:
@@ -209,7 +252,9 @@ def _install_lab(show: display.Display) -> None:
         lab.install(progress=progress)
 
 
-def _describe(request: Request, cases: Sequence[Case], candidates: tuple[Target, ...], baseline: Target | None) -> Run:
+def _describe(
+    request: Request, cases: Sequence[Case], share: Share, candidates: tuple[Target, ...], baseline: Target | None
+) -> Run:
     return Run(
         run_id="",
         started=_now(),
@@ -233,8 +278,11 @@ def _describe(request: Request, cases: Sequence[Case], candidates: tuple[Target,
                 jobs=request.jobs,
                 pack=request.pack,
                 cache=request.cache,
+                shard=str(request.shard) if request.shard else None,
+                balance=str(request.balance) if request.balance else None,
             )
         ),
+        share=share,
         versions={"epcheck": version("epcheck"), "onnx": version("onnx"), "python": sys.version.split()[0]},
     )
 
@@ -242,7 +290,8 @@ def _describe(request: Request, cases: Sequence[Case], candidates: tuple[Target,
 def _request_of(run: Run) -> Request:
     try:
         chosen = record.from_json(_Selection, run.selection)
-    except RecordError as error:
+        part = Shard.parse(chosen.shard) if chosen.shard else None
+    except (RecordError, ShardError) as error:
         raise StoreError(f"run {run.run_id}: its selection cannot be read ({error}); start a new run") from None
     return Request(
         candidates=chosen.candidates,
@@ -258,13 +307,15 @@ def _request_of(run: Run) -> Request:
         jobs=chosen.jobs,
         pack=chosen.pack,
         cache=chosen.cache,
+        shard=part,
+        balance=Path(chosen.balance) if chosen.balance else None,
     )
 
 
-def _stale(request: Request, candidates: tuple[Target, ...], cases: Sequence[Case]) -> tuple[str, ...]:
+def _stale(request: Request, candidates: tuple[Target, ...], whole: Sequence[Case]) -> tuple[str, ...]:
     if not request.whole_suite:
         return ()
-    ids = [case.id for case in cases]
+    ids = [case.id for case in whole]
     return tuple(f"{t.name}: {e.case}" for t in candidates for e in expectation.stale(t.expectations, ids))
 
 
@@ -303,17 +354,24 @@ def command(
     ] = None,
     pack: Annotated[bool, typer.Option(help="Let cases share sessions; the verdicts are the same without.")] = True,
     cache: Annotated[bool, typer.Option(help="Use what earlier runs prepared and baselines said in them.")] = True,
+    part: Annotated[
+        str | None, typer.Option("--shard", metavar="K/N", help="Run the Kth of N parts; `epcheck merge` joins them.")
+    ] = None,
+    balance: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="With --shard: equal shards by this run's times, not by count.")
+    ] = None,
 ) -> None:
     """Run the suite on a provider, judge it and write the report.
 
     Exit code: 0 as it should be, 1 conformance failures, 2 bad input or it could not run, 130 interrupted.
     """
     console = Console(emoji=False)
-    request = Request(
-        tuple(target or ()), baseline, reference, tuple(op or ()), tuple(dtype or ()), tuple(pattern or ()), limit,
-        tuple(expect or ()), config, vulkan, jobs, pack, cache,
-    )  # fmt: skip
     with failing.one_sentence():
+        request = Request(
+            tuple(target or ()), baseline, reference, tuple(op or ()), tuple(dtype or ()), tuple(pattern or ()), limit,
+            tuple(expect or ()), config, vulkan, jobs, pack, cache,
+            Shard.parse(part) if part is not None else None, balance,
+        )  # fmt: skip
         again = None if resume is None else reports.latest(root) if resume == "latest" else Path(resume)
         folder = run_suite(request, again, console, root)
         display.summary(console, folder)

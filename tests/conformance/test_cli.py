@@ -20,7 +20,8 @@ from small_cases import HERE
 
 from epcheck import reports
 from epcheck.conformance.commands import run as run_command
-from epcheck.conformance.record import FAILURE
+from epcheck.conformance.record import FAILURE, Share
+from epcheck.conformance.shard import Shard
 
 CPU_ALONE = ("run", "--target", "cpu", "--baseline", "none", "--no-reference")
 MANY = (*CPU_ALONE, "--op", "Slice", "--limit", "700")
@@ -259,9 +260,10 @@ def test_the_journal_of_a_running_run_belongs_to_one_process(tmp_path: Path) -> 
 def test_the_request_of_a_run_survives_the_way_to_disk() -> None:
     request = run_command.Request(
         candidates=("cpu",), baseline="none", reference=False, operators=("Slice",), dtypes=("int8",), patterns=("*",),
-        limit=3, expect=(Path("a.toml"),), config=Path("b.toml"), vulkan=Path("c.json"),
+        limit=3, expect=(Path("a.toml"),), config=Path("b.toml"), vulkan=Path("c.json"), pack=True,
+        shard=Shard(3, 16), balance=Path("night"),
     )  # fmt: skip
-    run = run_command._describe(request, (), (), None)
+    run = run_command._describe(request, (), Share(0, ""), (), None)
     stored = replace(run, selection=json.loads(json.dumps(run.selection)))
     assert run_command._request_of(stored) == replace(request, candidates=())
 
