@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from epcheck.conformance.commands import lab, listing, replay, report, repro, run
+from epcheck.conformance.commands import lab, listing, merge, replay, report, repro, run
 
 app = typer.Typer(
     name="epcheck",
@@ -38,7 +38,7 @@ def _root(
     """Test and compatibility suite for ONNX Runtime execution providers."""
 
 
-for _command in (run, listing, repro, replay, report):
+for _command in (run, merge, listing, repro, replay, report):
     _command.register(app)
 app.add_typer(lab.app, name="lab")
 

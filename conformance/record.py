@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Self, TypeVar
@@ -258,6 +258,30 @@ def to_json(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [to_json(item) for item in value]
     return value
+
+
+INCIDENTAL = ("interpreter",)
+"""Facts of a target that say where it is installed, not what it is."""
+
+
+def differing_facts(
+    one: Mapping[str, str], other: Mapping[str, str], may_differ: Collection[str] = ()
+) -> list[tuple[str, str, str]]:
+    """(fact, its value in one, its value in the other) of everything in which two machines' targets are not the same.
+
+    may_differ: facts that do not count, besides the INCIDENTAL ones.
+    """
+    names = [name for name in {**one, **other} if name not in INCIDENTAL and name not in may_differ]
+    return [(n, one.get(n, ""), other.get(n, "")) for n in names if one.get(n) != other.get(n)]
+
+
+def joined_facts(told: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The facts that several machines told, in one: where they differ, each value once, with ` | ` between."""
+    values: dict[str, dict[str, None]] = {}
+    for facts in told:
+        for name, value in facts.items():
+            values.setdefault(name, {})[value] = None
+    return {name: " | ".join(different) for name, different in values.items()}
 
 
 R = TypeVar("R")

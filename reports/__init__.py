@@ -1,12 +1,14 @@
 """The store and the reports made from it.
 
-A run is a folder: `create` it, `Journal.append` its records, `Journal.close` it, `resume` it when it was interrupted.
+A run is a folder: `create` it, `Journal.append` its records, `Journal.close` it, `resume` it when it was interrupted;
+`merge_runs` makes one of several.
 `read_run` and `read_records` give it back; every report is made from them, so it can be made again at any time.
 """
 
 from epcheck.reports.document import DOCUMENT_SCHEMA, write_json
 from epcheck.reports.html import write_html
 from epcheck.reports.junit import write_junit
+from epcheck.reports.merge import merge_runs
 from epcheck.reports.store import (
     DEFAULT_ROOT,
     Journal,
@@ -49,6 +51,7 @@ __all__ = [
     "finding_key",
     "headline",
     "latest",
+    "merge_runs",
     "new_run_folder",
     "read_records",
     "read_run",

@@ -54,7 +54,10 @@ class Journal:
 
         Raises StoreError when the disk is full or gone; the records before it are kept and the run can be resumed.
         """
-        line = encode(record).encode("ascii") + b"\n"
+        self.append_line(encode(record).encode("ascii") + b"\n")
+
+    def append_line(self, line: bytes) -> None:
+        """`append` with the record as a line of JSON, which ends with its newline and is not looked at."""
         with self._mutex:
             if self._journal.closed:
                 raise StoreError(f"{self.folder / JOURNAL}: closed after an earlier failure; continue with --resume")

@@ -210,18 +210,43 @@ def test_a_shard_that_would_be_another_is_not_taken_up_again(tmp_path: Path) -> 
     )
 
 
-def test_a_shard_reports_no_expectation_as_stale_that_another_shard_may_match(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_expectation_is_stale_when_no_shard_matches_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = list(suite.cases(["Slice"], limit=24))
     monkeypatch.setattr(suite, "cases", lambda *_: iter(few))
     known = tmp_path / "known.toml"
     known.write_text('[[expect]]\ncase = "Nothing-*"\nstatus = "crash"\nreason = "no such operator"\n')
     arguments = ("run", "-t", "cpu", "--baseline", "none", "--no-reference", "--strict", "--expect", str(known))
-    assert call(*arguments, "--shard", "1/2", "--root", str(tmp_path / "runs")).code == 0
-    run = reports.read_run(only_run(tmp_path / "runs"))
-    assert run.share is not None
-    assert (run.stale, "cpu: Nothing-*" in run.share.stale) == ((), True)
+    for part in ("1/2", "2/2"):
+        assert call(*arguments, "--shard", part, "--root", str(tmp_path / "runs")).code == 0
+    assert all(reports.read_run(folder).stale == () for folder in (tmp_path / "runs").iterdir())
+    merged = tmp_path / "merged"
+    done = call("merge", str(tmp_path / "runs"), "--out", str(merged), "--strict")
+    assert (done.code, "stale expectation cpu: Nothing-*" in done.out) == (1, True)
+    assert call("merge", str(tmp_path / "runs"), "--out", str(tmp_path / "again")).code == 0
+
+
+def verdicts(folder: Path) -> dict[str, tuple[str, str, str]]:
+    return {item.case_id: (item.status, item.reading, item.blame) for item in reports.read_records(folder)}
+
+
+def test_merged_shards_say_what_one_run_says(tmp_path: Path) -> None:
+    assert call(*CPU, "--root", str(tmp_path / "whole")).code == 0
+    for part in ("2/3", "1/3"):
+        assert call(*CPU, "--shard", part, "--root", str(tmp_path / "shards")).code == 0
+    done = call("merge", str(tmp_path / "shards"), "--out", str(tmp_path / "incomplete"))
+    assert (done.code, done.err) == (2, "epcheck: the merged run failed: shard 3/3 of cpu is missing\n")
+    assert "Incomplete: 40 of 60 planned cases are recorded" in done.out
+    assert call(*CPU, "--shard", "3/3", "--root", str(tmp_path / "shards")).code == 0
+    done = call("merge", str(tmp_path / "shards"), "--out", str(tmp_path / "merged"))
+    assert (done.code, done.err) == (0, "")
+    assert verdicts(tmp_path / "merged") == verdicts(only_run(tmp_path / "whole"))
+
+
+def test_an_incomplete_merged_run_can_be_completed_here(tmp_path: Path) -> None:
+    assert call(*CPU, "--shard", "2/3", "--root", str(tmp_path / "shards")).code == 0
+    assert call("merge", str(tmp_path / "shards"), "--out", str(tmp_path / "merged")).code == 2
+    assert call("run", "--resume", str(tmp_path / "merged")).code == 0
+    assert len(verdicts(tmp_path / "merged")) == reports.read_run(tmp_path / "merged").planned == 60
 
 
 @pytest.mark.parametrize(
