@@ -58,11 +58,12 @@ def main() -> int:
         say.print(f"without DirectML: {obstacle}", markup=False)
         rows = [row for row in rows if not row.dml]
     with tempfile.TemporaryDirectory(prefix="epcheck-benchmark-") as folder:
+        described = f"{machine()}; {arguments.repeats} repeats"
         results = measure(rows, arguments.repeats, Workbench(Path(folder)), say)
-    out.print(f"{machine()}; {arguments.repeats} repeats\n", markup=False)
-    out.print(rates_table(rows, results), figures_table(results), sep="\n")
+    out.print(f"{described}\n", markup=False)
+    out.print(*(one for one in (rates_table(rows, results), figures_table(results)) if one.row_count), sep="\n")
     if arguments.json:
-        arguments.json.write_text(json.dumps(document(results), indent=1), encoding="utf-8")
+        arguments.json.write_text(json.dumps(document(described, results), indent=1), encoding="utf-8")
     missed = broken_promises(results)
     for sentence in missed:
         say.print(sentence, markup=False, style="red", soft_wrap=True)
@@ -173,11 +174,11 @@ def broken_promises(results: Results) -> list[str]:
     return sentences
 
 
-def document(results: Results) -> dict[str, object]:
+def document(described: str, results: Results) -> dict[str, object]:
     """Everything that was measured, for a program."""
     found = {figure.what: figure.of(results.measured) for figure in FIGURES}
     return {
-        "machine": machine(),
+        "machine": described,
         "rows": {key: [asdict(m) for m in measured] for key, measured in results.measured.items()},
         "failures": results.failures,
         "figures": {what: asdict(value) for what, value in found.items() if value is not None},
@@ -185,10 +186,11 @@ def document(results: Results) -> dict[str, object]:
 
 
 def machine() -> str:
-    """What the figures depend on, in one line."""
+    """What the figures depend on, in one line; load: processes that wanted a core in the last minute."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     releases = ", ".join(f"{name} {version(name)}" for name in ("epcheck", RUNTIME, "onnx", "numpy"))
-    return f"{cores} cores, Python {platform.python_version()}, {releases}"
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return f"{cores} cores{load}, Python {platform.python_version()}, {releases}"
 
 
 if __name__ == "__main__":
