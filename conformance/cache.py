@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import platform
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -30,7 +32,7 @@ SHRINK_TO = 0.8
 """The share of the limit that is kept when it is passed."""
 
 AT_ONCE = 512
-"""Entries that are read, written or deleted by one statement."""
+"""Entries that are read or written by one statement."""
 
 BUSY_S = 2.0
 """How long another process may keep the file, in seconds."""
@@ -40,8 +42,9 @@ DAY_S = 86_400
 SCHEMA = """
 PRAGMA journal_mode = wal;
 PRAGMA synchronous = normal;
-CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, value BLOB NOT NULL, day INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, day INTEGER NOT NULL, value BLOB NOT NULL);
 """
+"""The day stands before the value, so that whoever looks for old entries need not read the values."""
 
 
 def default_path() -> Path | None:
@@ -73,6 +76,17 @@ def key(kind: str, who: bytes | str, what: bytes | str) -> bytes:
     return hashlib.blake2b(b"\0".join(parts), digest_size=16, key=_code()).digest()
 
 
+def _checked(name: bytes, value: bytes) -> bytes:
+    """The value as the file has it, after a CRC: SQLite does not see a bit that flipped, and it must not judge."""
+    return zlib.crc32(value, zlib.crc32(name)).to_bytes(4, "little") + value
+
+
+def _value(name: bytes, checked: bytes) -> bytes | None:
+    """The value that was kept under that name; None when it is damaged."""
+    value = checked[4:] if isinstance(checked, bytes) else b""
+    return value if checked == _checked(name, value) else None
+
+
 class Cache:
     """The file, or nothing at all: without a path, or when it cannot be opened, every question is a miss.
 
@@ -94,7 +108,9 @@ class Cache:
         """The values of those keys that are there."""
         found: dict[bytes, bytes] = {}
         for start in range(0, len(keys) if self._file else 0, AT_ONCE):
-            for name, value, day in self._rows(keys[start : start + AT_ONCE]):
+            for name, checked, day in self._rows(keys[start : start + AT_ONCE]):
+                if (value := _value(name, checked)) is None:
+                    continue
                 found[name] = value
                 if day != self._today:
                     self._old.append(name)
@@ -152,17 +168,23 @@ class Cache:
     def _write(self) -> None:
         entries, self._unwritten = self._unwritten, {}
         old, self._old = self._old, []
-        self._many("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", ((k, v, self._today) for k, v in entries.items()))
+        self._many(
+            "INSERT OR REPLACE INTO entries (key, day, value) VALUES (?, ?, ?)",
+            ((name, self._today, _checked(name, value)) for name, value in entries.items()),
+        )
         self._many("UPDATE entries SET day = ? WHERE key = ?", ((self._today, name) for name in old))
         self._commit()
 
     def _shrink(self) -> None:
-        if self.size_bytes() <= self._limit:
+        size, wanted = self.size_bytes(), self._limit * SHRINK_TO
+        if size <= self._limit:
             return
-        while self._file is not None and self.size_bytes() > self._limit * SHRINK_TO and self.entries():
+        while size > wanted and (count := self.entries()):
+            surplus = max(1, math.ceil(count * (1 - wanted / size)))
             self._execute(
-                f"DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries ORDER BY day, rowid LIMIT {AT_ONCE})"
+                f"DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries ORDER BY day, rowid LIMIT {surplus})"
             )
+            size = self.size_bytes()
         self._commit()
         self._execute("VACUUM")
 
@@ -190,7 +212,9 @@ class Cache:
                 self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
-        self.trouble = f"the cache {self.path} cannot be used: {error}; delete the file, or set {FOLDER}=off"
+        busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        advice = "another process keeps it" if busy else f"delete it, or set {FOLDER} to another folder or to off"
+        self.trouble = f"the cache {self.path} cannot be used: {error}; {advice}"
         if self._file is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._file.close()
