@@ -155,7 +155,7 @@ class Crew:
             return tuple(self._fill(full, size))
         if self._binned and idle and self._last:
             largest = max(self._bins, key=lambda name: len(self._bins[name]))
-            return tuple(self._fill(largest, min(size, math.ceil(self._binned / self._jobs))))
+            return tuple(self._fill(largest, min(size, math.ceil(self._binned / len(self.lanes)))))
         return ()
 
     def split(self, jobs: tuple[Job, ...], why: str) -> None:
