@@ -11,7 +11,7 @@ from epcheck.conformance.expectation import Expectation, matching
 from epcheck.conformance.outcome import CRASHED, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.prepare import Prepared, Unprepared
 from epcheck.conformance.record import Difference, Opinion, Record
-from epcheck.conformance.target import Target
+from epcheck.conformance.target import DISABLE_FALLBACK, Target
 from epcheck.generators.case import Refusal
 from epcheck.generators.claims import claims_of
 
@@ -54,7 +54,6 @@ def opinion(prepared: Prepared, target: Target, outcome: Outcome, attempts: int 
 
 
 def _status(prepared: Prepared, target: Target, outcome: Outcome) -> tuple[str, str, tuple[Difference, ...]]:
-    truth = prepared.truth
     if outcome.kind == CRASHED:
         return record.CRASH, outcome.message, ()
     if outcome.kind == TIMED_OUT:
@@ -63,13 +62,15 @@ def _status(prepared: Prepared, target: Target, outcome: Outcome) -> tuple[str, 
         said = condense(outcome.message)
         if UNPLACED.search(said):
             return record.UNPLACED, said, ()
-        return (record.PASS if isinstance(truth, Refusal) else record.REFUSED), said, ()
-    if target.provider and (gap := _placement_gap(prepared, target.provider, outcome)):
+        return (record.PASS if prepared.must_be_refused else record.REFUSED), said, ()
+    if target.provider and (gap := placement_gap(prepared, target.provider, outcome)):
         return record.UNPLACED, gap, ()
+    if outcome.exact:
+        return record.PASS, "", ()
+    truth = prepared.truth
     if isinstance(truth, Refusal):
         return record.MISMATCH, f"accepted what must be refused: {truth.reason}", ()
-    wrong = compare.differences(truth, outcome.outputs)
-    if wrong:
+    if wrong := compare.differences(truth, outcome.outputs):
         return record.MISMATCH, "; ".join(f"{d.output}: {d.reason}" for d in wrong), wrong
     if outcome.unwritten:
         names = ", ".join(outcome.unwritten)
@@ -79,7 +80,7 @@ def _status(prepared: Prepared, target: Target, outcome: Outcome) -> tuple[str, 
     return record.PASS, "", ()
 
 
-def _placement_gap(prepared: Prepared, provider: str, outcome: Outcome) -> str:
+def placement_gap(prepared: Prepared, provider: str, outcome: Outcome) -> str:
     """Why the session's record does not prove that the node ran on the provider; empty when it does."""
     assignment, op_type = outcome.assignment, prepared.op_type
     if not assignment:
@@ -105,6 +106,13 @@ def predicted(prepared: Prepared, target: Target) -> str:
     if unclaimed(prepared, target) is not None:
         return record.UNPLACED
     return next((e.status for e in matching(target.expectations, prepared.case.id)), record.PASS)
+
+
+def may_be_placed_only(prepared: Prepared, target: Target, facts: Mapping[str, str]) -> bool:
+    """Whether a session that is not run can say that the target declines the case: it claims others, not this one,
+    and its sessions record where nodes go."""
+    records = facts.get("assignment") == "recorded" and target.config.get(DISABLE_FALLBACK) == "1"
+    return records and unclaimed(prepared, target) is not None
 
 
 def verdict(

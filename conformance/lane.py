@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from epcheck.conformance import pack, worker
-from epcheck.conformance.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
+from epcheck.conformance.outcome import CRASHED, DONE, FAILED, PLACED, TIMED_OUT, Outcome
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.process import Answer, Ended, Event, Rubbish, WarmWorkers, WorkerProcess, describe_exit
 from epcheck.conformance.target import MEBIBYTE, Target
@@ -36,13 +36,14 @@ class TargetDown(RuntimeError):  # noqa: N818  (it is a state of the target, nam
 class Job:
     """One case to run once; `finished` takes the outcome.
 
-    group: it may share its session with others of this group; empty for a session of its own. split: it was in a
-    session that failed.
+    group: it may share its session with others of this group; empty for a session of its own. place: only ask on
+    which provider its node goes. split: it was in a session that failed.
     """
 
     prepared: Prepared
     finished: Callable[[Outcome], None]
     group: bytes = b""
+    place: bool = False
     split: bool = False
 
 
@@ -197,7 +198,7 @@ class Lane:
             self._lost(f"its worker answered what nobody asked: {str(header.get('id'))[:80]!r}")
             return
         try:
-            outcome, nodes, busy_s = _outcome(header, body)
+            outcome, answer, busy_s = _outcome(header, body)
         except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
             self._lost(f"its worker sent a malformed answer: {error!r}")
             return
@@ -206,17 +207,13 @@ class Lane:
         self._head_since = at
         if self.alone:
             self._retire()
-        if len(jobs) == 1:
-            if jobs[0].group:
-                self._source.sizing.measured(1, busy_s)
-            jobs[0].finished(outcome)
-        elif outcome.kind != DONE:
+        if len(jobs) > 1 and outcome.kind not in (DONE, PLACED):
             self._source.split(jobs, outcome.message)
-        else:
+            return
+        if jobs[0].group and not jobs[0].place:
             self._source.sizing.measured(len(jobs), busy_s)
-            cases = [job.prepared for job in jobs]
-            for job, own in zip(jobs, pack.unpack(cases, outcome, outcome.outputs, nodes), strict=True):
-                job.finished(own)
+        for job, own in zip(jobs, pack.unpack([job.prepared for job in jobs], outcome, answer), strict=True):
+            job.finished(own)
 
     def _flush(self) -> None:
         assert self._worker is not None
@@ -262,43 +259,39 @@ def _request(jobs: tuple[Job, ...], target: Target) -> list[bytes]:
     cases = [job.prepared for job in jobs]
     model = pack.model(cases)
     named = list(zip(pack.prefixes(cases), cases, strict=True))
-    feeds = [(prefix + feed.name, feed) for prefix, case in named for feed in case.feeds]
+    feeds = [(prefix + name, dtype, shape, data) for prefix, case in named for name, dtype, shape, data in case.feeds]
     header = {
         "op": "run",
         "id": _name(jobs),
         "providers": [[target.provider, dict(target.options)]] if target.provider else [],
         "config": dict(target.config),
         "device": target.device,
+        "place": jobs[0].place,
         "outputs": [prefix + name for prefix, case in named for name in case.outputs],
     }
-    described = [("", "uint8", (len(model),)), *((name, feed.dtype, feed.shape) for name, feed in feeds)]
-    return worker.frame(header, described, [model, *(feed.data for _, feed in feeds)])
+    described = [("", "uint8", (len(model),)), *(feed[:3] for feed in feeds)]
+    return worker.frame(header, described, [model, *(data for _, _, _, data in feeds)])
 
 
-_Nodes = tuple[tuple[str, str, str], ...]
-"""(provider, operator, node name) of each node that was assigned."""
-
-
-def _outcome(answer: Mapping[str, Any], body: bytes) -> tuple[Outcome, _Nodes | None, float]:
-    """An answer as an outcome, its assigned nodes, and the seconds that the worker was busy with it.
+def _outcome(answer: Mapping[str, Any], body: bytes) -> tuple[Outcome, pack.Answer, float]:
+    """An answer as an outcome, its outputs and nodes, and the seconds that the worker was busy with it.
 
     Raises KeyError, TypeError or ValueError when it is none.
     """
-    kind = DONE if answer["stage"] == "done" else FAILED
+    kind = {"done": DONE, "placed": PLACED}.get(answer["stage"], FAILED)
     assignment = answer.get("assignment")
     nodes = None if assignment is None else tuple((str(p), str(op), str(name)) for p, op, name in assignment)
     outcome = Outcome(
         kind,
-        stage="" if kind == DONE else str(answer["stage"]),
-        message="" if kind == DONE else " ".join(str(answer["message"]).split()) or str(answer["error"]),
-        outputs=dict(worker.decode(answer, body)),
-        assignment=None if nodes is None else tuple((provider, op) for provider, op, _ in nodes),
+        stage=str(answer["stage"]) if kind == FAILED else "",
+        message="" if kind != FAILED else " ".join(str(answer["message"]).split()) or str(answer["error"]),
         unwritten=_names(answer.get("unwritten")),
         repeat_differs=_names(answer.get("repeat_differs")),
         create_s=_seconds(answer.get("create_s")),
         run_s=_seconds(answer.get("run_s")),
     )
-    return outcome, nodes, float(answer.get("busy_s") or 0.0)
+    outputs = {name: (dtype, shape, start, count) for name, dtype, shape, start, count in worker.spans(answer, body)}
+    return outcome, pack.Answer(outputs, body, nodes), float(answer.get("busy_s") or 0.0)
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -8,9 +8,13 @@ import pickle
 from collections.abc import Mapping, Sequence
 
 from epcheck.conformance import cache, record, strict_json
+from epcheck.conformance.cache import Cache
 from epcheck.conformance.prepare import Prepared, plain_pickle
 from epcheck.conformance.record import Difference, Opinion
 from epcheck.conformance.target import Target
+
+UNREADABLE = (pickle.UnpicklingError, TypeError, ValueError, IndexError, EOFError, AttributeError)
+"""What a damaged row raises."""
 
 STEADY = (record.PASS, record.MISMATCH, record.UNPLACED, record.REFUSED)
 """Statuses that the same target will give again."""
@@ -32,9 +36,18 @@ def opinion_key(target_print: bytes, prepared: Prepared) -> bytes:
     return cache.key("opinion", target_print, prepared.digest)
 
 
-def status_key(target: Target, case_id: str) -> bytes:
-    """Where the status is that the case last had on a target of that name."""
-    return cache.key("status", target.name, case_id)
+def statuses(cached: Cache, target: Target) -> dict[str, str]:
+    """Case id -> the status it last had on a target of that name, for those that did not pass."""
+    key = cache.key("statuses", target.name, "")
+    try:
+        return dict(plain_pickle(cached.get([key])[key]))
+    except (KeyError, *UNREADABLE):
+        return {}
+
+
+def keep_statuses(cached: Cache, target: Target, last: Mapping[str, str]) -> None:
+    """Keep what `statuses` gives."""
+    cached.put({cache.key("statuses", target.name, ""): pickle.dumps(dict(last), pickle.HIGHEST_PROTOCOL)})
 
 
 def to_row(opinion: Opinion, answer: str) -> bytes:
@@ -54,7 +67,7 @@ def from_row(target: str, row: bytes) -> tuple[Opinion, str]:
         status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, answer = plain_pickle(
             row
         )
-    except (pickle.UnpicklingError, TypeError, EOFError, AttributeError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"not an opinion: {error!r}") from error
     differences: Sequence[Difference] = ()
     if text:

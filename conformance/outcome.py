@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 
 from epcheck.generators.case import Array
 
-DONE, FAILED, CRASHED, TIMED_OUT = "done", "failed", "crashed", "timed out"
+DONE, PLACED, FAILED, CRASHED, TIMED_OUT = "done", "placed", "failed", "crashed", "timed out"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """kind: `done`, `failed` (a clean error at `stage`), `crashed` or `timed out`.
+    """kind: `done`, `placed` (asked where its node goes, nothing ran), `failed` (a clean error at `stage`), `crashed`
+    or `timed out`.
 
     assignment: (provider, operator) of each node, None where the runtime keeps no record. unwritten: outputs that left
     a dirtied buffer as it was. repeat_differs: outputs that changed on a second run of the session.
+    exact: the outputs are the expected ones to the last bit; those of a pack are left out then.
     create_s, run_s: seconds. shared: cases in the session. log_tail: the end of the worker's stderr, but for `done`.
     """
 
@@ -31,10 +33,11 @@ class Outcome:
     run_s: float | None = None
     log_tail: str = ""
     shared: int = 1
+    exact: bool = False
 
     def signature(self) -> str:
         """Equal for two outcomes that say the same: same kind, stage and bits (not the same words or times)."""
-        said = (self.kind, self.stage, self.unwritten, self.repeat_differs)
+        said = (self.kind, self.stage, self.unwritten, self.repeat_differs, self.exact)
         return f"{said!r} {bits(self.outputs)}"
 
 

@@ -8,16 +8,18 @@ of any case.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import onnx
 
 from epcheck.conformance.outcome import Outcome
+from epcheck.conformance.worker import as_dtype
 from epcheck.generators.case import Array
 
 if TYPE_CHECKING:
-    from epcheck.conformance.prepare import Prepared
+    from epcheck.conformance.prepare import Prepared, Tensor
 
 GRAPH_FIELD = b"\x3a"
 """Field 7 of ModelProto, `graph`, as protobuf writes the start of a message."""
@@ -68,35 +70,66 @@ def prefixes(cases: Sequence[Prepared]) -> tuple[str, ...]:
     return ("",) if len(cases) == 1 else tuple(case.prefix for case in cases)
 
 
-def unpack(
-    cases: Sequence[Prepared],
-    outcome: Outcome,
-    outputs: Mapping[str, Array],
-    nodes: Sequence[tuple[str, str, str]] | None,
-) -> Iterator[Outcome]:
-    """The outcome of each case of a pack that is done; the seconds are the session's, shared out evenly.
+@dataclass(frozen=True)
+class Answer:
+    """What a session answered. outputs: name -> (numpy dtype name, shape, start in the body in bytes, elements).
 
-    outputs: all of the session's. nodes: (provider, operator, node name) of each node that was assigned; a case is
-    assigned what bears its prefix.
+    nodes: (provider, operator, node name) of each node that was assigned; None where the runtime keeps no record.
+    """
+
+    outputs: Mapping[str, tuple[str, Sequence[int], int, int]]
+    body: bytes
+    nodes: Sequence[tuple[str, str, str]] | None
+
+    def is_exactly(self, expected: Sequence[Tensor], prefix: str) -> bool:
+        """Whether these outputs are there, to the last bit."""
+        for name, dtype, shape, data in expected:
+            found_dtype, found_shape, start, _ = self.outputs.get(prefix + name, _NO_OUTPUT)
+            if found_dtype != dtype or tuple(found_shape) != shape or self.body[start : start + len(data)] != data:
+                return False
+        return True
+
+    def array(self, name: str) -> Array:
+        """An output; a read-only view of the body."""
+        dtype, shape, start, count = self.outputs[name]
+        return np.frombuffer(self.body, as_dtype(dtype), count, start).reshape(shape)
+
+
+_NO_OUTPUT: tuple[str, Sequence[int], int, int] = ("", (), 0, 0)
+
+
+def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Iterator[Outcome]:
+    """The outcome of each case of a session; the seconds are the session's, shared out evenly.
+
+    Those of a pack whose outputs are exactly the expected ones share an outcome without outputs.
     """
     count = len(cases)
-    own_nodes: dict[str, list[tuple[str, str]]] = {}
-    for provider, operator, name in nodes or ():
-        own_nodes.setdefault(name.partition("/")[0], []).append((provider, operator))
-    create_s = None if outcome.create_s is None else outcome.create_s / count
-    run_s = None if outcome.run_s is None else outcome.run_s / count
-    for case in cases:
-        prefix = case.prefix
-        assigned = None if nodes is None else tuple(own_nodes.get(prefix[:-1], ()))
+    assigned: dict[str, list[tuple[str, str]]] = {}
+    for provider, operator, name in answer.nodes or ():
+        assigned.setdefault(name.partition("/")[0] if count > 1 else "", []).append((provider, operator))
+    shared = replace(
+        outcome,
+        create_s=None if outcome.create_s is None else outcome.create_s / count,
+        run_s=None if outcome.run_s is None else outcome.run_s / count,
+        shared=count,
+    )
+    alike: dict[tuple[tuple[str, str], ...] | None, Outcome] = {}
+    unsteady = outcome.unwritten or outcome.repeat_differs
+    for case, prefix in zip(cases, prefixes(cases), strict=True):
+        nodes = None if answer.nodes is None else tuple(assigned.get(prefix[:-1], ()))
+        exact = bool(case.expected) and not unsteady and answer.is_exactly(case.expected, prefix)
+        if exact and count > 1:
+            if nodes not in alike:
+                alike[nodes] = replace(shared, assignment=nodes, exact=True)
+            yield alike[nodes]
+            continue
         yield replace(
-            outcome,
-            outputs={name: outputs[prefix + name] for name in case.outputs if prefix + name in outputs},
-            assignment=assigned,
+            shared,
+            exact=exact,
+            outputs={name: answer.array(prefix + name) for name in case.outputs if prefix + name in answer.outputs},
+            assignment=nodes,
             unwritten=_own(outcome.unwritten, prefix),
             repeat_differs=_own(outcome.repeat_differs, prefix),
-            create_s=create_s,
-            run_s=run_s,
-            shared=count,
         )
 
 

@@ -10,9 +10,10 @@ import hashlib
 import io
 import pickle
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -33,14 +34,8 @@ from epcheck.generators.case import (
     Ulp,
 )
 
-
-class Tensor(NamedTuple):
-    """An array as it travels. dtype: numpy's name. data: little-endian."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    data: bytes
+Tensor = tuple[str, str, tuple[int, ...], bytes]
+"""An array as it travels: name, numpy's name of the dtype, shape, little-endian bytes."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +45,10 @@ class Prepared:
     domain, op_type: of the node under test. outputs: names of the model's outputs. types: type constraint -> numpy
     dtype name. model: a serialized ModelProto. shell, graph, prefix: the same in two parts, for packs: all but the
     graph, and the graph with `prefix` before every name; `graph` is empty where the model cannot be taken apart.
-    feeds: the graph's inputs. oracles: what the DirectML description says of the truth; answer: the bits of its own.
-    digest: equal for equal model, feeds and truth.
+    feeds: the graph's inputs. expected: outputs that are surely right, to the last bit; empty where none are.
+    emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
+    oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
+    `expected`. digest: equal for equal model, feeds and truth. truth_row: the truth in builtin types.
     """
 
     case: Case
@@ -64,26 +61,29 @@ class Prepared:
     graph: bytes
     prefix: str
     feeds: tuple[Tensor, ...]
-    truth: Truth
-    facts: CaseFacts
+    expected: tuple[Tensor, ...]
+    emptiness: bytes
+    must_be_refused: bool
+    size_bytes: int
     oracles: Mapping[str, str]
     answer: str
+    expected_bits: str
     digest: bytes
+    facts: CaseFacts
+    truth_row: Any
 
-    @property
-    def must_be_refused(self) -> bool:
-        """Whether the only right answer is a clean error."""
-        return isinstance(self.truth, Refusal)
+    @cached_property
+    def truth(self) -> Truth:
+        """What must come out."""
+        truth: Truth = _truth(self.truth_row)
+        return truth
 
-    @property
-    def truth_arrays(self) -> tuple[Array, ...]:
-        """The true outputs, the preferred ones where several are right; none of a case that must be refused."""
-        return _arrays(self.truth)
 
-    @property
-    def size_bytes(self) -> int:
-        """What the case costs in memory: its model, its feeds, its outputs."""
-        return len(self.model) + sum(len(f.data) for f in self.feeds) + sum(a.nbytes for a in self.truth_arrays)
+FULL, EMPTY = b"full", b"empty"
+_KEPT = tuple(f.name for f in fields(Prepared))[1:-2]
+"""The fields that a row has as they are."""
+
+_KEPT_NAMES = set(_KEPT)
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,13 @@ def prepare(case: Case) -> Prepared | Unprepared:
 def of(built: BuiltCase) -> Prepared:
     """What follows from a case that is built."""
     feeds = tuple(tensor(name, array) for name, array in built.feeds.items())
-    truth = pickle.dumps(_plain(built.truth), pickle.HIGHEST_PROTOCOL)
-    digest = hashlib.sha256(pickle.dumps((built.model, feeds, truth), pickle.HIGHEST_PROTOCOL)).digest()
-    prefix = f"{digest[:6].hex()}/"
+    truth_row = _plain(built.truth)
+    digest = hashlib.sha256(pickle.dumps((built.model, feeds, truth_row), pickle.HIGHEST_PROTOCOL)).digest()
+    prefix = f"{hashlib.sha256(digest + built.case.id.encode()).hexdigest()[:12]}/"  # two cases may be the same model
     shell, graph = pack.parts(built.model, prefix)
-    said, answer = _directml(built)
+    outputs = _outputs(built)
+    sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
+    said, answer = _directml(built, outputs)
     return Prepared(
         case=built.case,
         domain=built.node.domain,
@@ -123,19 +125,23 @@ def of(built: BuiltCase) -> Prepared:
         graph=graph,
         prefix=prefix,
         feeds=feeds,
-        truth=built.truth,
-        facts=facts.of(built),
+        expected=tuple(tensor(name, array) for name, array in outputs.items()) if sure else (),
+        emptiness=_emptiness(outputs.values()),
+        must_be_refused=isinstance(built.truth, Refusal),
+        size_bytes=len(built.model) + sum(len(feed[-1]) for feed in feeds) + sum(a.nbytes for a in outputs.values()),
         oracles=said,
         answer=answer,
+        expected_bits=bits(outputs) if sure else "",
         digest=digest,
+        facts=facts.of(built),
+        truth_row=truth_row,
     )
 
 
 def tensor(name: str, array: Array) -> Tensor:
     """An array as it travels."""
-    return Tensor(
-        name, array.dtype.name, array.shape, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    )
+    data: bytes = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    return name, array.dtype.name, array.shape, data
 
 
 def key(case: Case) -> bytes:
@@ -145,26 +151,22 @@ def key(case: Case) -> bytes:
 
 def to_row(prepared: Prepared) -> bytes:
     """The prepared case as the cache has it: a pickle of nothing but builtin types."""
-    p = prepared
-    return pickle.dumps(
-        (p.domain, p.op_type, p.outputs, dict(p.types), p.model, p.shell, p.graph, p.prefix, tuple(map(tuple, p.feeds)),
-         _plain(p.truth), p.facts.text, dict(p.oracles), p.answer, p.digest),
-        pickle.HIGHEST_PROTOCOL,
-    )  # fmt: skip
+    kept = {name: getattr(prepared, name) for name in _KEPT}
+    kept |= {name: dict(kept[name]) for name in ("types", "oracles")}
+    return pickle.dumps((kept, prepared.facts.text, prepared.truth_row), pickle.HIGHEST_PROTOCOL)
 
 
 def from_row(case: Case, row: bytes) -> Prepared:
     """The case that `to_row` was given. Raises ValueError when the row is none."""
     try:
-        domain, op_type, outputs, types, model, shell, graph, prefix, feeds, truth, text, oracles, answer, digest = (
-            plain_pickle(row)
-        )
-        return Prepared(
-            case, domain, op_type, outputs, types, model, shell, graph, prefix, tuple(Tensor(*feed) for feed in feeds),
-            _truth(truth), CaseFacts.from_text(case.id, text), oracles, answer, digest,
-        )  # fmt: skip
-    except (pickle.UnpicklingError, TypeError, KeyError, IndexError, EOFError, AttributeError) as error:
+        kept, text, truth_row = plain_pickle(row)
+        if kept.keys() != _KEPT_NAMES:
+            raise ValueError(f"a prepared case does not have just {', '.join(kept)}")
+    except (pickle.UnpicklingError, TypeError, IndexError, EOFError, AttributeError) as error:
         raise ValueError(f"not a prepared case: {error!r}") from error
+    prepared = Prepared.__new__(Prepared)  # a frozen dataclass of twenty fields takes five times as long to call
+    prepared.__dict__.update(kept, case=case, facts=CaseFacts.from_text(case.id, text), truth_row=truth_row)
+    return prepared
 
 
 def plain_pickle(data: bytes) -> Any:
@@ -201,26 +203,34 @@ def _truth(value: Any) -> Any:
     return tuple([_truth(item) for item in value[1:]]) if type(value) is list else value
 
 
-def _arrays(truth: Truth) -> tuple[Array, ...]:
-    match truth:
+def _outputs(built: BuiltCase) -> dict[str, Array]:
+    """Output name -> the true array, the preferred one where several are right; none of a case that must be refused."""
+    match built.truth:
         case Outputs(outputs):
-            return tuple(output.value for output in outputs)
+            return {output.name: output.value for output in outputs}
         case Selection():
-            return truth.accepted[0]
+            return dict(zip(built.truth.names, built.truth.accepted[0], strict=True))
         case _:
-            return ()
+            return {}
 
 
-def _directml(built: BuiltCase) -> tuple[dict[str, str], str]:
+def _emptiness(arrays: Iterable[Array]) -> bytes:
+    sizes = [array.size for array in arrays]
+    if sizes and all(sizes):
+        return FULL
+    return EMPTY if sizes and not any(sizes) else b""
+
+
+def _directml(built: BuiltCase, outputs: Mapping[str, Array]) -> tuple[dict[str, str], str]:
     """What the DirectML description says of the truth, by its name, and the bits of its own answer."""
     if built.lowering is None or isinstance(built.truth, Refusal):
         return {}, ""
-    description, expected = built.lowering.description, _arrays(built.truth)
+    description = built.lowering.description
     try:
         results = description.evaluate(*built.lowering.feeds)
         answer = {
             name: result.astype(truth.dtype).reshape(truth.shape)
-            for name, result, truth in zip(built.node.outputs, results, expected, strict=True)
+            for (name, truth), result in zip(outputs.items(), results, strict=True)
         }
     except ValueError as error:  # a ConstraintViolation, or values for which the page defines nothing
         return {description.NAME: f"cannot: {error}"}, ""

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import psutil
@@ -38,6 +39,10 @@ PATIENCE_S = 1.0
 
 NOISE = ("fixme:", ":message:dxil")
 """What Wine's graphics stack says on stderr of healthy runs."""
+
+
+OF_PYTEST = "PYTEST_CURRENT_TEST"
+"""An environment variable that changes from test to test and means nothing to a worker."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ class WorkerProcess:
 
     def __init__(self, target: Target, events: queue.SimpleQueue[Event]) -> None:
         """Start it and greet it; the answer to the greeting arrives as an event. Raises OSError or ValueError."""
+        self.started_as = _started_as(target)
         flags: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
             flags = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
@@ -249,8 +255,10 @@ class WarmWorkers:
 
     def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess:
         """A worker of the target, warm or new; it has been greeted. Raises OSError or ValueError."""
+        wanted = _started_as(target)
+        self._idle = [process for process in self._idle if process.process.poll() is None]
         for process in self._idle:
-            if _same_process(process.target, target) and process.process.poll() is None:
+            if process.started_as == wanted:
                 self._idle.remove(process)
                 process.greet(events)
                 return process
@@ -269,11 +277,12 @@ class WarmWorkers:
             self._idle.pop().close()
 
 
-def _same_process(one: Target, other: Target) -> bool:
-    """Whether a worker of one target can serve the other: providers and options travel with every request."""
-    return (one.command, one.worker, one.arguments, one.environment) == (
-        other.command, other.worker, other.arguments, other.environment,
-    )  # fmt: skip
+def _started_as(target: Target) -> tuple[object, ...]:
+    """What a worker that is started now is made of, so that it can serve every target of which the same is true:
+    providers and options travel with each request."""
+    environment = dict(os.environ if target.environment is None else target.environment)
+    environment.pop(OF_PYTEST, None)
+    return target.command, target.worker, target.arguments, environment, str(Path.cwd())
 
 
 def describe_exit(returncode: int) -> str:

@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, Self, TypeVar
 
 from epcheck.conformance import strict_json
@@ -234,8 +234,15 @@ class RecordError(ValueError):
 
 def encode(record: Record) -> str:
     """The record as one line of JSON. Raises nothing: what JSON has no type for is written as strict_json does."""
-    rest = {f.name: to_json(value) for f in _fields(Record)[1:] if (value := getattr(record, f.name)) != f.default}
-    return f"{record.case.text[:-1]},{strict_json.dumps(rest)[1:]}"
+    rest = {f.name: to_json(value) for f in _fields(Record)[2:] if (value := getattr(record, f.name)) != f.default}
+    candidate = _opinion_text(record.candidate)
+    return f'{record.case.text[:-1]},"candidate":{candidate},{strict_json.dumps(rest)[1:]}'
+
+
+@lru_cache(maxsize=256)
+def _opinion_text(opinion: Opinion) -> str:
+    """An opinion as JSON; the cases of a session that all pass share theirs."""
+    return strict_json.dumps(to_json(opinion))
 
 
 def decode(line: bytes | str) -> Record:
@@ -314,7 +321,7 @@ def _read(kind: Any, data: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         hints = _hints(typing.cast(type, kind))
         if kind is Record:
-            data = {**data, "case": {name: data[name] for name in _hints(CaseFacts)}}
+            data = {**data, "case": {name: data[name] for name in _hints(CaseFacts) if name in data}}
         return typing.cast(type, kind)(**{k: _read(hints[k], v) for k, v in data.items() if k in hints})
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:

@@ -22,7 +22,7 @@ from epcheck.conformance.cache import Cache
 from epcheck.conformance.crew import Crew
 from epcheck.conformance.expectation import matching
 from epcheck.conformance.lane import Job, Lane
-from epcheck.conformance.outcome import DONE, Outcome, bits
+from epcheck.conformance.outcome import DONE, PLACED, Outcome, bits
 from epcheck.conformance.preparation import Preparation
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.process import Event, WarmWorkers
@@ -39,6 +39,9 @@ AT_ONCE = 512
 
 TICK_S = 0.2
 """How often deadlines and memory are looked at, in seconds."""
+
+PLACE_ONLY = b"place only "
+"""What the groups begin with whose cases are only placed."""
 
 TOGETHER = (record.MISMATCH, record.FLAKY, record.ORDER_DEPENDENT)
 """Statuses that leave the session to others: cases that will probably end so share one, apart from the good ones."""
@@ -122,12 +125,11 @@ def ask(target: Target, prepared: Prepared) -> Outcome:
 
 @dataclass
 class _Progress:
-    """One case under way: the statuses it had last, what each target said so far, the bits of what it answered."""
+    """One case under way: what each target said so far, and the bits of what it answered."""
 
     prepared: Prepared
     candidates: tuple[Target, ...]
     waiting_for: int
-    last: dict[str, str] = field(default_factory=dict)
     opinions: dict[str, Opinion] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
 
@@ -156,6 +158,8 @@ class Session:
         self._prints: dict[str, bytes] = {}
         self._declined: set[tuple[str, ...]] = set()
         self._failing: dict[str, set[str]] = {}
+        self._last: dict[str, dict[str, str]] = {}
+        self._same: tuple[Outcome | None, str, Opinion | None] = (None, "", None)
         self._last_watch = 0.0
         self._resources = contextlib.ExitStack()
 
@@ -180,6 +184,8 @@ class Session:
                 for crew in self._every_crew():
                     crew.close()
                 self._preparation.close()
+                for target in self._plan.candidates:
+                    memory.keep_statuses(self._cache, target, self._last.get(target.name, {}))
             else:
                 self._kill()
 
@@ -253,7 +259,8 @@ class Session:
         batch = list(self._preparation.ready)
         self._preparation.ready.clear()
         self._remember_who()
-        past = self._cache.get([key for one in batch if isinstance(one, Prepared) for key in self._keys(one)])
+        who = [p for p in self._prints.values() if p]
+        past = self._cache.get([memory.opinion_key(p, one) for one in batch if isinstance(one, Prepared) for p in who])
         for one in batch:
             if isinstance(one, Prepared):
                 self._ask_targets(one, past)
@@ -265,13 +272,11 @@ class Session:
     def _remember_who(self) -> None:
         """Take down, once, what the oracles' answers depend on; a candidate is always asked anew."""
         candidates = {t.name for t in self._plan.candidates}
+        for target in self._plan.candidates if not self._last else ():
+            self._last[target.name] = memory.statuses(self._cache, target)
         for target in self._oracles:
             if target.name not in self._prints and target.name not in candidates:
                 self._prints[target.name] = memory.fingerprint(target, self._crews[target.name].facts) or b""
-
-    def _keys(self, prepared: Prepared) -> Iterator[bytes]:
-        yield from (memory.opinion_key(who, prepared) for who in self._prints.values() if who)
-        yield from (memory.status_key(target, prepared.case.id) for target in self._plan.candidates)
 
     def _ask_targets(self, prepared: Prepared, past: Mapping[bytes, bytes]) -> None:
         candidates = self._candidates(prepared.case)
@@ -284,41 +289,56 @@ class Session:
                 if row is not None:
                     self._settle(progress, target, *memory.from_row(name, row), remembered=True)
                     continue
-            last = past.get(memory.status_key(target, prepared.case.id), b"").decode()
-            progress.last[name] = last
+            last = self._last.get(name, {}).get(prepared.case.id, "")
             self._crews[name].submit(self._first_job(progress, target, self.group(prepared, target, last)))
 
     def group(self, prepared: Prepared, target: Target, last: str) -> bytes:
         """With which other cases this one may share a session; empty for none.
 
+        Cases that will probably be declined are only placed, many in one session that may fall back to CPU.
         Not one that must be refused, which refuses the whole model. Not one that will probably fail, with those that
         will not. And cases with an empty output keep to themselves: fetched beside one, DirectML's provider returns
         every other output of the session as it found the memory (docs/findings.md).
         last: the status it had in the last run; empty where none is known.
         """
-        if prepared.must_be_refused or not prepared.graph or _kind(prepared, target) in self._declined:
+        if prepared.must_be_refused or not prepared.graph:
             return b""
         status = last or judge.predicted(prepared, target)
+        if status == record.UNPLACED and judge.may_be_placed_only(prepared, target, self._crews[target.name].facts):
+            return PLACE_ONLY + prepared.shell
+        if self._declined and _kind(prepared, target) in self._declined:
+            return b""
         if status != record.PASS and status not in TOGETHER:
             return b""
-        sizes = [array.size for array in prepared.truth_arrays]
-        if not all(sizes) and any(sizes):
-            return b""
-        return b"%s %s %s" % (status.encode(), b"full" if all(sizes) else b"empty", prepared.shell)
+        return b"%s %s %s" % (status.encode(), prepared.emptiness, prepared.shell) if prepared.emptiness else b""
 
     def _first_job(self, progress: _Progress, target: Target, group: bytes) -> Job:
         def finished(outcome: Outcome) -> None:
-            opinion = judge.opinion(progress.prepared, target, outcome)
+            if outcome.kind == PLACED and not judge.placement_gap(progress.prepared, target.provider or "", outcome):
+                self._crews[target.name].submit(self._first_job(progress, target, b""))
+                return
+            opinion = self._opinion(progress.prepared, target, outcome)
             if opinion.status == record.UNPLACED:
                 self._declined.add(_kind(progress.prepared, target))
             is_reference = target is self._plan.reference and target not in progress.candidates
-            repeat = outcome.shared > 1 and opinion.status != record.PASS
+            repeat = outcome.shared > 1 and outcome.kind == DONE and opinion.status != record.PASS
             if not is_reference and (repeat or judge.needs_confirmation(progress.prepared, target, opinion)):
                 self._confirm(progress, target, outcome)
             else:
                 self._settle(progress, target, opinion, self._bits(progress, target, outcome, opinion))
 
-        return Job(progress.prepared, finished, group)
+        return Job(progress.prepared, finished, group, place=group.startswith(PLACE_ONLY))
+
+    def _opinion(self, prepared: Prepared, target: Target, outcome: Outcome) -> Opinion:
+        """What `judge.opinion` says; cases that share an outcome, to the last bit, share the opinion as well."""
+        if not outcome.exact:
+            return judge.opinion(prepared, target, outcome)
+        known, op_type, opinion = self._same
+        if known is not outcome or op_type != prepared.op_type:
+            opinion = judge.opinion(prepared, target, outcome)
+            self._same = (outcome, prepared.op_type, opinion)
+        assert opinion is not None
+        return opinion
 
     def _confirm(self, progress: _Progress, target: Target, first: Outcome) -> None:
         """Run a failing case in a session of its own, in a second worker."""
@@ -360,7 +380,9 @@ class Session:
     def _bits(self, progress: _Progress, target: Target, outcome: Outcome, opinion: Opinion) -> str:
         """The bits of an answer, where somebody will compare them: a failing candidate's, and the reference's."""
         wanted = opinion.status != record.PASS if target in progress.candidates else target is self._plan.reference
-        return bits(outcome.outputs) if wanted and outcome.outputs else ""
+        if not wanted:
+            return ""
+        return progress.prepared.expected_bits if outcome.exact else bits(outcome.outputs) if outcome.outputs else ""
 
     def _settle(
         self, progress: _Progress, target: Target, opinion: Opinion, answer: str, remembered: bool = False
@@ -389,8 +411,10 @@ class Session:
             failing = opinion.status != record.PASS
             echoes = judge.echoes(prepared, progress.answers[target.name], answers) if failing else ()
             expected = matching(target.expectations, prepared.case.id)
-            if opinion.status != progress.last[target.name]:
-                self._cache.put({memory.status_key(target, prepared.case.id): opinion.status.encode()})
+            if failing:
+                self._last[target.name][prepared.case.id] = opinion.status
+            else:
+                self._last[target.name].pop(prepared.case.id, None)
             self._sink(judge.verdict(prepared, target, opinion, baseline, oracles, echoes, expected))
 
     def _handle_events(self, wait: bool) -> bool:

@@ -27,10 +27,12 @@ CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
 WORKER = Path(__file__).with_name("worker.py")
 CONFIG = "epcheck.toml"
 
-STRICT = {"session.disable_cpu_ep_fallback": "1", "session.record_ep_graph_assignment_info": "1"}
+DISABLE_FALLBACK, RECORD = "session.disable_cpu_ep_fallback", "session.record_ep_graph_assignment_info"
+
+STRICT = {DISABLE_FALLBACK: "1", RECORD: "1"}
 """Session options of every provider but CPU: no node may fall back to CPU unseen, and assignments are recorded."""
 
-RECORDED = {"session.record_ep_graph_assignment_info": "1"}
+RECORDED = {RECORD: "1"}
 
 PRELUDE = "EPCHECK_PRELUDE"
 """Environment variable: a Python file that the worker of the native `dml` target executes before onnxruntime loads."""

@@ -15,13 +15,14 @@ frames; file descriptor 0 is pointed at nothing and 1 at stderr, so what a libra
 Requests                                            Answers
 {"op": "hello"}                                     {"op": "hello", "protocol": 2, "facts": {str: str}}
 {"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
- "config": {str: str}, "device", "outputs":          "create_s", "run_s", "busy_s", "unwritten",
-                                                     "repeat_differs", "tensors"}
- [name], "tensors": model first, then the feeds}
+ "config": {str: str}, "device", "place",            "create_s", "run_s", "busy_s", "unwritten",
+ "outputs": [name], "tensors": model first,          "repeat_differs", "tensors"}
+ then the feeds}
 {"op": "exit"}                                      none; the process ends
 
 `stage` is "done", or where it failed: "create" or "run"; `error` is then the exception's type. `assignment` is the
-session's own record [[provider, operator, node], ...], null where the runtime keeps none.
+session's own record [[provider, operator, node], ...], null where the runtime keeps none. With `place` true, the
+session may fall back to CPU and is not run: "placed" is its stage, its assignment the answer.
 Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
 pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`.
 """
@@ -109,26 +110,32 @@ def as_dtype(name: str) -> Any:
     return np.dtype(str(name))
 
 
-def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
-    """(name, numpy array) for every tensor of a frame; the arrays are read-only views of the body.
+def spans(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, str, list[int], int, int]]:
+    """(name, dtype, shape, start, elements) for every tensor of a frame, `start` in bytes of the body.
 
     Raises KeyError, TypeError or ValueError where the header does not describe the body.
     """
-    import numpy as np
-
     offset = 0
     for name, dtype_name, shape in header["tensors"]:
-        dtype, count = as_dtype(dtype_name), 1
+        itemsize, count = as_dtype(dtype_name).itemsize, 1
         for dim in shape:
             if not isinstance(dim, int) or dim < 0:
                 raise ValueError(f"'{name}' has the shape {shape}")
             count *= dim
-        if offset + count * dtype.itemsize > len(body):
+        if offset + count * itemsize > len(body):
             raise ValueError(f"'{name}' is larger than the body")
-        yield str(name), np.frombuffer(body, dtype, count, offset).reshape(shape)
-        offset += count * dtype.itemsize
+        yield str(name), dtype_name, shape, offset, count
+        offset += count * itemsize
     if offset != len(body):
         raise ValueError(f"{len(body) - offset} bytes of the body belong to no tensor")
+
+
+def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
+    """(name, numpy array) for every tensor of a frame; the arrays are views of the body. Raises as `spans`."""
+    import numpy as np
+
+    for name, dtype, shape, start, count in spans(header, body):
+        yield name, np.frombuffer(body, as_dtype(dtype), count, start).reshape(shape)
 
 
 def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
@@ -178,6 +185,7 @@ class OnnxRuntime:
         import onnxruntime
 
         self.ort = onnxruntime
+        self.can_record = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
         onnxruntime.set_default_logger_severity(4)
 
     def facts(self) -> dict[str, str]:
@@ -186,6 +194,7 @@ class OnnxRuntime:
             "onnxruntime": self.ort.__version__,
             "onnxruntime_build": self.ort.get_build_info(),
             "providers": ", ".join(self.ort.get_available_providers()),
+            "assignment": "recorded" if self.can_record else "profiled",
         }
         directml = Path(self.ort.__file__).parent / "capi" / "DirectML.dll"
         if directml.exists():
@@ -201,6 +210,8 @@ class OnnxRuntime:
         try:
             session = self.session(request, model)
             answer["create_s"] = time.perf_counter() - started
+            if request.get("place"):
+                return {**answer, "stage": "placed", "assignment": self.assignment(session, recorded=True)}, {}
             answer["stage"] = "run"
             names = [output.name for output in session.get_outputs()]
             started = time.perf_counter()
@@ -221,6 +232,8 @@ class OnnxRuntime:
         options.enable_mem_pattern = False
         options.enable_cpu_mem_arena = False
         for key, value in request["config"].items():
+            if request.get("place") and key == "session.disable_cpu_ep_fallback":
+                continue
             options.add_session_config_entry(key, value)
         if not self.keeps_record(request):
             options.enable_profiling = True
@@ -230,8 +243,7 @@ class OnnxRuntime:
 
     def keeps_record(self, request: dict[str, Any]) -> bool:
         """Whether the session records assignments: newer releases do, when they are asked to."""
-        asked = request["config"].get("session.record_ep_graph_assignment_info") == "1"
-        return asked and hasattr(self.ort.InferenceSession, "get_provider_graph_assignment_info")
+        return self.can_record and request["config"].get("session.record_ep_graph_assignment_info") == "1"
 
     def assignment(self, session: Any, recorded: bool) -> list[list[str]]:
         """[[provider, operator, node], ...] from the session's own record, or its profile where it keeps none."""
@@ -276,10 +288,10 @@ class OnnxRuntime:
             binding.bind_ortvalue_output(name, buffers[name])
         session.run_with_iobinding(binding)
         for name, buffer in buffers.items():
-            again, first = (np.frombuffer(array.tobytes(), np.uint8) for array in (buffer.numpy(), outputs[name]))
-            differs = again != first
-            if differs.any():
-                untouched = (again[differs] == PATTERN).all()
+            again, first = buffer.numpy().tobytes(), outputs[name].tobytes()
+            if again != first:
+                second = np.frombuffer(again, np.uint8)
+                untouched = (second[second != np.frombuffer(first, np.uint8)] == PATTERN).all()
                 answer["unwritten" if untouched else "repeat_differs"].append(name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,9 @@ from epcheck.conformance.commands.failing import printable
 from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Record
 
 COLOURS = {OK: "green", FAILURE: "bold red", EXPECTED: "yellow", FIXED: "cyan", NOTED: "blue"}
+SHOWN_S = 0.1
+"""The bar moves so often, in seconds; a record may come every tenth of a millisecond."""
+
 FINDINGS = 12
 """Groups of failures that the summary lists; the report has all."""
 
@@ -39,6 +43,8 @@ class Display:
         self._bars: Progress | None = None
         self._task: TaskID | None = None
         self._counts: Counter[str] = Counter()
+        self._done = 0
+        self._shown = 0.0
 
     def say(self, sentence: str) -> None:
         """One line."""
@@ -51,6 +57,7 @@ class Display:
         if self._console is None:
             yield
             return
+        self._done = done
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, TimeRemainingColumn(), console=self._console, transient=True) as self._bars:
             self._task = self._bars.add_task("starting workers", total=planned, completed=done)
@@ -59,9 +66,11 @@ class Display:
     def take(self, record: Record) -> None:
         """Count a record and move the bar."""
         self._counts[record.reading] += 1
-        if self._bars is not None and self._task is not None:
+        now = time.monotonic()
+        if self._bars is not None and self._task is not None and now - self._shown >= SHOWN_S:
+            self._shown = now
             words = " ".join(f"[{COLOURS[k]}]{n} {k}[/]" for k, n in sorted(self._counts.items()))
-            self._bars.update(self._task, advance=1, description=words)
+            self._bars.update(self._task, completed=self._done + self._counts.total(), description=words)
 
     @contextmanager
     def lab_progress(self) -> Iterator[LabDisplay | None]:

@@ -57,7 +57,7 @@ def test_floats_without_a_json_number_come_back_and_the_line_is_strict_json(tmp_
 def test_numpy_values_are_stored_as_plain_numbers(tmp_path: Path) -> None:
     np = pytest.importorskip("numpy")
     folder = stored(tmp_path / "run", [a_slice(attributes={"k": np.int64(3), "pads": np.array([1, 2])})])
-    assert next(read_records(folder)).attributes == {"k": 3, "pads": [1, 2]}
+    assert next(read_records(folder)).case.attributes == {"k": 3, "pads": [1, 2]}
 
 
 def test_a_record_is_on_disk_when_append_returns(tmp_path: Path) -> None:
