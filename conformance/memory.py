@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from epcheck.conformance import cache, record, strict_json
 from epcheck.conformance.cache import Cache
-from epcheck.conformance.prepare import Prepared, plain_pickle
+from epcheck.conformance.prepare import UNREADABLE, Prepared, plain_pickle
 from epcheck.conformance.record import Difference, Opinion
 from epcheck.conformance.target import Target
-
-UNREADABLE = (pickle.UnpicklingError, TypeError, ValueError, IndexError, EOFError, AttributeError)
-"""What a damaged row raises."""
 
 STEADY = (record.PASS, record.MISMATCH, record.UNPLACED, record.REFUSED)
 """Statuses that the same target will give again."""
@@ -41,7 +38,7 @@ def statuses(cached: Cache, target: Target) -> dict[str, str]:
     key = cache.key("statuses", target.name, "")
     try:
         return dict(plain_pickle(cached.get([key])[key]))
-    except (KeyError, *UNREADABLE):
+    except UNREADABLE:
         return {}
 
 
@@ -67,11 +64,9 @@ def from_row(target: str, row: bytes) -> tuple[Opinion, str]:
         status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, answer = plain_pickle(
             row
         )
+        differences = [record.from_json(Difference, one) for one in strict_json.loads(text)] if text else []
     except UNREADABLE as error:
         raise ValueError(f"not an opinion: {error!r}") from error
-    differences: Sequence[Difference] = ()
-    if text:
-        differences = [record.from_json(Difference, one) for one in strict_json.loads(text)]
     opinion = Opinion(
         target, status, stage, message, tuple(differences), assignment, create_s, run_s, attempts, log_tail, shared,
         remembered=True,

@@ -34,6 +34,12 @@ from epcheck.generators.case import (
     Ulp,
 )
 
+UNREADABLE = (
+    pickle.UnpicklingError, AttributeError, EOFError, IndexError, KeyError, MemoryError, OverflowError, RecursionError,
+    TypeError, ValueError,
+)  # fmt: skip
+"""What reading a row may raise when it is none."""
+
 Tensor = tuple[str, str, tuple[int, ...], bytes]
 """An array as it travels: name, numpy's name of the dtype, shape, little-endian bytes."""
 
@@ -133,7 +139,7 @@ def of(built: BuiltCase) -> Prepared:
         answer=answer,
         expected_bits=bits(outputs) if sure else "",
         digest=digest,
-        facts=facts.of(built),
+        facts=CaseFacts.from_text(built.case.id, facts.of(built).text),  # lists for tuples, as those of a row
         truth_row=truth_row,
     )
 
@@ -162,7 +168,7 @@ def from_row(case: Case, row: bytes) -> Prepared:
         kept, text, truth_row = plain_pickle(row)
         if kept.keys() != _KEPT_NAMES:
             raise ValueError(f"a prepared case does not have just {', '.join(kept)}")
-    except (pickle.UnpicklingError, TypeError, IndexError, EOFError, AttributeError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"not a prepared case: {error!r}") from error
     prepared = Prepared.__new__(Prepared)  # a frozen dataclass of twenty fields takes five times as long to call
     prepared.__dict__.update(kept, case=case, facts=CaseFacts.from_text(case.id, text), truth_row=truth_row)
@@ -170,7 +176,7 @@ def from_row(case: Case, row: bytes) -> Prepared:
 
 
 def plain_pickle(data: bytes) -> Any:
-    """What a pickle of builtin types holds; UnpicklingError for anything more."""
+    """What a pickle of builtin types holds. Raises UnpicklingError for anything more, one of UNREADABLE for less."""
     return _PlainUnpickler(io.BytesIO(data)).load()
 
 
