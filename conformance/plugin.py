@@ -7,6 +7,7 @@ Installed as a `pytest11` entry point; it costs other test suites nothing but it
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -62,6 +63,23 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return Suite.from_parent(parent, path=module_path) if module_path == SUITE else None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Report a case that passes at once: there is nothing to set up or to tear down, and pytest's usual way takes
+    longer than the case does. Whatever else is to be said of a case is said in the usual way."""
+    if not isinstance(item, CaseItem) or item.config.getoption("setupshow") or not item.passes():
+        return None
+    hook, names = item.ihook, {item.name: 1}
+    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    call = pytest.TestReport(item.nodeid, item.location, names, "passed", None, "call", (), item.seconds())
+    hook.pytest_runtest_logreport(report=call)
+    hook.pytest_runtest_logreport(
+        report=pytest.TestReport(item.nodeid, item.location, names, "passed", None, "teardown")
+    )
+    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
 class Suite(pytest.File):
     """Every selected case, by name; models are built when they are needed."""
 
@@ -79,14 +97,36 @@ class CaseItem(pytest.Item):
     def __init__(self, *, case: Case, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.case = case
+        self._known: Record | None = None
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, self.name
 
+    def passes(self) -> bool:
+        """Whether the verdict is there, and nothing is to be said of it; where there is none, `runtest` says why."""
+        from epcheck.conformance import record
+        from epcheck.conformance.live import LiveRunError
+
+        with contextlib.suppress(LiveRunError):
+            verdict = self._verdict()
+            bad = {record.FAILURE, record.EXPECTED, record.FIXED}
+            return verdict.reading not in bad and verdict.status != record.UNPLACED
+        return False
+
+    def seconds(self) -> float:
+        """How long the candidate's session took, or this case's share of it; the verdict is let go of."""
+        opinion, self._known = self._verdict().candidate, None
+        return (opinion.create_s or 0.0) + (opinion.run_s or 0.0)
+
     def runtest(self) -> None:
         from epcheck.conformance import record
+        from epcheck.conformance.live import LiveRunError
 
-        verdict = self._verdict()
+        try:
+            verdict = self._verdict()
+        except LiveRunError as error:
+            give_up(self.config, str(error))
+        self._known = None  # asked again, for example by a plugin that repeats failures, it is run again
         strict = self.config.getoption("--epcheck-strict")
         if verdict.reading == record.EXPECTED and verdict.expectation is not None:
             pytest.xfail(f"{verdict.expectation.reason} ({verdict.reason})")
@@ -96,12 +136,9 @@ class CaseItem(pytest.Item):
             pytest.skip(verdict.reason)
 
     def _verdict(self) -> Record:
-        from epcheck.conformance.live import LiveRunError
-
-        try:
-            return live_run(self.config, self.session).record(self.case)
-        except LiveRunError as error:
-            give_up(self.config, str(error))
+        if self._known is None:
+            self._known = live_run(self.config, self.session).record(self.case)
+        return self._known
 
 
 def words(verdict: Record) -> str:
