@@ -49,13 +49,14 @@ class Preparation:
         self._most = helpers
         self._new: list[Case] = []
         self._missing: deque[Case] = deque()
+        self._here: deque[Case] = deque()
         self._helpers: dict[WorkerProcess, _Chunk] = {}
         self._idle: list[WorkerProcess] = []
 
     @property
     def has_work(self) -> bool:
         """Whether `work` would do anything."""
-        return bool(self._missing)
+        return bool(self._missing or self._here)
 
     def add(self, case: Case) -> None:
         """Take a case in."""
@@ -66,11 +67,13 @@ class Preparation:
     def look_up(self) -> None:
         """See which of the cases that were taken in the cache has."""
         cases, self._new = self._new, []
-        keys = {prepare.key(case): case for case in cases if suite.is_own(case)}
-        rows = self._cache.get(tuple(keys))
-        found = {case.id: row for key, case in keys.items() if (row := rows.get(key)) is not None}
-        for case in cases:
-            self._take(case, found.get(case.id))
+        keys = [prepare.key(case) if suite.is_own(case) else b"" for case in cases]
+        kept = self._cache.get([key for key in keys if key])
+        for case, key in zip(cases, keys, strict=True):
+            if not key:
+                self._here.append(case)
+            elif key not in kept or not self._read(case, kept[key]):
+                self._missing.append(case)
 
     def help(self) -> None:
         """Let helpers take what is missing."""
@@ -78,16 +81,21 @@ class Preparation:
             self._idle.append(self._warm.take(HELPER, self._events))
         while self._idle and len(self._missing) > CHUNK:
             chunk = tuple(self._missing.popleft() for _ in range(CHUNK))
-            own = tuple(case for case in chunk if suite.is_own(case))
-            self._missing.extend(case for case in chunk if case not in own)
+            try:
+                request = _request(chunk)
+            except (pickle.PicklingError, AttributeError, TypeError):  # an operator that is made of lambdas
+                self._here.extend(chunk)
+                continue
             helper = self._idle.pop()
-            self._helpers[helper] = own
-            helper.send(_request(own))
+            self._helpers[helper] = chunk
+            helper.send(request)
             helper.flush()
 
     def work(self) -> None:
         """Prepare a few of what is missing."""
-        done = [prepare.prepare(self._missing.popleft()) for _ in range(min(SLICE, len(self._missing)))]
+        done = []
+        while len(done) < SLICE and self.has_work:
+            done.append(prepare.prepare((self._here or self._missing).popleft()))
         self.ready.extend(done)
         self._cache.put({prepare.key(p.case): prepare.to_row(p) for p in _to_keep(done)})
 
@@ -105,9 +113,12 @@ class Preparation:
                 chunk = self._helpers.pop(helper)
                 self._idle.append(helper)
                 for case, row in zip(chunk, prepare.plain_pickle(body), strict=True):
-                    self._take(case, row)
-                    if isinstance(row, bytes):
+                    if isinstance(row, tuple):
+                        self.ready.append(Unprepared(case, *row))
+                    elif self._read(case, row):
                         self._cache.put({prepare.key(case): row})
+                    else:
+                        self._here.append(case)
             case _:
                 helper.kill("it failed to prepare cases")
                 self._missing.extend(self._helpers.pop(helper, ()))
@@ -121,26 +132,22 @@ class Preparation:
 
     def close(self) -> None:
         """End the helpers, or keep them warm."""
-        for helper in self._idle:
-            self._warm.give(helper)
+        while self._idle:
+            self._warm.give(self._idle.pop())
         self.kill()
 
     def kill(self) -> None:
-        """End the helpers that are at work at once."""
-        for helper in self._helpers:
+        """End the helpers at once."""
+        for helper in (*self._helpers, *self._idle):
             helper.kill("the run is over")
 
-    def _take(self, case: Case, row: bytes | tuple[str, str] | None) -> None:
-        if isinstance(row, tuple):
-            self.ready.append(Unprepared(case, *row))
-            return
+    def _read(self, case: Case, row: bytes) -> bool:
+        """Whether the row is the case's; then it is ready."""
         try:
-            if row is not None:
-                self.ready.append(prepare.from_row(case, row))
-                return
+            self.ready.append(prepare.from_row(case, row))
         except ValueError:
-            pass  # a damaged row; the case is prepared again, and the row replaced
-        self._missing.append(case)
+            return False
+        return True
 
 
 def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:

@@ -86,7 +86,7 @@ def is_built_by(case: Case, package: str) -> bool:
 
 @cache
 def _is_defined_in(operator: Operator[Any], package: str) -> bool:
-    functions = (operator.node, operator.truth, operator.lower)
+    functions = (operator.samples, operator.node, operator.truth, operator.lower)
     return all(getattr(f, "__module__", "").startswith(f"{package}.") for f in functions)
 
 
