@@ -93,7 +93,7 @@ class Preparation:
 
     def work(self) -> None:
         """Prepare a few of what is missing."""
-        done = []
+        done: list[Prepared | Unprepared] = []
         while len(done) < SLICE and self.has_work:
             done.append(prepare.prepare((self._here or self._missing).popleft()))
         self.ready.extend(done)
