@@ -29,7 +29,7 @@ ENOUGH = 4
 """Sessions of a size before it is judged."""
 
 EXPLORE = 24
-"""Every so many sessions a neighbour of the best size is tried again: cases differ along the run."""
+"""Every so many sessions another size than the best one is tried again."""
 
 PACK_BYTES = 16 * MEBIBYTE
 """Models, feeds and outputs of a pack: at most so much, or one case."""
@@ -44,28 +44,36 @@ class Sizing:
     def __init__(self, largest: int) -> None:
         """largest: never more than this; 1 does not pack."""
         self.largest = largest
-        self._rungs = tuple(rung for rung in RUNGS if rung < largest) + ((largest,) if largest > 1 else (1,))
-        self._seconds = {rung: deque[float](maxlen=RECENT) for rung in self._rungs}
+        self.best = min(START, largest)
+        rungs = [rung for rung in RUNGS if rung < largest] + [largest]
+        self._rungs = sorted(rungs, key=lambda rung: (rung != self.best, -rung))
+        self._seconds = {rung: deque[float](maxlen=RECENT) for rung in rungs}
+        self._asked = dict.fromkeys(rungs, 0)
         self._sessions = 0
-        self.size = min(START, largest)
+
+    def next(self, waiting: int) -> int:
+        """How many cases the next session has, of so many that wait; more than that when more are worth waiting for.
+
+        Every size is tried on a few sessions; then the best is taken, and now and then another: cases differ along
+        the run.
+        """
+        possible = [rung for rung in self._rungs if rung <= waiting]
+        if self.best > waiting or len(self._rungs) == 1:
+            return self.best
+        self._sessions += 1
+        turn, tried = divmod(self._sessions, EXPLORE)
+        untried = [rung for rung in possible if self._asked[rung] < ENOUGH]
+        size = untried[0] if untried else self.best if tried else possible[turn % len(possible)]
+        self._asked[size] += 1
+        return size
 
     def measured(self, cases: int, seconds: float) -> None:
         """A session of so many cases took a worker so many seconds."""
         if cases not in self._seconds or len(self._rungs) == 1:
             return
         self._seconds[cases].append(seconds / cases)
-        self._sessions += 1
         known = [rung for rung in self._rungs if len(self._seconds[rung]) >= ENOUGH]
-        if not known:
-            return
-        best = self._rungs.index(min(known, key=self._time))
-        neighbours = [self._rungs[i] for i in (best + 1, best - 1) if 0 <= i < len(self._rungs)]
-        turn, explore = divmod(self._sessions, EXPLORE)
-        unknown = [rung for rung in neighbours if rung not in known]
-        if unknown:
-            self.size = unknown[0]
-        else:
-            self.size = self._rungs[best] if explore else neighbours[turn % len(neighbours)]
+        self.best = min(known, key=self._time, default=self.best)
 
     def _time(self, rung: int) -> float:
         """Seconds for a case in the quickest quarter of the sessions of that size."""
@@ -149,13 +157,15 @@ class Crew:
             return ()
         if self._waiting and (idle or len(self._waiting[0]) <= room):
             return self._waiting.popleft()
-        size = self.sizing.size
-        full = next((name for name, jobs in self._bins.items() if len(jobs) >= size), None)
-        if full is not None and (idle or size <= room):
-            return tuple(self._fill(full, size))
-        if self._binned and idle and self._last:
-            largest = max(self._bins, key=lambda name: len(self._bins[name]))
-            return tuple(self._fill(largest, min(size, math.ceil(self._binned / len(self.lanes)))))
+        if not self._bins:
+            return ()
+        fullest = max(self._bins, key=lambda name: len(self._bins[name]))
+        waiting = len(self._bins[fullest])
+        best = self.sizing.best
+        if waiting >= best and (idle or best <= room):
+            return tuple(self._fill(fullest, self.sizing.next(waiting)))
+        if idle and self._last:
+            return tuple(self._fill(fullest, min(best, math.ceil(self._binned / len(self.lanes)))))
         return ()
 
     def split(self, jobs: tuple[Job, ...], why: str) -> None:

@@ -173,7 +173,7 @@ class Lane:
         """Cases that may be sent ahead of the answers."""
         if self.alone:
             return 1 - len(self._sent)
-        size: int = self._source.sizing.size
+        size: int = self._source.sizing.best
         return (self.target.window if size == 1 else PACKS_AHEAD * size) - self._under_way
 
     def _greeted(self, answer: Mapping[str, object]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pytest
 
@@ -69,7 +69,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     longer than the case does. Whatever else is to be said of a case is said in the usual way."""
     if not isinstance(item, CaseItem) or item.config.getoption("setupshow") or not item.passes():
         return None
-    hook, names = item.ihook, {item.name: 1}
+    hook = item.ihook
+    names: dict[str, Literal[1]] = {item.name: 1}
     hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     call = pytest.TestReport(item.nodeid, item.location, names, "passed", None, "call", (), item.seconds())
     hook.pytest_runtest_logreport(report=call)

@@ -39,8 +39,9 @@ def sizes_in_turn(sizing: Sizing, cost: Cost, sessions: int, seed: int) -> list[
     """The sizes that are chosen one after the other, on a machine that is at times up to three times as slow."""
     noise, chosen = random.Random(seed), []
     for _ in range(sessions):
-        chosen.append(sizing.size)
-        sizing.measured(sizing.size, cost(sizing.size) * (1 + 2 * noise.random() ** 2))
+        size = sizing.next(waiting=1000)
+        chosen.append(size)
+        sizing.measured(size, cost(size) * (1 + 2 * noise.random() ** 2))
     return chosen
 
 
@@ -60,9 +61,15 @@ def test_the_size_follows_cases_of_another_kind() -> None:
     assert later.count(8) > 0.9 * len(later)
 
 
-def test_the_neighbours_of_the_best_size_are_tried_now_and_then() -> None:
+def test_every_size_is_tried_now_and_then() -> None:
     sizes = sizes_in_turn(Sizing(128), COSTS["as_much_as_20_cases"][1], 500, seed=3)
-    assert set(sizes[100:]) == {8, 32, 128}
+    assert set(sizes[100:]) == set(RUNGS)
+
+
+def test_a_size_is_not_tried_before_so_many_cases_wait() -> None:
+    sizing = Sizing(128)
+    assert {sizing.next(waiting=40) for _ in range(100)} == {1, 8, 32}
+    assert sizing.next(waiting=31) == crews.START
 
 
 @pytest.mark.parametrize("largest", [1, 2, 7, 8, 9, 31, 33, 100, 128, 500])
@@ -77,7 +84,14 @@ def test_sessions_of_odd_sizes_change_nothing() -> None:
     for _ in range(100):
         sizing.measured(31, 1e-9)
         sizing.measured(5, 1e9)
-    assert sizing.size == crews.START
+    assert sizing.best == crews.START
+
+
+class Settled(Sizing):
+    """A size that nothing changes."""
+
+    def next(self, waiting: int) -> int:  # noqa: ARG002
+        return self.largest
 
 
 @dataclass(frozen=True)
@@ -255,7 +269,7 @@ def test_a_few_cases_share_a_session_however_many_cores_there_are() -> None:
 def test_culprits_are_found_by_halving(culprits: set[int]) -> None:
     """Each is found within two sessions for each halving."""
     crew = Simulation(culprits)
-    crew.crew.sizing.size = 128
+    crew.crew.sizing = Settled(128)
     crew.submit(range(128))
     crew.run()
     assert {number for number, kinds in crew.outcomes.items() if kinds == [CRASHED]} == culprits
@@ -265,7 +279,7 @@ def test_culprits_are_found_by_halving(culprits: set[int]) -> None:
 
 def test_a_pack_of_nothing_but_culprits_is_taken_apart_and_no_more_than_that() -> None:
     crew = Simulation(range(128))
-    crew.crew.sizing.size = 128
+    crew.crew.sizing = Settled(128)
     crew.submit(range(128))
     crew.run()
     assert crew.outcomes == {number: [CRASHED] for number in range(128)}
