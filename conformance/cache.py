@@ -76,15 +76,17 @@ def key(kind: str, who: bytes | str, what: bytes | str) -> bytes:
     return hashlib.blake2b(b"\0".join(parts), digest_size=16, key=_code()).digest()
 
 
-def _checked(name: bytes, value: bytes) -> bytes:
-    """The value as the file has it, after a CRC: SQLite does not see a bit that flipped, and it must not judge."""
-    return zlib.crc32(value, zlib.crc32(name)).to_bytes(4, "little") + value
+def _checksum(name: bytes, value: bytes) -> bytes:
+    """What stands before a value in the file: SQLite does not see a bit that flipped, and it must not judge."""
+    return zlib.crc32(value, zlib.crc32(name)).to_bytes(4, "little")
 
 
 def _value(name: bytes, checked: bytes) -> bytes | None:
     """The value that was kept under that name; None when it is damaged."""
-    value = checked[4:] if isinstance(checked, bytes) else b""
-    return value if checked == _checked(name, value) else None
+    if not isinstance(checked, bytes):
+        return None
+    value = checked[4:]
+    return value if checked[:4] == _checksum(name, value) else None
 
 
 class Cache:
@@ -170,7 +172,7 @@ class Cache:
         old, self._old = self._old, []
         self._many(
             "INSERT OR REPLACE INTO entries (key, day, value) VALUES (?, ?, ?)",
-            ((name, self._today, _checked(name, value)) for name, value in entries.items()),
+            ((name, self._today, _checksum(name, value) + value) for name, value in entries.items()),
         )
         self._many("UPDATE entries SET day = ? WHERE key = ?", ((self._today, name) for name in old))
         self._commit()

@@ -28,6 +28,9 @@ RECENT = 16
 ENOUGH = 4
 """Sessions of a size before it is judged."""
 
+SESSION_S = 0.0003
+"""What a session costs the runner, beside its cases and beside what it costs the worker, in seconds."""
+
 EXPLORE = 24
 """Every so many sessions another size than the best one is tried again."""
 
@@ -71,7 +74,7 @@ class Sizing:
         """A session of so many cases took a worker so many seconds."""
         if cases not in self._seconds or len(self._rungs) == 1:
             return
-        self._seconds[cases].append(seconds / cases)
+        self._seconds[cases].append((seconds + SESSION_S) / cases)
         known = [rung for rung in self._rungs if len(self._seconds[rung]) >= ENOUGH]
         self.best = min(known, key=self._time, default=self.best)
 

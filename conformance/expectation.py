@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.record import MISMATCH, STATUSES, Expected, Opinion
-from epcheck.generators.suite import any_matches, matches
+from epcheck.generators.suite import matches
 
 
 class ExpectationError(ValueError):
@@ -109,14 +109,6 @@ def shipped(target: str) -> tuple[Expectation, ...]:
     """The expectations that epcheck ships for a target of that name ('dml', 'cpu'); none for others."""
     resource = files("epcheck.conformance") / "expectations" / f"{target}.toml"
     return parse(resource.read_text(encoding="utf-8"), f"{target}.toml") if resource.is_file() else ()
-
-
-def matching(expectations: Iterable[Expectation], case_id: str) -> tuple[Expectation, ...]:
-    """The expectations whose glob matches the case, in the file's order."""
-    chosen = tuple(expectations)
-    if not any_matches(tuple(expectation.case for expectation in chosen), case_id):
-        return ()
-    return tuple(expectation for expectation in chosen if matches(case_id, expectation.case))
 
 
 def stale(expectations: Iterable[Expectation], case_ids: Iterable[str]) -> tuple[Expectation, ...]:

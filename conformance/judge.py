@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from epcheck.conformance import compare, facts, record
-from epcheck.conformance.expectation import Expectation, matching
+from epcheck.conformance.expectation import Expectation
 from epcheck.conformance.outcome import CRASHED, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.prepare import Prepared, Unprepared
 from epcheck.conformance.record import Difference, Opinion, Record
@@ -101,11 +101,11 @@ def needs_confirmation(prepared: Prepared, target: Target, first: Opinion) -> bo
     return first.status != record.UNPLACED or unclaimed(prepared, target) is None
 
 
-def predicted(prepared: Prepared, target: Target) -> str:
-    """The status that a case will probably have, by what the target claims and by what is expected of it."""
+def predicted(prepared: Prepared, target: Target, expected: Sequence[Expectation]) -> str:
+    """The status that a case will probably have, by what the target claims and by what is expected of the case."""
     if unclaimed(prepared, target) is not None:
         return record.UNPLACED
-    return next((e.status for e in matching(target.expectations, prepared.case.id)), record.PASS)
+    return expected[0].status if expected else record.PASS
 
 
 def may_be_placed_only(prepared: Prepared, target: Target, facts: Mapping[str, str]) -> bool:

@@ -20,7 +20,7 @@ from typing import Self
 from epcheck.conformance import judge, lab, memory, record
 from epcheck.conformance.cache import Cache
 from epcheck.conformance.crew import Crew
-from epcheck.conformance.expectation import matching
+from epcheck.conformance.expectation import Expectation
 from epcheck.conformance.lane import Job, Lane
 from epcheck.conformance.outcome import DONE, PLACED, Outcome, bits
 from epcheck.conformance.preparation import Preparation
@@ -125,13 +125,14 @@ def ask(target: Target, prepared: Prepared) -> Outcome:
 
 @dataclass
 class _Progress:
-    """One case under way: what each target said so far, and the bits of what it answered."""
+    """One case under way: what each target said so far, the bits of what it answered, and what is expected of it."""
 
     prepared: Prepared
     candidates: tuple[Target, ...]
     waiting_for: int
     opinions: dict[str, Opinion] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
+    expected: dict[str, tuple[Expectation, ...]] = field(default_factory=dict)
 
 
 class Session:
@@ -289,10 +290,11 @@ class Session:
                 if row is not None:
                     self._settle(progress, target, *memory.from_row(name, row), remembered=True)
                     continue
+            progress.expected[name] = expected = target.expected(prepared.case.id)
             last = self._last.get(name, {}).get(prepared.case.id, "")
-            self._crews[name].submit(self._first_job(progress, target, self.group(prepared, target, last)))
+            self._crews[name].submit(self._first_job(progress, target, self.group(prepared, target, last, expected)))
 
-    def group(self, prepared: Prepared, target: Target, last: str) -> bytes:
+    def group(self, prepared: Prepared, target: Target, last: str, expected: Sequence[Expectation] = ()) -> bytes:
         """With which other cases this one may share a session; empty for none.
 
         Cases that will probably be declined are only placed, many in one session that may fall back to CPU.
@@ -303,7 +305,7 @@ class Session:
         """
         if prepared.must_be_refused or not prepared.graph:
             return b""
-        status = last or judge.predicted(prepared, target)
+        status = last or judge.predicted(prepared, target, expected)
         if status == record.UNPLACED and judge.may_be_placed_only(prepared, target, self._crews[target.name].facts):
             return PLACE_ONLY + prepared.shell
         if self._declined and _kind(prepared, target) in self._declined:
@@ -410,12 +412,13 @@ class Session:
                 baseline = progress.opinions[plan.baseline.name]
             failing = opinion.status != record.PASS
             echoes = judge.echoes(prepared, progress.answers[target.name], answers) if failing else ()
-            expected = matching(target.expectations, prepared.case.id)
             if failing:
                 self._last[target.name][prepared.case.id] = opinion.status
             else:
                 self._last[target.name].pop(prepared.case.id, None)
-            self._sink(judge.verdict(prepared, target, opinion, baseline, oracles, echoes, expected))
+            self._sink(
+                judge.verdict(prepared, target, opinion, baseline, oracles, echoes, progress.expected[target.name])
+            )
 
     def _handle_events(self, wait: bool) -> bool:
         """Act on what has happened; whether anything had. wait: until something does, or a tick has passed."""

@@ -17,11 +17,13 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from epcheck.conformance import expectation, lab, runtime
 from epcheck.conformance.expectation import Expectation
+from epcheck.generators.suite import any_matches, matches
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
 WORKER = Path(__file__).with_name("worker.py")
@@ -80,6 +82,17 @@ class Target:
     jobs: int = 1
     owns_group: bool = True
     expectations: tuple[Expectation, ...] = ()
+
+    @cached_property
+    def globs(self) -> tuple[str, ...]:
+        """Which cases are expected to deviate."""
+        return tuple(e.case for e in self.expectations)
+
+    def expected(self, case_id: str) -> tuple[Expectation, ...]:
+        """The expectations whose glob matches the case, in their order."""
+        if not any_matches(self.globs, case_id):
+            return ()
+        return tuple(e for e in self.expectations if matches(case_id, e.case))
 
 
 def resolve(

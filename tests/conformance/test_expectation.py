@@ -10,6 +10,7 @@ import pytest
 from epcheck.conformance import expectation
 from epcheck.conformance.expectation import Expectation, ExpectationError
 from epcheck.conformance.record import STATUSES, Difference, Expected, Opinion
+from epcheck.conformance.target import Target
 from epcheck.generators import suite
 
 VALID = """
@@ -155,13 +156,14 @@ def test_a_bound_says_nothing_of_other_statuses() -> None:
     assert Expectation("*", "crash", "known", bound=2.0).covers(Opinion("dml", "crash"))
 
 
-def test_matching_keeps_the_order_of_the_file_and_takes_brackets_literally() -> None:
+def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_literally() -> None:
     one, two, three = (
         Expectation(case, "mismatch", "known")
         for case in ("Slice-13/*[runtime]", "Slice-13/float32/steps_omitted[runtime]", "Slice-13/*[rt]")
     )
-    found = expectation.matching((two, three, one), "Slice-13/float32/steps_omitted[runtime]")
-    assert found == (two, one)
+    target = Target("mine", (), (), expectations=(two, three, one))
+    assert target.expected("Slice-13/float32/steps_omitted[runtime]") == (two, one)
+    assert target.expected("Slice-10/float32/steps_omitted[runtime]") == ()
 
 
 def test_an_expectation_that_matches_no_case_is_stale() -> None:
