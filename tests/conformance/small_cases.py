@@ -46,10 +46,10 @@ def identities(count: int) -> list[Case]:
     return [identity(f"number_{number}", number) for number in range(count)]
 
 
-def backend(function: str, **changes: Any) -> Target:
-    """The target `python:faulty_backends:FUNCTION`."""
+def backend(function: str, module: str = "faulty_backends", **changes: Any) -> Target:
+    """The target `python:MODULE:FUNCTION`."""
     with contextlib.chdir(HERE):
-        return replace(targets.resolve(f"python:faulty_backends:{function}"), **changes)
+        return replace(targets.resolve(f"python:{module}:{function}"), **changes)
 
 
 def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> dict[str, Record]:
