@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from typing import Any, Self, TypeVar
@@ -280,6 +280,21 @@ def differing_facts(
     """
     names = [name for name in {**one, **other} if name not in INCIDENTAL and name not in may_differ]
     return [(n, one.get(n, ""), other.get(n, "")) for n in names if one.get(n) != other.get(n)]
+
+
+def tell_apart(different: Iterable[tuple[str, str, str]]) -> str:
+    """What `differing_facts` found, in words."""
+    return ", ".join(f"{fact} is '{one}' and '{other}'" for fact, one, other in different)
+
+
+def allowing(different: Iterable[tuple[str, str, str]]) -> str:
+    """The options that let what `differing_facts` found differ."""
+    return " ".join(f"--may-differ {fact}" for fact, _, _ in different)
+
+
+def varying_facts(told: Sequence[Mapping[str, str]]) -> list[str]:
+    """The facts in which several machines' targets are not the same."""
+    return list(dict.fromkeys(fact for facts in told for fact, _, _ in differing_facts(told[0], facts)))
 
 
 def joined_facts(told: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.record import Run, Share, differing_facts, joined_facts
+from epcheck.conformance.record import Run, Share, allowing, differing_facts, joined_facts, tell_apart, varying_facts
 from epcheck.reports.document import write_json
 from epcheck.reports.html import write_html
 from epcheck.reports.junit import write_junit
@@ -162,10 +162,9 @@ def _check_one_target(name: str, parts: Sequence[_Part], may_differ: Collection[
         seen[part.share.index] = part
         different = differing_facts(first.run.targets.get(name, {}), part.run.targets.get(name, {}), may_differ)
         if different:
-            fact, ours, theirs = different[0]
             raise StoreError(
-                f"target '{name}' is not the same in {first.folder} and {part.folder}: {fact} is '{ours}' and "
-                f"'{theirs}'; give each machine's target a name of its own in epcheck.toml, or say --may-differ {fact}"
+                f"target '{name}' is not the same in {first.folder} and {part.folder}: {tell_apart(different)}; give "
+                f"each machine's target a name of its own in epcheck.toml, or say {allowing(different)}"
             )
 
 
@@ -230,8 +229,7 @@ def _notes(parts: Sequence[_Part]) -> tuple[str, ...]:
     notes += dict.fromkeys(note for part in parts for note in part.run.notes)
     for name in dict.fromkeys(name for part in parts for name in part.run.targets):
         told = [part.run.targets[name] for part in parts if name in part.run.targets]
-        different = dict.fromkeys(fact for facts in told for fact, _, _ in differing_facts(told[0], facts))
-        if different:
+        if different := varying_facts(told):
             notes.append(f"The target {name} is not the same on all machines; it differs in {', '.join(different)}")
     return tuple(notes)
 

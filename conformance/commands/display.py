@@ -25,7 +25,7 @@ from rich.table import Column, Table
 from epcheck import reports
 from epcheck.conformance import lab, repro
 from epcheck.conformance.commands.failing import printable
-from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Record
+from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK
 
 COLOURS = {OK: "green", FAILURE: "bold red", EXPECTED: "yellow", FIXED: "cyan", NOTED: "blue"}
 SHOWN_S = 0.1
@@ -63,9 +63,9 @@ class Display:
             self._task = self._bars.add_task("starting workers", total=planned, completed=done)
             yield
 
-    def take(self, record: Record) -> None:
+    def take(self, reading: str) -> None:
         """Count a record and move the bar."""
-        self._counts[record.reading] += 1
+        self._counts[reading] += 1
         now = time.monotonic()
         if self._bars is not None and self._task is not None and now - self._shown >= SHOWN_S:
             self._shown = now

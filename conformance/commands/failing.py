@@ -21,6 +21,7 @@ from epcheck.conformance.record import RecordError
 from epcheck.conformance.repro import ReproError
 from epcheck.conformance.runtime import RuntimeInstallError
 from epcheck.conformance.shard import ShardError
+from epcheck.conformance.station import ClusterError
 from epcheck.conformance.target import TargetError
 from epcheck.generators.suite import SelectionError
 from epcheck.reports import StoreError
@@ -32,8 +33,8 @@ DEAF_S = 10.0
 """Seconds after Ctrl-C in which a further one is not heard where `terminable` is told to be deaf."""
 
 KNOWN = (
-    ExpectationError, LabError, ModelFileError, RecordError, ReproError, RuntimeInstallError, SelectionError,
-    ShardError, StoreError, TargetDown, TargetError,
+    ClusterError, ExpectationError, LabError, ModelFileError, RecordError, ReproError, RuntimeInstallError,
+    SelectionError, ShardError, StoreError, TargetDown, TargetError,
 )  # fmt: skip
 
 

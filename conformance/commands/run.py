@@ -5,84 +5,30 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from epcheck import reports
-from epcheck.conformance import expectation, lab, record, runner, shard
-from epcheck.conformance import target as targets
-from epcheck.conformance.cache import Cache, default_path
+from epcheck.conformance import expectation, record, runner, shard
 from epcheck.conformance.commands import display, failing
+from epcheck.conformance.commands.place import Place, place_of
+from epcheck.conformance.commands.request import Request as Request
+from epcheck.conformance.commands.request import request_of, selection
 from epcheck.conformance.lane import TargetDown
 from epcheck.conformance.process import WarmWorkers
-from epcheck.conformance.record import Record, RecordError, Run, Share
+from epcheck.conformance.record import Run, Share
 from epcheck.conformance.shard import Shard, ShardError
-from epcheck.conformance.target import Target, TargetError
+from epcheck.conformance.station import ClusterError, Line
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 from epcheck.reports import StoreError
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to run. Empty tuples select everything; candidates and baseline are target specifications.
-
-    baseline: None chooses: `cpu`, or `reference` when the candidate is `cpu` itself. reference: run
-    ReferenceEvaluator on every case as a further oracle. expect: further expectation files. jobs: workers of each
-    target at most; None for as many as there are cores, and one for a GPU. pack: let cases share sessions; without it
-    the verdicts are the same. cache: use what earlier runs prepared, and what baseline and reference said in them.
-    shard: run this part of the selection only. balance: the folder of an earlier run, by whose times shards are cut.
-    """
-
-    candidates: tuple[str, ...] = ()
-    baseline: str | None = None
-    reference: bool = True
-    operators: tuple[str, ...] = ()
-    dtypes: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-    limit: int | None = None
-    expect: tuple[Path, ...] = ()
-    config: Path | None = None
-    vulkan: Path | None = None
-    jobs: int | None = None
-    pack: bool = True
-    cache: bool = True
-    shard: Shard | None = None
-    balance: Path | None = None
-
-    @property
-    def whole_suite(self) -> bool:
-        """Whether every case is selected, so that an expectation without a case is stale."""
-        return not (self.operators or self.dtypes or self.patterns) and self.limit is None
-
-
-@dataclass(frozen=True)
-class _Selection:
-    """A request as `run.json` has it, with the targets that were chosen."""
-
-    candidates: tuple[str, ...]
-    baseline: str
-    reference: bool
-    operators: tuple[str, ...]
-    dtypes: tuple[str, ...]
-    patterns: tuple[str, ...]
-    limit: int | None
-    expect: tuple[str, ...]
-    config: str | None
-    vulkan: str | None
-    jobs: int | None
-    pack: bool
-    cache: bool
-    shard: str | None = None
-    balance: str | None = None
 
 
 def run_suite(
@@ -94,70 +40,69 @@ def run_suite(
 ) -> Path:
     """Run a request and leave a run folder with journal, Parquet, HTML, JUnit and JSON; returns the folder.
 
-    folder: an interrupted run to take up again; its own request is used. root: where new run folders are made.
-    console: where progress goes; None is silent. warm: keeps workers for the next run of this process.
-    An interrupted run (KeyboardInterrupt) and a failed one
-    (TargetDown) are closed and reported like any other; what ended them is in `read_run(folder).status`.
-    Raises TargetError, SelectionError, ShardError, ExpectationError, LabError, RuntimeInstallError before anything
-    ran, and StoreError also when the disk is full: what was recorded is kept, and the run can be taken up again.
+    folder: an interrupted run to take up again; its own request is used, except for `may_differ` and, where one is
+    given, `scheduler`. root: where new run folders are made. console: where progress goes; None is silent. warm: keeps
+    workers for the next run of this process. An interrupted run (KeyboardInterrupt) and a failed one (TargetDown,
+    ClusterError) are closed and reported like any other; what ended them is in `read_run(folder).status`.
+    Raises TargetError, SelectionError, ShardError, ExpectationError, LabError, RuntimeInstallError, ClusterError before
+    anything ran, and StoreError also when the disk is full: what was recorded is kept, and can be taken up again.
     """
     show = display.Display(console)
     interrupted = None if folder is None else reports.read_run(folder)
     if interrupted is not None:
-        request = _request_of(interrupted)
+        request = request_of(interrupted, request)
     whole = tuple(suite.cases(request.operators, request.dtypes, request.patterns, request.limit))
     cases, share = _share(request, whole)
     if request.shard:
         show.say(_of_the_whole(request.shard, cases, whole))
     if interrupted is not None:
         _check_same_shard(interrupted, share)
-    candidates, baseline, reference = _targets(request, show)
-    if folder is None:
-        run = _describe(request, cases, share, candidates, baseline)
-        folder = reports.new_run_folder(root)
-        run = replace(run, run_id=folder.name)
-        journal, done = reports.create(folder, run), frozenset[tuple[str, str]]()
-    else:
-        resumed = reports.resume(folder)
-        journal, done = resumed.journal, resumed.done
-        run = replace(resumed.run, status="running", finished="")
-    plan = runner.Plan(cases, candidates, baseline, reference, done, request.jobs, request.pack)
-    started = time.monotonic()
+    with place_of(request, show, warm) as place:
+        if folder is None:
+            run = _describe(request, cases, share, place)
+            folder = reports.new_run_folder(root)
+            run = replace(run, run_id=folder.name)
+            journal, done = reports.create(folder, run), frozenset[tuple[str, str]]()
+        else:
+            resumed = reports.resume(folder)
+            journal, done = resumed.journal, resumed.done
+            run = replace(resumed.run, status="running", finished="")
+        started = time.monotonic()
 
-    def greeted(facts: runner.Facts) -> None:
-        nonlocal run
-        run = replace(run, targets={name: dict(said) for name, said in facts.items()})
-        reports.write_run(folder, run)
+        def greeted(facts: runner.Facts) -> None:
+            nonlocal run
+            _check_same_candidates(run, facts, request.may_differ)
+            run = replace(run, targets=_with(run.targets, facts))
+            reports.write_run(folder, run)
 
-    def take(item: Record) -> None:
-        journal.append(item)
-        show.take(item)
+        def take(line: Line) -> None:
+            text, reading = line
+            journal.append_line(text.encode("ascii") + b"\n")
+            show.take(reading)
 
-    status, notes = "complete", tuple[str, ...]()
-    remembered = Cache(default_path() if request.cache else None)
-    with journal, show.progress(run.planned, len(done)), failing.terminable(failing.DEAF_S), closing(remembered):
-        try:
-            notes = runner.run(plan, take, greeted, remembered, warm)
-        except KeyboardInterrupt:
-            status = "interrupted"
-        except TargetDown as error:
-            status = f"failed: {error}"
-        except StoreError as error:
-            with contextlib.suppress(StoreError):  # there may still be room for the sentence
-                reports.write_run(folder, replace(run, status=f"failed: {error}", finished=_now()))
-            raise
-        stale = _stale(request, candidates, whole)
-        trouble = (remembered.trouble,) if remembered.trouble else ()
-        finished = replace(
-            run,
-            notes=(*run.notes, *notes, *trouble),
-            status=status,
-            finished=_now(),
-            duration_s=run.duration_s + time.monotonic() - started,
-            stale=() if request.shard else stale,
-            share=replace(share, stale=stale),
-        )
-        journal.close(finished)
+        status = "complete"
+        with journal, show.progress(run.planned, len(done)), failing.terminable(failing.DEAF_S):
+            try:
+                place.run(cases, done, take, greeted)
+            except KeyboardInterrupt:
+                status = "interrupted"
+            except (TargetDown, ClusterError) as error:
+                status = f"failed: {error}"
+            except StoreError as error:
+                with contextlib.suppress(StoreError):  # there may still be room for the sentence
+                    reports.write_run(folder, replace(run, status=f"failed: {error}", finished=_now()))
+                raise
+            stale = _stale(request, place, whole)
+            finished = replace(
+                run,
+                notes=tuple(dict.fromkeys((*run.notes, *place.notes))),
+                status=status,
+                finished=_now(),
+                duration_s=run.duration_s + time.monotonic() - started,
+                stale=() if request.shard else stale,
+                share=replace(share, stale=stale),
+            )
+            journal.close(finished)
     reports.write_html(folder)
     reports.write_junit(folder)
     reports.write_json(folder)
@@ -207,116 +152,43 @@ def _check_same_shard(run: Run, share: Share) -> None:
         )
 
 
-def _targets(request: Request, show: display.Display) -> tuple[tuple[Target, ...], Target | None, Target | None]:
-    config = targets.load_config(request.config)
-    specifications = tuple(dict.fromkeys(request.candidates)) or (_best(show),)
-    extra = tuple(e for path in request.expect for e in expectation.load(path))
-    candidates = tuple(
-        replace(found, expectations=(*found.expectations, *extra))
-        for found in (_resolve(s, config, request, show) for s in specifications)
-    )
-    chosen = request.baseline or targets.default_baseline(specifications)
-    baseline = None if chosen == "none" else _resolve(chosen, config, request, show)
-    reference = targets.resolve("reference") if request.reference else None
-    return candidates, baseline, reference
-
-
-def _resolve(specification: str, config: dict[str, Any], request: Request, show: display.Display) -> Target:
-    if sys.platform != "win32" and specification.partition("@")[0] == "dml" and not lab.status().installed:
-        obstacle = lab.can_install()
-        if obstacle:
-            raise TargetError(f"target '{specification}': {obstacle}")
-        _install_lab(show)
-    with show.lab_progress() as progress:
-        return targets.resolve(specification, config, progress, request.vulkan)
-
-
-def _best(show: display.Display) -> str:
-    """The best candidate this machine offers; says which and why when it is not DirectML."""
-    choice = targets.best()
-    if choice.install_lab:
-        try:
-            _install_lab(show)
-        except lab.LabError as error:
-            choice = targets.Choice("cpu", f"the DirectML lab cannot be installed: {error}")
-    if choice.specification == "cpu":
-        show.say(f"Candidate: the CPU provider against the oracles, because {choice.reason}")
-    else:
-        show.say(f"Candidate: {choice.specification} ({choice.reason.removesuffix(', which is installed first')})")
-    return choice.specification
-
-
-def _install_lab(show: display.Display) -> None:
-    show.say(f"Installing the DirectML lab into {lab.default_folder()}: 1 GB, about 1.5 minutes, once, without root")
-    with show.lab_progress() as progress:
-        lab.install(progress=progress)
-
-
-def _describe(
-    request: Request, cases: Sequence[Case], share: Share, candidates: tuple[Target, ...], baseline: Target | None
-) -> Run:
+def _describe(request: Request, cases: Sequence[Case], share: Share, place: Place) -> Run:
     return Run(
         run_id="",
         started=_now(),
         command=("epcheck", *sys.argv[1:]),
-        candidates=tuple(t.name for t in candidates),
-        baseline=baseline.name if baseline else None,
+        candidates=place.candidates,
+        baseline=place.baseline,
         targets={},
-        planned=len(cases) * len(candidates),
-        selection=record.to_json(
-            _Selection(
-                candidates=tuple(t.name for t in candidates),
-                baseline=baseline.name if baseline else "none",
-                reference=request.reference,
-                operators=request.operators,
-                dtypes=request.dtypes,
-                patterns=request.patterns,
-                limit=request.limit,
-                expect=tuple(str(path) for path in request.expect),
-                config=str(request.config) if request.config else None,
-                vulkan=str(request.vulkan) if request.vulkan else None,
-                jobs=request.jobs,
-                pack=request.pack,
-                cache=request.cache,
-                shard=str(request.shard) if request.shard else None,
-                balance=str(request.balance) if request.balance else None,
-            )
-        ),
+        planned=len(cases) * len(place.candidates),
+        selection=selection(request, place.candidates, place.baseline),
         share=share,
         versions={"epcheck": version("epcheck"), "onnx": version("onnx"), "python": sys.version.split()[0]},
     )
 
 
-def _request_of(run: Run) -> Request:
-    try:
-        chosen = record.from_json(_Selection, run.selection)
-        part = Shard.parse(chosen.shard) if chosen.shard else None
-    except (RecordError, ShardError) as error:
-        raise StoreError(f"run {run.run_id}: its selection cannot be read ({error}); start a new run") from None
-    return Request(
-        candidates=chosen.candidates,
-        baseline=chosen.baseline,
-        reference=chosen.reference,
-        operators=chosen.operators,
-        dtypes=chosen.dtypes,
-        patterns=chosen.patterns,
-        limit=chosen.limit,
-        expect=tuple(Path(path) for path in chosen.expect),
-        config=Path(chosen.config) if chosen.config else None,
-        vulkan=Path(chosen.vulkan) if chosen.vulkan else None,
-        jobs=chosen.jobs,
-        pack=chosen.pack,
-        cache=chosen.cache,
-        shard=part,
-        balance=Path(chosen.balance) if chosen.balance else None,
-    )
+def _check_same_candidates(run: Run, facts: runner.Facts, may_differ: Collection[str]) -> None:
+    """Refuse to go on with other candidates than those that the records are of. Raises StoreError."""
+    for name in run.candidates:
+        different = record.differing_facts(run.targets.get(name, facts[name]), facts[name], may_differ)
+        if different:
+            raise StoreError(
+                f"run {run.run_id}: target '{name}' is not what it was: {record.tell_apart(different)}; start a new "
+                f"run, or say {record.allowing(different)}"
+            )
 
 
-def _stale(request: Request, candidates: tuple[Target, ...], whole: Sequence[Case]) -> tuple[str, ...]:
+def _with(before: runner.Facts, facts: runner.Facts) -> dict[str, dict[str, str]]:
+    return {name: record.joined_facts([before.get(name, said), said]) for name, said in facts.items()}
+
+
+def _stale(request: Request, place: Place, whole: Sequence[Case]) -> tuple[str, ...]:
     if not request.whole_suite:
         return ()
     ids = [case.id for case in whole]
-    return tuple(f"{t.name}: {e.case}" for t in candidates for e in expectation.stale(t.expectations, ids))
+    known = list(place.expectations())
+    unmatched = set(expectation.stale([one for _, one in known], ids))
+    return tuple(dict.fromkeys(f"{name}: {one.case}" for name, one in known if one in unmatched))
 
 
 def _now() -> str:
@@ -360,6 +232,13 @@ def command(
     balance: Annotated[
         Path | None, typer.Option(metavar="RUN", help="With --shard: equal shards by this run's times, not by count.")
     ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="tcp://HOST:PORT", help="Run on the machines of a Dask cluster.")
+    ] = None,
+    may_differ: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FACT", help="A fact in which machines of one target may differ; repeat for more."),
+    ] = None,
 ) -> None:
     """Run the suite on a provider, judge it and write the report.
 
@@ -370,7 +249,7 @@ def command(
         request = Request(
             tuple(target or ()), baseline, reference, tuple(op or ()), tuple(dtype or ()), tuple(pattern or ()), limit,
             tuple(expect or ()), config, vulkan, jobs, pack, cache,
-            Shard.parse(part) if part is not None else None, balance,
+            Shard.parse(part) if part is not None else None, balance, scheduler, tuple(may_differ or ()),
         )  # fmt: skip
         again = None if resume is None else reports.latest(root) if resume == "latest" else Path(resume)
         folder = run_suite(request, again, console, root)

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from command_line import ENVIRONMENT, START, call, epcheck
+from command_line import ENVIRONMENT, START, call, epcheck, refused
 from small_cases import HERE
 
 from epcheck import reports
-from epcheck.conformance.commands import run as run_command
-from epcheck.conformance.record import FAILURE, Share
+from epcheck.conformance.commands.request import Request, request_of, selection
+from epcheck.conformance.record import FAILURE, Run
 from epcheck.conformance.shard import Shard
 
 CPU_ALONE = ("run", "--target", "cpu", "--baseline", "none", "--no-reference")
@@ -257,15 +257,37 @@ def test_the_journal_of_a_running_run_belongs_to_one_process(tmp_path: Path) -> 
     assert (done.code, "another process is writing this run" in done.err) == (2, True)
 
 
+def test_a_run_is_not_taken_up_again_by_another_driver(tmp_path: Path) -> None:
+    assert call(*FEW, "--root", str(tmp_path)).code == 0
+    (folder,) = tmp_path.iterdir()
+    run = reports.read_run(folder)
+    (folder / "journal.jsonl").write_bytes(b"")
+    older = {"cpu": {**run.targets["cpu"], "onnxruntime": "1.0", "interpreter": "/elsewhere"}}
+    reports.write_run(folder, replace(run, status="interrupted", targets=older))
+    assert refused("run", "--resume", str(folder)) == (
+        f"run {folder.name}: target 'cpu' is not what it was: onnxruntime is '1.0' and "
+        f"'{run.targets['cpu']['onnxruntime']}'; start a new run, or say --may-differ onnxruntime"
+    )
+    assert recorded(folder) == []
+    assert call("run", "--resume", str(folder), "--may-differ", "onnxruntime").code == 0
+    assert reports.read_run(folder).targets["cpu"]["onnxruntime"] == f"1.0 | {run.targets['cpu']['onnxruntime']}"
+
+
+def a_run() -> Run:
+    return Run("run", "", (), ("cpu",), None, {}, 0, {}, {})
+
+
 def test_the_request_of_a_run_survives_the_way_to_disk() -> None:
-    request = run_command.Request(
+    request = Request(
         candidates=("cpu",), baseline="none", reference=False, operators=("Slice",), dtypes=("int8",), patterns=("*",),
         limit=3, expect=(Path("a.toml"),), config=Path("b.toml"), vulkan=Path("c.json"), pack=True,
-        shard=Shard(3, 16), balance=Path("night"),
+        shard=Shard(3, 16), balance=Path("night"), scheduler="tcp://a",
     )  # fmt: skip
-    run = run_command._describe(request, (), Share(0, ""), (), None)
-    stored = replace(run, selection=json.loads(json.dumps(run.selection)))
-    assert run_command._request_of(stored) == replace(request, candidates=())
+    stored = replace(a_run(), selection=json.loads(json.dumps(selection(request, ("cpu",), None))))
+    assert request_of(stored, Request()) == request
+    assert request_of(stored, Request(scheduler="tcp://b", may_differ=("os",))) == replace(
+        request, scheduler="tcp://b", may_differ=("os",)
+    )
 
 
 def test_list_prints_the_ids_that_run_and_repro_take() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from epcheck.conformance import lab
 from epcheck.conformance.commands.display import Display
 from epcheck.conformance.commands.lab import app
-from epcheck.conformance.commands.run import _install_lab
+from epcheck.conformance.commands.place import _install_lab
 
 runner = CliRunner()
 
