@@ -88,8 +88,8 @@ class Lane:
 
     @property
     def is_busy(self) -> bool:
-        """Whether it has something to do, or is about to have a worker."""
-        return bool(self._sent) or not self._ready
+        """Whether it has something to do, or is about to have a worker. One whose worker ended waits for jobs, too."""
+        return bool(self._sent) or (self._worker is not None and not self._ready)
 
     def start(self) -> None:
         """Start the worker ahead of the first job. Raises TargetDown."""
