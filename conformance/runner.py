@@ -389,7 +389,7 @@ class Session:
     def _settle(
         self, progress: _Progress, target: Target, opinion: Opinion, answer: str, remembered: bool = False
     ) -> None:
-        if opinion.status != record.PASS:
+        if opinion.status not in (record.PASS, record.MISMATCH):  # what a session does not survive
             self._failing.setdefault(target.name, set()).add(progress.prepared.case.id)
         progress.opinions[target.name] = opinion
         progress.answers[target.name] = answer
