@@ -15,7 +15,7 @@ import platform
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -45,6 +45,10 @@ PRAGMA synchronous = normal;
 CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, day INTEGER NOT NULL, value BLOB NOT NULL);
 """
 """The day stands before the value, so that whoever looks for old entries need not read the values."""
+
+
+class CacheError(ValueError):
+    """There is no cache; the message says why and what to do."""
 
 
 def default_path() -> Path | None:
@@ -87,6 +91,19 @@ def _value(name: bytes, checked: bytes) -> bytes | None:
         return None
     value = checked[4:]
     return value if checked[:4] == _checksum(name, value) else None
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[Cache]:
+    """The user's cache, to look at or to clear. Raises CacheError when there is none, and when it fails."""
+    path = default_path()
+    if path is None:
+        raise CacheError(f"there is no cache: {FOLDER} is off")
+    with contextlib.closing(Cache(path)) as kept:
+        if not kept.trouble:
+            yield kept
+        if kept.trouble:
+            raise CacheError(kept.trouble)
 
 
 class Cache:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from epcheck.conformance.commands import lab, listing, merge, replay, report, repro, run
+from epcheck.conformance.commands import cache, lab, listing, merge, replay, report, repro, run
 
 app = typer.Typer(
     name="epcheck",
@@ -41,6 +41,7 @@ def _root(
 for _command in (run, merge, listing, repro, replay, report):
     _command.register(app)
 app.add_typer(lab.app, name="lab")
+app.add_typer(cache.app, name="cache")
 
 
 def main() -> None:

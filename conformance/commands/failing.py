@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from epcheck.conformance.cache import CacheError
 from epcheck.conformance.expectation import ExpectationError
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.lane import TargetDown
@@ -33,7 +34,7 @@ DEAF_S = 10.0
 """Seconds after Ctrl-C in which a further one is not heard where `terminable` is told to be deaf."""
 
 KNOWN = (
-    ClusterError, ExpectationError, LabError, ModelFileError, RecordError, ReproError, RuntimeInstallError,
+    CacheError, ClusterError, ExpectationError, LabError, ModelFileError, RecordError, ReproError, RuntimeInstallError,
     SelectionError, ShardError, StoreError, TargetDown, TargetError,
 )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command_line import call
+from command_line import call, refused
 
 from epcheck import reports
 from epcheck.conformance import cache
@@ -302,12 +303,60 @@ def test_the_environment_moves_the_cache_and_switches_it_off(tmp_path: Path, mon
     assert str(cache.default_path()).endswith(str(Path("epcheck", "cache.sqlite")))
 
 
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the user's cache is."""
+    monkeypatch.setenv("EPCHECK_CACHE", str(tmp_path))
+    return tmp_path / "cache.sqlite"
+
+
+def test_the_command_says_where_the_cache_is_and_how_full(own: Path) -> None:
+    keep(own, sized("a", 1234, 10_000))
+    done = call("cache")
+    assert (done.code, done.err) == (0, "")
+    assert re.fullmatch(rf"cache in {re.escape(str(own))}: 1,234 entries, 1\d\.\d MB of at most 1074 MB\n", done.out), (
+        done.out
+    )
+
+
+def test_the_command_clears_the_cache(own: Path) -> None:
+    keep(own, sized("a", 1234, 10_000))
+    done = call("cache", "clear")
+    assert (done.code, done.err) == (0, "")
+    assert re.fullmatch(r"cleared, 1\d\.\d MB freed\n", done.out), done.out
+    assert own.stat().st_size < 50_000
+    assert call("cache").out.startswith(f"cache in {own}: 0 entries, 0.0 MB")
+
+
+@pytest.mark.parametrize("command", [("cache",), ("cache", "clear")])
+def test_a_cache_that_is_off_is_said(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPCHECK_CACHE", "off")
+    assert refused(*command) == "there is no cache: EPCHECK_CACHE is off"
+
+
+@pytest.mark.parametrize("command", [("cache",), ("cache", "clear")])
+def test_a_cache_that_cannot_be_used_is_said(command: tuple[str, ...], own: Path) -> None:
+    own.write_bytes(b"garbage" * 1000)
+    assert refused(*command).startswith(f"the cache {own} cannot be used: file is not a database; delete it, or set ")
+
+
+def test_a_cache_that_fails_while_it_is_cleared_is_not_said_to_be_clear(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(own, {b"a": b"1"})
+    monkeypatch.setattr(cache, "BUSY_S", 0.05)
+    with closing(sqlite3.connect(own)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        done = call("cache", "clear")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"epcheck: the cache {own} cannot be used: database is locked; another process keeps it\n"
+
+
 RUN = ("run", "--target", "cpu", "--baseline", "none", "--no-reference", "--op", "Slice", "-k", "rank_", "--limit", "6")
 
 
-def test_a_run_with_a_damaged_cache_ends_as_one_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cache.sqlite").write_bytes(b"garbage" * 1000)
-    monkeypatch.setenv("EPCHECK_CACHE", str(tmp_path))
+def test_a_run_with_a_damaged_cache_ends_as_one_without(own: Path, tmp_path: Path) -> None:
+    own.write_bytes(b"garbage" * 1000)
     done = call(*RUN, "--root", str(tmp_path / "damaged"))
     without = call(*RUN, "--root", str(tmp_path / "without"), "--no-cache")
     assert (done.code, done.err) == (without.code, without.err) == (0, "")
@@ -315,7 +364,7 @@ def test_a_run_with_a_damaged_cache_ends_as_one_without(tmp_path: Path, monkeypa
     assert run.status == other.status == "complete"
     (note,) = run.notes
     assert note == (
-        f"the cache {tmp_path / 'cache.sqlite'} cannot be used: file is not a database; delete it, or set "
+        f"the cache {own} cannot be used: file is not a database; delete it, or set "
         "EPCHECK_CACHE to another folder or to off"
     )
     assert json.loads((reports.latest(tmp_path / "damaged") / "run.json").read_text())["notes"] == [note]
