@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import types
-import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from typing import Any, Self, TypeVar
 
-from epcheck.conformance import strict_json
+from epcheck.conformance import strict_json, typed_json
 
 SCHEMA = 1
 """The version of the records. A reader refuses a newer one."""
@@ -152,11 +150,37 @@ class CaseFacts:
         facts.__dict__.update(case_id=case_id, text=text)
         return facts
 
+    @classmethod
+    def from_fields(cls, fields: Any) -> Self:
+        """The facts in an object of JSON that may hold more. Lists and objects among them are looked into when somebody
+        asks for them: few do, and only then a RecordError tells that one is damaged.
+
+        Raises TypeError when a fact is missing or of another kind.
+        """
+        known = typed_json.read_fields(typed_json.fields(CaseFacts, typed_json.outline), fields)
+        facts = cls.__new__(cls)
+        facts.__dict__.update(_unread={name: known.pop(name) for name in _NESTED_FACTS}, **known)
+        return facts
+
     def __getattr__(self, name: str) -> Any:
-        if name not in _hints(CaseFacts) or "text" not in self.__dict__:
+        known = self.__dict__
+        if name not in self.__dataclass_fields__ or known.keys().isdisjoint(("text", "_unread")):
             raise AttributeError(name)
-        self.__dict__.update(from_json(CaseFacts, strict_json.loads(self.text)).__dict__)
-        return self.__dict__[name]
+        if "_unread" not in known:
+            known.update(from_json(CaseFacts, strict_json.loads(self.text)).__dict__)
+        if name not in known:
+            known[name] = self._read(name)
+        return known[name]
+
+    def _read(self, name: str) -> Any:
+        field = next(field for field in typed_json.fields(CaseFacts) if field.name == name)
+        try:
+            return field.read(self._unread[name])
+        except TypeError as error:
+            raise RecordError(f"case '{self.case_id}': not a CaseFacts: {name}: {error}") from error
+
+
+_NESTED_FACTS = ("types", "attributes", "values", "directml")
 
 
 @dataclass(frozen=True)
@@ -178,6 +202,12 @@ class Record:
     reason: str
     claimed: bool | None
     expectation: Expected | None = None
+
+    @classmethod
+    def from_fields(cls, fields: Any) -> Self:
+        """The record in an object of JSON. Raises TypeError when a part is missing or of another kind."""
+        case = CaseFacts.from_fields(fields)
+        return cls(case=case, **typed_json.read_fields(typed_json.fields(Record)[1:], fields))
 
     @property
     def case_id(self) -> str:
@@ -234,13 +264,13 @@ class RecordError(ValueError):
 
 def encode(record: Record) -> str:
     """The record as one line of JSON. Raises nothing: what JSON has no type for is written as strict_json does."""
-    rest = {f.name: to_json(value) for f in _fields(Record)[2:] if (value := getattr(record, f.name)) != f.default}
-    candidate = _opinion_text(record.candidate)
-    return f'{record.case.text[:-1]},"candidate":{candidate},{strict_json.dumps(rest)[1:]}'
+    opinions = f'"candidate":{_opinion_text(record.candidate)},"baseline":{_opinion_text(record.baseline)}'
+    rest = {f.name: to_json(value) for f in _fields(Record)[3:] if (value := getattr(record, f.name)) != f.default}
+    return f"{record.case.text[:-1]},{opinions},{strict_json.dumps(rest)[1:]}"
 
 
 @lru_cache(maxsize=256)
-def _opinion_text(opinion: Opinion) -> str:
+def _opinion_text(opinion: Opinion | None) -> str:
     """An opinion as JSON; the cases of a session that all pass share theirs."""
     return strict_json.dumps(to_json(opinion))
 
@@ -250,8 +280,13 @@ def decode(line: bytes | str) -> Record:
     return from_json(Record, strict_json.loads(line))
 
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
+
 def to_json(value: Any) -> Any:
     """A record as JSON's own types; fields that hold their default are left out."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Record):
         return strict_json.loads(encode(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -311,41 +346,14 @@ R = TypeVar("R")
 
 def from_json(cls: type[R], data: Any) -> R:
     """The dataclass that `to_json` was given. Raises RecordError when something is missing or of another kind."""
+    if cls is Run and isinstance(data, dict) and type(schema := data.get("schema")) is int and schema > SCHEMA:
+        raise RecordError(f"schema {schema} is newer than this epcheck reads ({SCHEMA}); upgrade epcheck")
     try:
-        if cls is Run and data.get("schema", 0) > SCHEMA:
-            raise RecordError(f"schema {data['schema']} is newer than this epcheck reads ({SCHEMA}); upgrade epcheck")
-        value: R = _read(cls, data)
-    except RecordError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RecordError(f"not a {cls.__name__}: {error!r}") from error
-    return value
+        return typed_json.read(cls, data)
+    except TypeError as error:
+        raise RecordError(f"not a {cls.__name__}: {error}") from error
 
 
 @cache
 def _fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
     return dataclasses.fields(cls)
-
-
-@cache
-def _hints(cls: type[Any]) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
-
-
-def _read(kind: Any, data: Any) -> Any:
-    if dataclasses.is_dataclass(kind):
-        hints = _hints(typing.cast(type, kind))
-        if kind is Record:
-            data = {**data, "case": {name: data[name] for name in _hints(CaseFacts) if name in data}}
-        return typing.cast(type, kind)(**{k: _read(hints[k], v) for k, v in data.items() if k in hints})
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is types.UnionType:
-        return None if data is None else _read(next(a for a in arguments if a is not type(None)), data)
-    if origin is tuple and isinstance(data, list):
-        inner = arguments if arguments[-1] is not ... else (arguments[0],) * len(data)
-        return tuple(_read(a, item) for a, item in zip(inner, data, strict=True))
-    if origin is Mapping and isinstance(data, dict):
-        return {key: _read(arguments[1], item) for key, item in data.items()}
-    if kind is Any or type(data) is kind or (kind is float and type(data) is int):
-        return data
-    raise TypeError(f"{str(data)[:80]!r} is no {getattr(kind, '__name__', kind)}")

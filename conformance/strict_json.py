@@ -5,24 +5,33 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 FLOAT = "$float"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def dumps(value: Any) -> str:
     """One line of ASCII. Anything that JSON has no type for becomes its `tolist()` (numpy) or its repr."""
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+        return _ENCODER.encode(value)
     except (ValueError, TypeError):
-        return json.dumps(plain(value), allow_nan=False, separators=(",", ":"))
+        return _ENCODER.encode(plain(value))
 
 
 def loads(text: bytes | str) -> Any:
     """What `dumps` was given. Raises ValueError (RecursionError for absurd nesting) when it is not JSON."""
-    value = json.loads(text)
-    marked = FLOAT.encode() in text if isinstance(text, bytes) else FLOAT in text
-    return _revive(value) if marked else value
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    value = _DECODER.decode(text)
+    return _revive(value) if FLOAT in text else value
 
 
 def plain(value: Any) -> Any:
