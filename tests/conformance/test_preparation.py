@@ -16,12 +16,15 @@ from small_cases import backend, identities, identity
 
 from epcheck.conformance import preparation, prepare, runner
 from epcheck.conformance.cache import Cache
-from epcheck.conformance.preparation import CHUNK, WORTH_HELP, Preparation
+from epcheck.conformance.preparation import Preparation
 from epcheck.conformance.prepare import Prepared, Unprepared
 from epcheck.conformance.process import Event, WarmWorkers
 from epcheck.conformance.record import Record
 from epcheck.generators import suite
 from epcheck.generators.case import Case
+
+CHUNK, WORTH_HELP = 16, 64
+"""Smaller than they are, so that a few cases will do."""
 
 OWN = list(suite.cases(["Slice"], limit=WORTH_HELP + 2 * CHUNK))
 UNBUILDABLE = [replace(case, dtype="float33") for case in OWN]
@@ -69,6 +72,12 @@ def driver(helpers: int = 1, path: Path | None = None) -> Iterator[Driver]:
 
 def children() -> list[psutil.Process]:
     return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.fixture(autouse=True)
+def _a_few_cases_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparation, "CHUNK", CHUNK)
+    monkeypatch.setattr(preparation, "WORTH_HELP", WORTH_HELP)
 
 
 @pytest.fixture
