@@ -185,8 +185,8 @@ class Session:
                 for crew in self._every_crew():
                     crew.close()
                 self._preparation.close()
-                for target in self._plan.candidates:
-                    memory.keep_statuses(self._cache, target, self._last.get(target.name, {}))
+                for target in self._plan.candidates if self._last else ():
+                    memory.keep_statuses(self._cache, target, self._last[target.name])
             else:
                 self._kill()
 

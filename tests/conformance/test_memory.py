@@ -347,8 +347,8 @@ def test_a_case_that_passes_again_is_forgotten_and_shares_again(path: Path) -> N
 
 def test_statuses_of_cases_that_were_not_run_stay(path: Path) -> None:
     wrong = backend("always_wrong")
-    for case in (identity("a"), identity("b")):
-        run(path, [case], wrong)
+    for cases in ([identity("a")], [identity("b")], []):
+        run(path, cases, wrong)
     assert last_statuses(path, wrong.name) == dict.fromkeys((identity("a").id, identity("b").id), record.MISMATCH)
 
 
