@@ -62,6 +62,9 @@ CHUNK = 1 << 24
 MAX_MESSAGE = 4000
 """Characters of an exception's message that are sent."""
 
+INSTRUCTIONS = ("fma", "avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8")
+"""Flags of /proc/cpuinfo on which floating-point and quantised results depend."""
+
 PATTERN = 0xDB
 """Every byte of an output buffer before the second run."""
 
@@ -356,6 +359,17 @@ def file_version(path: Path) -> str:
     return f"{high >> 16}.{high & 0xFFFF}.{low >> 16}.{low & 0xFFFF}"
 
 
+def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's name and those of its INSTRUCTIONS where Linux tells them: kernels are chosen by these."""
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in reversed(lines))}
+    found = [name for name in INSTRUCTIONS if name in told.get("flags", "").split()]
+    return ", ".join([told.get("model name") or platform.processor(), *found])
+
+
 def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: dict[str, str]) -> None:
     """Answer requests until the stream ends or `exit` comes."""
     while (frame := read_frame(requests)) is not None:
@@ -418,7 +432,7 @@ def main(arguments: list[str]) -> None:
         "interpreter": sys.executable,
         "os": platform.platform(),
         "machine": platform.machine(),
-        "processor": platform.processor(),
+        "processor": processor(),
         "numpy": importlib.import_module("numpy").__version__,
         **backend.facts(),
         **getattr(sys, "_epcheck_facts", {}),

@@ -4,6 +4,7 @@ the next run which ones to keep apart."""
 from __future__ import annotations
 
 import pickle
+import platform
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from small_cases import HERE, backend, identities, identity
 
-from epcheck.conformance import lane, memory, prepare, record, runner
+from epcheck.conformance import lane, memory, prepare, record, runner, worker
 from epcheck.conformance import target as targets
 from epcheck.conformance.cache import Cache
 from epcheck.conformance.expectation import Expectation
@@ -186,6 +187,17 @@ def test_whatever_changes_an_answer_changes_the_fingerprint(change: dict[str, An
 @pytest.mark.parametrize("facts", [{**FACTS, "onnxruntime": "1.25.0"}, {**FACTS, "driver": "25.2"}, {"os": "Linux"}])
 def test_another_fact_of_the_runtime_changes_the_fingerprint(facts: dict[str, str]) -> None:
     assert memory.fingerprint(CPU, facts) != memory.fingerprint(CPU, FACTS)
+
+
+def test_another_processor_is_another_fact(tmp_path: Path) -> None:
+    """A cache may travel: in a home on the network, or between the machines of a CI."""
+    cpuinfo = tmp_path / "cpuinfo"
+    told = []
+    for flags in ("fpu avx2 fma", "fpu avx2 fma avx512f amx_int8"):
+        cpuinfo.write_text(f"processor\t: 0\nmodel name\t: A Processor\nflags\t\t: {flags}\n\nprocessor\t: 1\n")
+        told.append(worker.processor(cpuinfo))
+    assert told == ["A Processor, fma, avx2", "A Processor, fma, avx2, avx512f, amx_int8"]
+    assert worker.processor(tmp_path / "none") == platform.processor()
 
 
 @pytest.mark.parametrize(
