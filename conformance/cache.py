@@ -26,7 +26,7 @@ FOLDER = "EPCHECK_CACHE"
 """Environment variable: the folder of the cache instead of `epcheck` in the user's own; `off` for none."""
 
 LIMIT_BYTES = 1 << 30
-"""How large the file may become: room for about 200,000 cases."""
+"""How large the file may become: room for about 150,000 cases."""
 
 SHRINK_TO = 0.8
 """The share of the limit that is kept when it is passed."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from small_cases import backend, identities
 
+from epcheck import reports
 from epcheck.conformance import runner
 from epcheck.conformance.process import Answer, Event, WarmWorkers, WorkerProcess
 from epcheck.conformance.record import PASS, Record
@@ -167,3 +170,24 @@ def test_a_worker_serves_no_run_whose_own_surroundings_are_others(
     another, _ = taken(warm, RIGHT)
     assert another is not process
     another.close()
+
+
+def test_the_example_of_the_documentation_runs_twice_on_the_same_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pids: list[int] = []
+    started = WorkerProcess.__init__
+
+    def noted(process: WorkerProcess, *arguments: Any) -> None:
+        started(process, *arguments)
+        pids.append(process.process.pid)
+
+    monkeypatch.setattr(WorkerProcess, "__init__", noted)
+    text = (Path(__file__).parents[2] / "docs" / "speed.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(example, {})
+    runs = [reports.read_run(folder) for folder in (tmp_path / "epcheck-runs").iterdir() if folder.is_dir()]
+    assert [run.status for run in runs] == ["complete", "complete"]
+    assert len(pids) <= 3  # cpu, the reference, and a second cpu that confirms what fails; without `warm` twice that
+    assert children() == set()
