@@ -316,6 +316,8 @@ class Session:
 
     def _first_job(self, progress: _Progress, target: Target, group: bytes) -> Job:
         def finished(outcome: Outcome) -> None:
+            if outcome.kind not in (DONE, PLACED):
+                self._failing.setdefault(target.name, set()).add(progress.prepared.case.id)
             if outcome.kind == PLACED and not judge.placement_gap(progress.prepared, target.provider or "", outcome):
                 self._crews[target.name].submit(self._first_job(progress, target, b""))
                 return
@@ -389,8 +391,6 @@ class Session:
     def _settle(
         self, progress: _Progress, target: Target, opinion: Opinion, answer: str, remembered: bool = False
     ) -> None:
-        if opinion.status not in (record.PASS, record.MISMATCH):  # what a session does not survive
-            self._failing.setdefault(target.name, set()).add(progress.prepared.case.id)
         progress.opinions[target.name] = opinion
         progress.answers[target.name] = answer
         if not remembered and opinion.status in memory.STEADY and (who := self._prints.get(target.name)):
