@@ -16,7 +16,8 @@ from small_cases import backend, identities, identity
 
 from epcheck.conformance import record, runner
 from epcheck.conformance.record import Record
-from epcheck.conformance.target import Target
+from epcheck.conformance.target import DML, STRICT, Target
+from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
@@ -62,6 +63,40 @@ def test_wrong_answers_are_no_reason_for_a_crash() -> None:
     assert {r.status for r in found.values()} == {record.MISMATCH}
     (note,) = notes
     assert note.startswith("wrong_and_aborts_on_3_beside_9: a session of 20 cases failed and none of them does alone")
+
+
+PLACING = """
+import os
+import sys
+
+from epcheck.conformance import worker
+
+
+class Placing:
+    def facts(self):
+        return {"providers": "DmlExecutionProvider", "assignment": "recorded"}
+
+    def run(self, request, model, feeds):
+        if len(request["outputs"]) > 2:
+            os.abort()
+        return {"stage": "placed", "assignment": [["CPUExecutionProvider", "TopK", "node"]]}, {}
+
+
+worker.OnnxRuntime = Placing
+worker.main(sys.argv[1:])
+"""
+"""A worker in which nodes are assigned to the CPU provider one by one, and not together."""
+
+
+def test_declined_cases_are_no_reason_for_a_crash_either(tmp_path: Path) -> None:
+    """DirectML's provider claims none of these, so they are only placed, many together."""
+    (tmp_path / "worker.py").write_text(PLACING, encoding="utf-8")
+    here = (sys.executable,)
+    dml = Target("dml", here, ("onnxruntime",), str(tmp_path / "worker.py"), None, DML, config=STRICT, pack=8)
+    found, notes = run(list(suite.cases(["TopK"], ["float32"], ["TopK-24/*[initializer]"], limit=8)), dml)
+    assert {r.status for r in found.values()} == {record.UNPLACED}
+    (note,) = notes
+    assert note.startswith("dml: a session of 8 cases failed and none of them does alone (TopK-24/")
 
 
 def test_two_workers_share_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
