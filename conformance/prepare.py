@@ -54,7 +54,7 @@ class Prepared:
     feeds: the graph's inputs. expected: outputs that are surely right, to the last bit; empty where none are.
     emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
     oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
-    `expected`. digest: equal for equal model, feeds and truth. truth_row: the truth in builtin types.
+    `expected`. digest: equal for equal model, feeds and truth. packed_truth: the truth as a pickle of builtin types.
     """
 
     case: Case
@@ -76,12 +76,12 @@ class Prepared:
     expected_bits: str
     digest: bytes
     facts: CaseFacts
-    truth_row: Any
+    packed_truth: bytes
 
     @cached_property
     def truth(self) -> Truth:
         """What must come out."""
-        truth: Truth = _truth(self.truth_row)
+        truth: Truth = _truth(plain_pickle(self.packed_truth))
         return truth
 
 
@@ -113,8 +113,8 @@ def prepare(case: Case) -> Prepared | Unprepared:
 def of(built: BuiltCase) -> Prepared:
     """What follows from a case that is built."""
     feeds = tuple(tensor(name, array) for name, array in built.feeds.items())
-    truth_row = _plain(built.truth)
-    digest = hashlib.sha256(pickle.dumps((built.model, feeds, truth_row), pickle.HIGHEST_PROTOCOL)).digest()
+    packed_truth = pickle.dumps(_plain(built.truth), pickle.HIGHEST_PROTOCOL)
+    digest = hashlib.sha256(pickle.dumps((built.model, feeds, packed_truth), pickle.HIGHEST_PROTOCOL)).digest()
     prefix = f"{hashlib.sha256(digest + built.case.id.encode()).hexdigest()[:12]}/"  # two cases may be the same model
     shell, graph = pack.parts(built.model, prefix)
     outputs = _outputs(built)
@@ -140,7 +140,7 @@ def of(built: BuiltCase) -> Prepared:
         expected_bits=bits(outputs) if sure else "",
         digest=digest,
         facts=CaseFacts.from_text(built.case.id, facts.of(built).text),  # lists for tuples, as those of a row
-        truth_row=truth_row,
+        packed_truth=packed_truth,
     )
 
 
@@ -159,19 +159,19 @@ def to_row(prepared: Prepared) -> bytes:
     """The prepared case as the cache has it: a pickle of nothing but builtin types."""
     kept = {name: getattr(prepared, name) for name in _KEPT}
     kept |= {name: dict(kept[name]) for name in ("types", "oracles")}
-    return pickle.dumps((kept, prepared.facts.text, prepared.truth_row), pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps((kept, prepared.facts.text, prepared.packed_truth), pickle.HIGHEST_PROTOCOL)
 
 
 def from_row(case: Case, row: bytes) -> Prepared:
     """The case that `to_row` was given. Raises ValueError when the row is none."""
     try:
-        kept, text, truth_row = plain_pickle(row)
+        kept, text, packed_truth = plain_pickle(row)
         if kept.keys() != _KEPT_NAMES:
             raise ValueError(f"a prepared case does not have just {', '.join(kept)}")
     except UNREADABLE as error:
         raise ValueError(f"not a prepared case: {error!r}") from error
     prepared = Prepared.__new__(Prepared)  # a frozen dataclass of twenty fields takes five times as long to call
-    prepared.__dict__.update(kept, case=case, facts=CaseFacts.from_text(case.id, text), truth_row=truth_row)
+    prepared.__dict__.update(kept, case=case, facts=CaseFacts.from_text(case.id, text), packed_truth=packed_truth)
     return prepared
 
 
