@@ -9,7 +9,8 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
 from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, PASS, SKIPPED, UNPLACED, Record, Run
 
@@ -88,13 +89,13 @@ class Summary:
 
 
 class Tally:
-    """Counts records one by one."""
+    """Counts records one by one and keeps none: only the ids of those that belong to a finding."""
 
     def __init__(self) -> None:
         self._readings: dict[str, Counter[str]] = {}
         self._statuses: dict[str, Counter[str]] = {}
         self._cells: dict[str, dict[tuple[str, str, int, str], Counter[tuple[str, str]]]] = {}
-        self._findings: dict[str, list[Record]] = {}
+        self._findings: dict[str, _Group] = {}
 
     def add(self, record: Record) -> str:
         """Count a record; the key of the finding it belongs to, empty when nothing is to be said of it."""
@@ -106,7 +107,9 @@ class Tally:
         if record.reading == OK:
             return ""
         key = finding_key(record)
-        self._findings.setdefault(key, []).append(record)
+        if key not in self._findings:
+            self._findings[key] = _Group.begun_by(record)
+        self._findings[key].add(record)
         return key
 
     def summary(self, run: Run) -> Summary:
@@ -122,9 +125,7 @@ class Tally:
 
     def _target(self, name: str) -> TargetSummary:
         readings = self._readings.get(name, Counter())
-        findings = [
-            _finding(k, records) for k, records in self._findings.items() if records[0].candidate.target == name
-        ]
+        findings = [group.finding(key) for key, group in self._findings.items() if group.target == name]
         cells = self._cells.get(name, {})
         return TargetSummary(
             target=name,
@@ -136,6 +137,48 @@ class Tally:
             ),
             findings=tuple(sorted(findings, key=lambda f: (WORST_FIRST.index(f.reading), -len(f.case_ids)))),
         )
+
+
+@dataclass
+class _Group:
+    """A finding that still grows: what its first case says, and what every case adds."""
+
+    target: str
+    reading: str
+    operator: str
+    sample: str
+    status: str
+    blame: str
+    reason: str
+    versions: set[int] = field(default_factory=set)
+    dtypes: set[str] = field(default_factory=set)
+    case_ids: list[str] = field(default_factory=list)
+
+    @classmethod
+    def begun_by(cls, record: Record) -> Self:
+        case = record.case
+        return cls(
+            target=record.candidate.target,
+            reading=record.reading,
+            operator=f"{case.domain}::{case.operator}" if case.domain else case.operator,
+            sample=sample_stem(case.sample),
+            status=record.status,
+            blame=record.blame,
+            reason=record.reason,
+        )
+
+    def add(self, record: Record) -> None:
+        self.versions.add(record.case.since_version)
+        self.dtypes.add(record.case.dtype)
+        self.case_ids.append(record.case_id)
+
+    def finding(self, key: str) -> Finding:
+        grown = {
+            "versions": tuple(sorted(self.versions)),
+            "dtypes": tuple(sorted(self.dtypes, key=dtype_order)),
+            "case_ids": tuple(self.case_ids),
+        }
+        return Finding(key=key, **{**vars(self), **grown})
 
 
 def summarize(run: Run, records: Iterable[Record]) -> Summary:
@@ -230,21 +273,4 @@ def _cell(domain: str, operator: str, since_version: int, dtype: str, counts: Co
         passes,
         counts.total(),
         NOTHING_RAN if worst == OK and not passes else worst,
-    )
-
-
-def _finding(key: str, records: list[Record]) -> Finding:
-    first = records[0]
-    return Finding(
-        key=key,
-        target=first.candidate.target,
-        reading=first.reading,
-        operator=f"{first.case.domain}::{first.case.operator}" if first.case.domain else first.case.operator,
-        sample=sample_stem(first.case.sample),
-        status=first.status,
-        blame=first.blame,
-        reason=first.reason,
-        versions=tuple(sorted({r.case.since_version for r in records})),
-        dtypes=tuple(sorted({r.case.dtype for r in records}, key=dtype_order)),
-        case_ids=tuple(r.case_id for r in records),
     )

@@ -16,4 +16,6 @@ def visible(text: str) -> str:
 
     What comes out is legal in UTF-8, HTML (escaped as ever) and XML 1.0.
     """
+    if text.isascii() and text.isprintable():  # nearly all
+        return text
     return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
