@@ -2,12 +2,11 @@
 
 A run is a folder: `create` it, `Journal.append` its records, `Journal.close` it, `resume` it when it was interrupted;
 `merge_runs` makes one of several.
-`read_run` and `read_records` give it back; every report is made from them, so it can be made again at any time.
+`read_run` and `read_records` give it back; every report is made from them, so it can be made again at any time:
+`write_all` makes all of them at once.
 """
 
-from epcheck.reports.document import DOCUMENT_SCHEMA, write_json
-from epcheck.reports.html import write_html
-from epcheck.reports.junit import write_junit
+from epcheck.reports.document import DOCUMENT_SCHEMA
 from epcheck.reports.merge import merge_runs
 from epcheck.reports.store import (
     DEFAULT_ROOT,
@@ -20,7 +19,6 @@ from epcheck.reports.store import (
     read_records,
     read_run,
     resume,
-    write_outcomes,
     write_run,
 )
 from epcheck.reports.summary import (
@@ -35,6 +33,7 @@ from epcheck.reports.summary import (
     summarize,
     target_headline,
 )
+from epcheck.reports.write import Reported, write_all, write_html, write_json, write_junit, write_outcomes
 
 __all__ = [
     "DEFAULT_ROOT",
@@ -42,6 +41,7 @@ __all__ = [
     "Cell",
     "Finding",
     "Journal",
+    "Reported",
     "Resumed",
     "StoreError",
     "Summary",
@@ -59,6 +59,7 @@ __all__ = [
     "sample_stem",
     "summarize",
     "target_headline",
+    "write_all",
     "write_html",
     "write_json",
     "write_junit",

@@ -13,20 +13,21 @@ import gzip
 import hashlib
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment
+from jinja2.environment import TemplateStream
 from markupsafe import Markup
 
 from epcheck.conformance import strict_json
 from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Record, Run
-from epcheck.reports.store import read_lines, read_run, write_beside
-from epcheck.reports.summary import NOTHING_RAN, Cell, Summary, Tally, TargetSummary, dtype_order, headline
+from epcheck.reports.report import Entry, spool
+from epcheck.reports.summary import NOTHING_RAN, Cell, Summary, TargetSummary, dtype_order, headline
 from epcheck.reports.text import visible
 
 SCRIPTS = ("page_data.js", "page_list.js", "page_graph.js", "page_case.js", "page_main.js")
@@ -44,24 +45,30 @@ MEANINGS = {
 }
 
 _INDEXED = ("operator", "version", "dtype", "variant", "target", "status", "blame", "reading", "reason", "finding")
-_LONG_NUMBER = re.compile(rb"\d{16}")
+_SHAPES = bytes.maketrans(b"[,:0123456789", b"[[[0000000000")
+_LONG_INTEGER = b"[" + 16 * b"0"
+"""What an integer of 16 digits or more becomes with _SHAPES, without its sign: the store writes no spaces between."""
+
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _LARGEST_SAFE = 2**53
 
 
-def write_html(folder: Path, path: Path | None = None) -> Path:
-    """Write the run as one self-contained page (default: `report.html` in its folder).
+class Page:
+    """The page in the making. The bundles wait on disk: they are most of it, and stand near its end."""
 
-    Raises StoreError when the run cannot be read or the file cannot be written.
-    """
-    run, path = read_run(folder), path or folder / "report.html"
-    tally, index, bundles = Tally(), _Index(), _Bundles()
-    for line, record in read_lines(folder):
-        index.add(record, tally.add(record))
-        bundles.add(line)
-    page = _page(run, tally.summary(run), index.packed(), bundles.packed())
-    write_beside(path, lambda file: file.write_bytes(page.encode("utf-8", "backslashreplace")))
-    return path
+    def __init__(self, run: Run, file: IO[bytes], held: ExitStack) -> None:
+        self._run = run
+        self._file = file
+        self._index = _Index()
+        self._bundles = _Bundles(spool(file, held))
+
+    def add(self, entry: Entry) -> None:
+        self._index.add(entry.record, entry.finding)
+        self._bundles.add(entry.line)
+
+    def finish(self, summary: Summary) -> None:
+        page = _page(self._run, summary, self._index.packed(), self._bundles.packed())
+        page.dump(self._file, "utf-8", "backslashreplace")
 
 
 class _Index:
@@ -89,40 +96,42 @@ class _Index:
         for name, text in zip(_INDEXED, row, strict=True):
             self._columns[name].append(self._texts.setdefault(text, len(self._texts)))
 
-    def packed(self) -> str:
+    def packed(self) -> Markup:
         return _packed(strict_json.dumps({"ids": self._ids, "texts": list(self._texts), **self._columns}).encode())
 
 
-@dataclass
 class _Bundles:
-    """The records themselves, compressed in bundles of BUNDLE as they come."""
+    """The records themselves, compressed in bundles of BUNDLE as they come, each a line of the spool."""
 
-    _open: list[bytes] = field(default_factory=list)
-    _closed: list[str] = field(default_factory=list)
+    def __init__(self, file: IO[bytes]) -> None:
+        self._spool = file
+        self._open: list[bytes] = []
 
     def add(self, line: bytes) -> None:
         self._open.append(_exact(line))
         if len(self._open) == BUNDLE:
             self._close()
 
-    def packed(self) -> list[str]:
+    def packed(self) -> Iterator[Markup]:
         if self._open:
             self._close()
-        return self._closed
+        self._spool.seek(0)
+        return (Markup(line.decode("ascii").rstrip()) for line in self._spool)
 
     def _close(self) -> None:
-        self._closed.append(_packed(b"[" + b",".join(self._open) + b"]"))
+        self._spool.write(_packed(b"[" + b",".join(self._open) + b"]").encode("ascii") + b"\n")
         self._open.clear()
 
 
-def _packed(data: bytes) -> str:
-    return base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode("ascii")
+def _packed(data: bytes) -> Markup:
+    """Compressed, in letters, digits, `+`, `/` and `=`: nothing in it can be taken for HTML."""
+    return Markup(base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode("ascii"))
 
 
 def _exact(line: bytes) -> bytes:
     """The line with integers that a browser's numbers would round written as `{"$int": "..."}`."""
-    if not _LONG_NUMBER.search(line):
-        return line.rstrip()
+    if _LONG_INTEGER not in line.translate(_SHAPES, b"-"):
+        return line
     return strict_json.dumps(_long_as_text(strict_json.loads(line))).encode()
 
 
@@ -158,7 +167,7 @@ def _matrix(cells: Iterable[Cell]) -> _Matrix:
     )
 
 
-def _page(run: Run, summary: Summary, index: str, bundles: list[str]) -> str:
+def _page(run: Run, summary: Summary, index: Markup, bundles: Iterable[Markup]) -> TemplateStream:
     style, script = _resource("page.css"), _script()
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
@@ -166,7 +175,7 @@ def _page(run: Run, summary: Summary, index: str, bundles: list[str]) -> str:
     )
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_finalize)
     environment.filters |= {"number": "{:,}".format, "duration": _duration, "moment": _moment}
-    return environment.from_string(_resource("page.html.j2")).render(
+    return environment.from_string(_resource("page.html.j2")).stream(
         run=run,
         summary=summary,
         headline=headline(run, summary),

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.record import Run, Share, allowing, differing_facts, joined_facts, tell_apart, varying_facts
-from epcheck.reports.document import write_json
-from epcheck.reports.html import write_html
-from epcheck.reports.junit import write_junit
 from epcheck.reports.store import DEFAULT_ROOT, RUN, Journal, StoreError, create, new_run_folder, read_lines, read_run
+from epcheck.reports.write import Reported, write_all
 
 SELECTS = ("operators", "dtypes", "patterns", "limit")
 """What of a run's selection chooses its cases."""
@@ -47,8 +45,8 @@ def merge_runs(
     root: Path = DEFAULT_ROOT,
     command: tuple[str, ...] = ("epcheck", "merge"),
     may_differ: Collection[str] = (),
-) -> Path:
-    """Merge finished runs into a new run folder with all reports; returns the folder.
+) -> Reported:
+    """Merge finished runs into a new run folder with all reports.
 
     folders: run folders, or folders that hold some at any depth. out: the new folder, which must not exist; None makes
     one under `root`. may_differ: facts of a candidate in which its machines may differ. The merged run is complete when
@@ -69,13 +67,10 @@ def merge_runs(
         with create(folder, replace(merged, status="running")) as journal:
             _copy(parts, journal)
             journal.close(merged)
-        write_html(folder)
-        write_junit(folder)
-        write_json(folder)
+        return write_all(folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return folder
 
 
 def _parts(folders: Iterable[Path]) -> list[_Part]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from epcheck.conformance import strict_json
-from epcheck.conformance.record import Opinion, Record, Run, encode, to_json
+from epcheck.conformance.record import Opinion, Record, Run, to_json
+from epcheck.reports.report import Entry
+from epcheck.reports.summary import Summary
 
 ROWS_AT_ONCE = 1000
 METADATA_KEY = "epcheck.run"
@@ -39,32 +40,45 @@ _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
     ("baseline_status", pa.string(), lambda r: r.baseline.status if r.baseline else None),
     ("max_ulp", pa.float64(), lambda r: _max_ulp(r.candidate)),
     ("wrong_elements", pa.int64(), lambda r: sum(d.wrong for d in r.candidate.differences)),
-    ("record", pa.string(), encode),
 )
 
-SCHEMA = pa.schema([("run_id", pa.string()), *((name, kind) for name, kind, _ in _COLUMNS)])
+SCHEMA = pa.schema([("run_id", pa.string()), *((name, kind) for name, kind, _ in _COLUMNS), ("record", pa.string())])
 """The columns. max_ulp: over all outputs of the candidate. record: the whole record as JSON."""
 
 
-def write_parquet(path: Path, run: Run, records: Iterable[Record]) -> None:
-    """Write the records, a thousand in memory at a time. Raises OSError."""
-    metadata = {METADATA_KEY: strict_json.dumps(to_json(run))}
-    with pq.ParquetWriter(path, SCHEMA.with_metadata(metadata), compression="zstd") as writer:
-        for batch in _batches(records):
-            columns: dict[str, list[Any]] = {name: [_text(get(r)) for r in batch] for name, _, get in _COLUMNS}
-            writer.write_table(pa.table({"run_id": [_text(run.run_id)] * len(batch), **columns}, schema=SCHEMA))
+class Outcomes:
+    """The records as rows of SCHEMA, ROWS_AT_ONCE in memory at a time."""
 
+    def __init__(self, run: Run, file: IO[bytes], held: ExitStack) -> None:
+        self._run_id = run.run_id
+        self._columns: list[list[Any]] = [[] for _ in SCHEMA]
+        metadata = {METADATA_KEY: strict_json.dumps(to_json(run))}
+        self._writer = held.enter_context(pq.ParquetWriter(file, SCHEMA.with_metadata(metadata), compression="zstd"))
 
-def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    rest = iter(records)
-    while batch := list(islice(rest, ROWS_AT_ONCE)):
-        yield batch
+    def add(self, entry: Entry) -> None:
+        row = (self._run_id, *(get(entry.record) for _, _, get in _COLUMNS), entry.line.decode("ascii"))
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(_text(value) if isinstance(value, str) else value)
+        if len(self._columns[0]) == ROWS_AT_ONCE:
+            self._flush()
+
+    def finish(self, _summary: Summary) -> None:
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        try:
+            self._writer.write_table(pa.table(self._columns, schema=SCHEMA))
+        except (ValueError, OverflowError) as error:
+            raise OSError(f"it cannot hold what the journal says: {error}") from error
+        for column in self._columns:
+            column.clear()
 
 
 def _max_ulp(opinion: Opinion) -> float | None:
     return max((d.max_ulp for d in opinion.differences if d.max_ulp is not None), default=None)
 
 
-def _text(value: Any) -> Any:
+def _text(value: str) -> str:
     """Half a surrogate pair, which a hostile name may hold, has no UTF-8; it is written out as `\\udXXX`."""
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()

@@ -1,9 +1,9 @@
-"""A run on disk: a folder with `run.json`, `journal.jsonl` and, at the end, `outcomes.parquet`.
+"""A run on disk: a folder with `run.json` and `journal.jsonl`, from which its reports are made.
 
 The journal gets one line of JSON for each record, handed to the operating system before `append` returns, so a run
 that is killed loses at most the case it was in. A line counts when its newline is there: what a killed process or a
-full disk left of a line is cut off on resume, and that case is run again. `run.json` and the Parquet file are written
-beside their place and moved there, so a reader sees the old one or the new one.
+full disk left of a line is cut off on resume, and that case is run again. `run.json` and the reports are written beside
+their place and moved there, so a reader sees the old one or the new one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import re
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,9 +24,8 @@ from typing import IO, Any, Self
 
 from epcheck.conformance import strict_json
 from epcheck.conformance.record import BLAMES, READINGS, STATUSES, Record, Run, decode, encode, from_json, to_json
-from epcheck.reports.parquet import write_parquet
 
-RUN, JOURNAL, OUTCOMES, LOCK = "run.json", "journal.jsonl", "outcomes.parquet", ".lock"
+RUN, JOURNAL, LOCK = "run.json", "journal.jsonl", ".lock"
 DEFAULT_ROOT = Path("epcheck-runs")
 """Where runs are kept unless the user says otherwise."""
 
@@ -72,13 +72,9 @@ class Journal:
                 ) from error
 
     def close(self, run: Run) -> None:
-        """End the run: write the final `run.json` and `outcomes.parquet`, and let go of the folder.
-
-        Raises StoreError when either cannot be written; the journal holds everything they are made from.
-        """
+        """End the run: write the final `run.json` and let go of the folder. Raises StoreError."""
         try:
             write_run(self.folder, run)
-            write_outcomes(self.folder)
         finally:
             self.release()
 
@@ -233,28 +229,20 @@ def read_lines(folder: Path) -> Iterator[tuple[bytes, Record]]:
 
 def write_run(folder: Path, run: Run) -> None:
     """Put `run.json` in place. Raises StoreError."""
-    text = json.dumps(strict_json.plain(to_json(run)), indent=2)
-    write_beside(folder / RUN, lambda path: path.write_bytes(text.encode("ascii") + b"\n"))
+    with replacing(folder / RUN) as file:
+        file.write(json.dumps(strict_json.plain(to_json(run)), indent=2).encode("ascii") + b"\n")
 
 
-def write_outcomes(folder: Path) -> Path:
-    """(Re)make `outcomes.parquet` from the journal, whatever state the run is in. Raises StoreError."""
-    run, path = read_run(folder), folder / OUTCOMES
-    try:
-        write_beside(path, lambda temporary: write_parquet(temporary, run, read_records(folder)))
-    except (ValueError, OverflowError) as error:
-        raise StoreError(f"{path}: cannot hold what the journal says ({error})") from error
-    return path
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside `path` that takes its place in one step when the block ends well.
 
-
-def write_beside(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then move it there in one step.
-
-    Raises StoreError when that fails; whatever was at `path` is then still there.
+    Raises StoreError for every OSError; whatever was at `path` is then still there.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        write(temporary)
+        with temporary.open("wb") as file:
+            yield file
         temporary.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot write ({error.strerror or error})") from error
@@ -263,7 +251,7 @@ def write_beside(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def _record(line: bytes) -> Record:
-    record = decode(line)
+    record = decode(line.decode("ascii"))
     for name, value, known in (
         ("status", record.status, STATUSES),
         ("blame", record.blame, BLAMES),

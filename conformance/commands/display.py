@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Self
 
 from rich.console import Console
@@ -124,11 +123,10 @@ def _sizes(report: lab.Progress) -> str:
     return f"{' / '.join(known)} MB" if known else ""
 
 
-def summary(console: Console, folder: Path) -> None:
-    """The verdicts of a stored run: a table by operator, the groups of failures, where the report is."""
-    run = reports.read_run(folder)
-    counted = reports.summarize(run, reports.read_records(folder))
-    for target in counted.targets:
+def summary(console: Console, reported: reports.Reported) -> None:
+    """The verdicts of a run: a table by operator, the groups of failures, where the report is."""
+    run, folder = reported.run, reported.folder
+    for target in reported.summary.targets:
         console.print(_table(target))
         failures = [f for f in target.findings if f.reading in (FAILURE, FIXED)]
         for finding in failures[:FINDINGS]:
@@ -149,7 +147,7 @@ def summary(console: Console, folder: Path) -> None:
         console.print(f"[cyan]stale expectation[/] {escape(entry)}", soft_wrap=True)
     for note in run.notes:
         console.print(f"[blue]note[/] {escape(printable(note))}", soft_wrap=True, highlight=False)
-    console.print(escape(printable(reports.headline(run, counted))), soft_wrap=True, style="bold")
+    console.print(escape(printable(reports.headline(run, reported.summary))), soft_wrap=True, style="bold")
     if run.status != "complete":
         console.print(f"Take it up again with: epcheck run --resume {escape(str(folder))}", soft_wrap=True)
     console.print(f"Report: {escape(str(folder / 'report.html'))}", soft_wrap=True, highlight=False)

@@ -36,9 +36,9 @@ def merge(
     """
     console = Console(emoji=False)
     with failing.one_sentence():
-        folder = reports.merge_runs(runs, out, root, ("epcheck", *sys.argv[1:]), may_differ or ())
-        display.summary(console, folder)
-        code = exit_code(folder, strict)
+        reported = reports.merge_runs(runs, out, root, ("epcheck", *sys.argv[1:]), may_differ or ())
+        display.summary(console, reported)
+        code = exit_code(reported, strict)
         if code == failing.CANNOT:
-            failing.say(f"the merged run {reports.read_run(folder).status}")
+            failing.say(f"the merged run {reported.run.status}")
     raise typer.Exit(code)

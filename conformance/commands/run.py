@@ -28,7 +28,7 @@ from epcheck.conformance.shard import Shard, ShardError
 from epcheck.conformance.station import ClusterError, Line
 from epcheck.generators import suite
 from epcheck.generators.case import Case
-from epcheck.reports import StoreError
+from epcheck.reports import Reported, StoreError
 
 
 def run_suite(
@@ -37,13 +37,13 @@ def run_suite(
     console: Console | None = None,
     root: Path = reports.DEFAULT_ROOT,
     warm: WarmWorkers | None = None,
-) -> Path:
-    """Run a request and leave a run folder with journal, Parquet, HTML, JUnit and JSON; returns the folder.
+) -> Reported:
+    """Run a request and leave a run folder with journal, Parquet, HTML, JUnit and JSON.
 
     folder: an interrupted run to take up again; its own request is used, except for `may_differ` and, where one is
     given, `scheduler`. root: where new run folders are made. console: where progress goes; None is silent. warm: keeps
     workers for the next run of this process. An interrupted run (KeyboardInterrupt) and a failed one (TargetDown,
-    ClusterError) are closed and reported like any other; what ended them is in `read_run(folder).status`.
+    ClusterError) are closed and reported like any other; what ended them is in the status of the run that is returned.
     Raises TargetError, SelectionError, ShardError, ExpectationError, LabError, RuntimeInstallError, ClusterError before
     anything ran, and StoreError also when the disk is full: what was recorded is kept, and can be taken up again.
     """
@@ -103,21 +103,17 @@ def run_suite(
                 share=replace(share, stale=stale),
             )
             journal.close(finished)
-    reports.write_html(folder)
-    reports.write_junit(folder)
-    reports.write_json(folder)
-    return folder
+            return reports.write_all(folder)
 
 
-def exit_code(folder: Path, strict: bool) -> int:
-    """What a run's folder says: 0 good, 1 conformance failures (strict: also fixed or stale expectations), 2 it could
-    not run to its end, 130 it was interrupted."""
-    run = reports.read_run(folder)
+def exit_code(reported: Reported, strict: bool) -> int:
+    """What a run says: 0 good, 1 conformance failures (strict: also fixed or stale expectations), 2 it could not run
+    to its end, 130 it was interrupted."""
+    run, readings = reported.run, reported.summary.by_reading.keys()
     if run.status == "interrupted":
         return failing.INTERRUPTED
     if run.status != "complete":
         return failing.CANNOT
-    readings = {item.reading for item in reports.read_records(folder)}
     bad = {record.FAILURE, record.FIXED} if strict else {record.FAILURE}
     return failing.FAILURES if readings & bad or (strict and run.stale) else failing.GOOD
 
@@ -252,9 +248,9 @@ def command(
             Shard.parse(part) if part is not None else None, balance, scheduler, tuple(may_differ or ()),
         )  # fmt: skip
         again = None if resume is None else reports.latest(root) if resume == "latest" else Path(resume)
-        folder = run_suite(request, again, console, root)
-        display.summary(console, folder)
-        code = exit_code(folder, strict)
+        reported = run_suite(request, again, console, root)
+        display.summary(console, reported)
+        code = exit_code(reported, strict)
         if code == failing.CANNOT:
-            failing.say(f"the run {reports.read_run(folder).status}")
+            failing.say(f"the run {reported.run.status}")
     raise typer.Exit(code)

@@ -30,7 +30,6 @@ def test_the_page_of_the_latest_run_is_made_in_its_folder(tmp_path: Path) -> Non
 
 def test_every_report_goes_where_it_was_asked_for(tmp_path: Path) -> None:
     folder = stored(tmp_path / OLDER, [a_slice()])
-    (folder / "outcomes.parquet").unlink()
     files = {name: tmp_path / f"out.{name}" for name in ("html", "junit", "json")}
     result = report(folder, *(part for name, path in files.items() for part in (f"--{name}", path)), "--parquet")
     assert result.exit_code == 0, result.output

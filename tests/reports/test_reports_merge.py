@@ -61,7 +61,7 @@ def refusal(tmp_path: Path, *folders: Path, **options: Any) -> str:
 
 
 def test_all_shards_make_the_whole_run(tmp_path: Path) -> None:
-    merged = merge_runs(shards(tmp_path, 3, 1, 2), tmp_path / "out")
+    merged = merge_runs(shards(tmp_path, 3, 1, 2), tmp_path / "out").folder
     run = read_run(merged)
     assert sorted(ids(merged)) == sorted(("dml", record.case_id) for record in CASES)
     assert list(read_records(merged)) == [*CASES[0::3], *CASES[1::3], *CASES[2::3]]
@@ -79,24 +79,24 @@ def test_its_times_span_all_runs_and_its_duration_adds_up(tmp_path: Path) -> Non
         shard(tmp_path / str(number), number, started=started, finished=finished, duration_s=duration)
         for number, (started, finished, duration) in enumerate(times, 1)
     ]
-    run = read_run(merge_runs(parts, tmp_path / "out"))
+    run = merge_runs(parts, tmp_path / "out").run
     assert (run.started, run.finished, run.duration_s) == ("T09:00", "T11:02", 480.0)
 
 
 def test_a_folder_that_holds_runs_stands_for_all_of_them(tmp_path: Path) -> None:
     shards(tmp_path / "artifacts" / "linux", 1, 2)
     extra = shards(tmp_path / "artifacts" / "windows", 3)
-    merged = merge_runs([tmp_path / "artifacts", *extra], root=tmp_path / "runs")
+    merged = merge_runs([tmp_path / "artifacts", *extra], root=tmp_path / "runs").folder
     assert merged.parent == tmp_path / "runs"
     assert (read_run(merged).status, len(ids(merged))) == ("complete", 6)
 
 
 def test_missing_shards_are_named_and_the_run_is_not_complete(tmp_path: Path) -> None:
-    merged = merge_runs(shards(tmp_path, 2), tmp_path / "out")
+    merged = merge_runs(shards(tmp_path, 2), tmp_path / "out").folder
     run = read_run(merged)
     assert (run.status, run.planned) == ("failed: shards 1/3 of dml, 3/3 of dml are missing", 6)
     assert summarize(run, read_records(merged)).missing == 4
-    again = merge_runs(shards(tmp_path / "again", 1, 2), tmp_path / "out2")
+    again = merge_runs(shards(tmp_path / "again", 1, 2), tmp_path / "out2").folder
     assert read_run(again).status == "failed: shard 3/3 of dml is missing"
 
 
@@ -106,14 +106,14 @@ def test_a_target_that_some_shards_did_not_run_is_incomplete(tmp_path: Path) -> 
     records = [changed for record in CASES[0::3] for changed in (on("dml", record), on("arc", record))]
     run = replace(read_run(parts[0]), candidates=("dml", "arc"), planned=4)
     stored(both, records, replace(run, targets={**run.targets, "arc": {"adapter": "Arc A770"}}))
-    merged = merge_runs([both, *parts[1:]], tmp_path / "out")
+    merged = merge_runs([both, *parts[1:]], tmp_path / "out").folder
     assert read_run(merged).status == "failed: shards 2/3 of arc, 3/3 of arc are missing"
     assert read_run(merged).planned == 12
 
 
 def test_the_same_selection_on_several_targets_becomes_one_run(tmp_path: Path) -> None:
     parts = [whole(tmp_path / "a", "rtx4090"), whole(tmp_path / "b", "arc"), *shards(tmp_path, 1, 2, 3)]
-    merged = merge_runs(parts, tmp_path / "out")
+    merged = merge_runs(parts, tmp_path / "out").folder
     run = read_run(merged)
     assert (run.status, run.planned, set(run.candidates)) == ("complete", 18, {"rtx4090", "arc", "dml"})
     assert set(run.targets) == {"rtx4090", "arc", "dml", "cpu"}
@@ -128,7 +128,7 @@ def test_failures_stay_failures(tmp_path: Path) -> None:
     run = read_run(bad)
     (bad / "run.json").unlink()
     stored(bad, [CASES[0], wrong], run)
-    merged = merge_runs([bad, *parts], tmp_path / "out")
+    merged = merge_runs([bad, *parts], tmp_path / "out").folder
     assert summarize(read_run(merged), read_records(merged)).by_reading == {"ok": 5, "failure": 1}
 
 
@@ -138,7 +138,7 @@ def test_stale_expectations_are_those_of_the_whole(tmp_path: Path) -> None:
         run = read_run(part)
         assert run.share is not None
         write_run(part, replace(run, share=replace(run.share, stale=stale)))
-    assert read_run(merge_runs(parts, tmp_path / "out")).stale == ("dml: A-*", "dml: B-*")
+    assert merge_runs(parts, tmp_path / "out").run.stale == ("dml: A-*", "dml: B-*")
 
 
 def test_a_shard_that_is_there_twice_is_refused(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_shard_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         "shard-2 and retried both hold shard 2/3 of target 'dml'; "
         "leave one out, or give each machine's target a name of its own in epcheck.toml"
     )
-    merged = merge_runs([*parts, parts[1]], tmp_path / "out")
+    merged = merge_runs([*parts, parts[1]], tmp_path / "out").folder
     assert len(ids(merged)) == 6  # the same folder twice is no second run
 
 
@@ -175,7 +175,7 @@ def test_a_fact_that_only_one_machine_tells_is_a_difference(tmp_path: Path) -> N
 def test_what_may_differ_is_kept_side_by_side_and_said(tmp_path: Path) -> None:
     parts = shards(tmp_path, 1, 2, 3)
     fact(parts[2], "dml", os="Windows 11", interpreter="C:/python.exe")
-    run = read_run(merge_runs(parts, tmp_path / "out", may_differ=("os",)))
+    run = merge_runs(parts, tmp_path / "out", may_differ=("os",)).run
     assert run.targets["dml"]["os"] == "Windows 10.0.19043 (Wine 10.0) | Windows 11"
     assert run.targets["dml"]["interpreter"] == "C:/python.exe"
     assert run.notes[1:] == ("The target dml is not the same on all machines; it differs in os",)
@@ -185,7 +185,7 @@ def test_where_a_target_is_installed_is_no_difference(tmp_path: Path) -> None:
     parts = shards(tmp_path, 1, 2, 3)
     for number, part in enumerate(parts):
         fact(part, "dml", interpreter=f"/{number}/python")
-    run = read_run(merge_runs(parts, tmp_path / "out"))
+    run = merge_runs(parts, tmp_path / "out").run
     assert run.targets["dml"]["interpreter"] == "/0/python | /1/python | /2/python"
     assert len(run.notes) == 1
 
@@ -193,7 +193,7 @@ def test_where_a_target_is_installed_is_no_difference(tmp_path: Path) -> None:
 def test_a_baseline_that_is_not_the_same_everywhere_is_said(tmp_path: Path) -> None:
     parts = [whole(tmp_path / "a", "rtx4090"), whole(tmp_path / "b", "arc")]
     fact(parts[1], "cpu", os="Windows 11")
-    run = read_run(merge_runs(parts, tmp_path / "out"))
+    run = merge_runs(parts, tmp_path / "out").run
     assert run.targets["cpu"]["os"] == "Linux 6.1 x86_64 | Windows 11"
     assert run.notes[1:] == ("The target cpu is not the same on all machines; it differs in os",)
 
@@ -292,9 +292,7 @@ def test_a_folder_that_exists_is_not_written_to(tmp_path: Path) -> None:
 
 
 def test_of_a_large_run_only_ids_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for report in ("html", "junit", "json"):  # they have their own bounds
-        monkeypatch.setattr(f"epcheck.reports.merge.write_{report}", lambda _folder: None)
-    monkeypatch.setattr("epcheck.reports.store.write_outcomes", lambda _folder: None)
+    monkeypatch.setattr("epcheck.reports.merge.write_all", lambda _folder: None)  # has bounds of its own
     folder = stored(tmp_path / "large", many(3000), a_run(3000, share=Share(3000, "many")))
     tracemalloc.start()
     try:

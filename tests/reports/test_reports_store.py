@@ -22,6 +22,7 @@ from epcheck.reports import (
     read_records,
     read_run,
     resume,
+    write_outcomes,
 )
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -229,8 +230,7 @@ def test_a_bad_description_is_one_sentence(tmp_path: Path, text: str, says: str)
 
 
 def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path: Path) -> None:
-    folder = stored(tmp_path / "run", [a_slice(), a_wrong_slice()])
-    table = pq.read_table(folder / "outcomes.parquet")
+    table = pq.read_table(write_outcomes(stored(tmp_path / "run", [a_slice(), a_wrong_slice()])))
     assert json.loads(table.schema.metadata[b"epcheck.run"])["run_id"] == "20250102-030405-beef"
     row = table.to_pylist()[1]
     assert json.loads(row.pop("record"))["case_id"] == a_wrong_slice().case_id
@@ -262,7 +262,7 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
 
 def test_parquet_of_a_run_without_records_is_empty_not_absent(tmp_path: Path) -> None:
     folder = stored(tmp_path / "run", [], a_run(3, status="failed: no adapter"))
-    assert pq.read_table(folder / "outcomes.parquet").num_rows == 0
+    assert pq.read_table(write_outcomes(folder)).num_rows == 0
 
 
 def test_parquet_takes_half_a_surrogate_pair_and_an_infinite_ulp(tmp_path: Path) -> None:
@@ -270,10 +270,9 @@ def test_parquet_takes_half_a_surrogate_pair_and_an_infinite_ulp(tmp_path: Path)
     difference = wrong.candidate.differences[0]
     object.__setattr__(difference, "max_ulp", math.inf)
     object.__setattr__(difference, "first", (Mismatch((0,), "1", "inf", math.inf),))
-    row = pq.read_table(stored(tmp_path / "run", [wrong]) / "outcomes.parquet").to_pylist()[0]
+    row = pq.read_table(write_outcomes(stored(tmp_path / "run", [wrong]))).to_pylist()[0]
     assert (row["reason"], row["max_ulp"]) == ("\\udc80", math.inf)
 
 
 def test_many_records_go_through_in_batches(tmp_path: Path) -> None:
-    folder = stored(tmp_path / "run", many(2500))
-    assert pq.read_table(folder / "outcomes.parquet").num_rows == 2500
+    assert pq.read_table(write_outcomes(stored(tmp_path / "run", many(2500)))).num_rows == 2500

@@ -1,0 +1,123 @@
+"""The reports of a run, made from its journal in one pass, however many they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from epcheck.conformance.record import Run
+from epcheck.reports.document import Document
+from epcheck.reports.html import Page
+from epcheck.reports.junit import JUnit
+from epcheck.reports.parquet import Outcomes
+from epcheck.reports.report import Entry, Kind
+from epcheck.reports.store import StoreError, read_lines, read_run, replacing
+from epcheck.reports.summary import Summary, Tally
+
+OUTCOMES, HTML, JUNIT, JSON = "outcomes.parquet", "report.html", "junit.xml", "report.json"
+"""Where the reports of a run stand in its folder."""
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A run whose reports are made. summary: what its records say."""
+
+    folder: Path
+    run: Run
+    summary: Summary
+
+
+def write_all(folder: Path) -> Reported:
+    """(Re)make every report of a run in its folder, whatever state the run is in.
+
+    Raises StoreError when the run cannot be read, and then leaves all as it was; or when files cannot be written: then
+    it names each of them, and the others are made.
+    """
+    kinds: dict[str, Kind] = {OUTCOMES: Outcomes, HTML: Page, JUNIT: JUnit, JSON: Document}
+    return _write(folder, {folder / name: kind for name, kind in kinds.items()})
+
+
+def write_outcomes(folder: Path, path: Path | None = None) -> Path:
+    """Write the run as Parquet (see Outcomes; default: `outcomes.parquet` in its folder).
+
+    Raises StoreError when the run cannot be read or the file cannot be written, as all of these do.
+    """
+    return _write_one(folder, path or folder / OUTCOMES, Outcomes)
+
+
+def write_html(folder: Path, path: Path | None = None) -> Path:
+    """Write the run as one self-contained page (default: `report.html` in its folder). Raises StoreError."""
+    return _write_one(folder, path or folder / HTML, Page)
+
+
+def write_junit(folder: Path, path: Path | None = None, *, strict: bool = False) -> Path:
+    """Write the run as JUnit XML (see JUnit; default: `junit.xml` in its folder). Raises StoreError.
+
+    strict: an expectation that no longer fails is a failure.
+    """
+    return _write_one(folder, path or folder / JUNIT, partial(JUnit, strict=strict))
+
+
+def write_json(folder: Path, path: Path | None = None) -> Path:
+    """Write the run as one JSON document (see Document; default: `report.json` in its folder). Raises StoreError."""
+    return _write_one(folder, path or folder / JSON, Document)
+
+
+def _write_one(folder: Path, path: Path, kind: Kind) -> Path:
+    _write(folder, {path: kind})
+    return path
+
+
+def _write(folder: Path, kinds: Mapping[Path, Kind]) -> Reported:
+    """Make the reports of these kinds at these places."""
+    run, tally = read_run(folder), Tally()
+    with closing(_Drafts(_draft(run, path, kind) for path, kind in kinds.items())) as drafts:
+        for line, record in read_lines(folder):
+            drafts.send(Entry(line.rstrip(), record, tally.add(record)))
+        summary = tally.summary(run)
+        drafts.send(summary)
+    if drafts.troubles:
+        raise StoreError("; ".join(drafts.troubles))
+    return Reported(folder, run, summary)
+
+
+_Draft = Generator[None, Entry | Summary, None]
+
+
+def _draft(run: Run, path: Path, kind: Kind) -> _Draft:
+    """A report in the making: it is sent every entry, then the summary, and ends. Raises StoreError."""
+    with ExitStack() as held:
+        report = kind(run, held.enter_context(replacing(path)), held)
+        while isinstance(item := (yield), Entry):
+            report.add(item)
+        report.finish(item)
+
+
+class _Drafts:
+    """Reports in the making, each of which may fail alone. troubles: a sentence for each that did."""
+
+    def __init__(self, drafts: Iterable[_Draft]) -> None:
+        self.troubles: list[str] = []
+        self._open = list(drafts)
+        self._each(next)
+
+    def send(self, item: Entry | Summary) -> None:
+        """To every draft that has not ended."""
+        self._each(lambda draft: draft.send(item))
+
+    def close(self) -> None:
+        """Give up those that have not ended; what was in their places is still there."""
+        with ExitStack() as each:
+            for draft in self._open:
+                each.callback(draft.close)
+
+    def _each(self, step: Callable[[_Draft], None]) -> None:
+        for draft in tuple(self._open):
+            try:
+                step(draft)
+            except (StoreError, StopIteration) as end:
+                self._open.remove(draft)
+                self.troubles += [str(end)] if isinstance(end, StoreError) else []
