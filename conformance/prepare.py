@@ -89,8 +89,6 @@ FULL, EMPTY = b"full", b"empty"
 _KEPT = tuple(f.name for f in fields(Prepared))[1:-2]
 """The fields that a row has as they are."""
 
-_KEPT_NAMES = set(_KEPT)
-
 
 @dataclass(frozen=True)
 class Unprepared:
@@ -159,19 +157,21 @@ def to_row(prepared: Prepared) -> bytes:
     """The prepared case as the cache has it: a pickle of nothing but builtin types."""
     kept = {name: getattr(prepared, name) for name in _KEPT}
     kept |= {name: dict(kept[name]) for name in ("types", "oracles")}
-    return pickle.dumps((kept, prepared.facts.text, prepared.packed_truth), pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps((*kept.values(), prepared.facts.text, prepared.packed_truth), pickle.HIGHEST_PROTOCOL)
 
 
 def from_row(case: Case, row: bytes) -> Prepared:
     """The case that `to_row` was given. Raises ValueError when the row is none."""
     try:
-        kept, text, packed_truth = plain_pickle(row)
-        if kept.keys() != _KEPT_NAMES:
-            raise ValueError(f"a prepared case does not have just {', '.join(kept)}")
+        *kept, text, packed_truth = plain_pickle(row)
+        if len(kept) != len(_KEPT):
+            raise ValueError(f"a prepared case has {len(_KEPT) + 2} fields, not {len(kept) + 2}")
     except UNREADABLE as error:
         raise ValueError(f"not a prepared case: {error!r}") from error
     prepared = Prepared.__new__(Prepared)  # a frozen dataclass of twenty fields takes five times as long to call
-    prepared.__dict__.update(kept, case=case, facts=CaseFacts.from_text(case.id, text), packed_truth=packed_truth)
+    prepared.__dict__.update(
+        zip(_KEPT, kept, strict=True), case=case, facts=CaseFacts.from_text(case.id, text), packed_truth=packed_truth
+    )
     return prepared
 
 
