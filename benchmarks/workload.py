@@ -19,7 +19,7 @@ from stored_cases import StoredCase
 from epcheck.generators.case import BuiltCase, Case, Refusal
 
 SUITE_ROUNDS = 2
-PASSING_ROUNDS = 3
+PASSING_ROUNDS = 6
 SAMPLE = 150
 """Cases of the samples for Polygraphy's Python API and for DirectML."""
 
