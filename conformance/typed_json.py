@@ -110,9 +110,12 @@ def _optional_reader(kind: Any) -> Reader:
 def _tuple_reader(kinds: tuple[Any, ...]) -> Reader:
     """Reads a tuple of `kinds`, or one of any length when an ellipsis follows the first."""
     each, is_list = [reader(kind) for kind in kinds if kind is not ...], outline(list)
+    plain = frozenset((kinds[0],)) & {str, int}
 
     def any_length(data: Any) -> tuple[Any, ...]:
-        return tuple(map(each[0], is_list(data)))
+        if plain.issuperset(map(type, is_list(data))):  # a heat map has hundreds of numbers
+            return tuple(data)
+        return tuple(map(each[0], data))
 
     def fixed_length(data: Any) -> tuple[Any, ...]:
         if len(is_list(data)) != len(each):

@@ -139,7 +139,7 @@ class Tally:
         )
 
 
-@dataclass
+@dataclass(slots=True)
 class _Group:
     """A finding that still grows: what its first case says, and what every case adds."""
 
@@ -173,12 +173,19 @@ class _Group:
         self.case_ids.append(record.case_id)
 
     def finding(self, key: str) -> Finding:
-        grown = {
-            "versions": tuple(sorted(self.versions)),
-            "dtypes": tuple(sorted(self.dtypes, key=dtype_order)),
-            "case_ids": tuple(self.case_ids),
-        }
-        return Finding(key=key, **{**vars(self), **grown})
+        return Finding(
+            key=key,
+            target=self.target,
+            reading=self.reading,
+            operator=self.operator,
+            sample=self.sample,
+            status=self.status,
+            blame=self.blame,
+            reason=self.reason,
+            versions=tuple(sorted(self.versions)),
+            dtypes=tuple(sorted(self.dtypes, key=dtype_order)),
+            case_ids=tuple(self.case_ids),
+        )
 
 
 def summarize(run: Run, records: Iterable[Record]) -> Summary:

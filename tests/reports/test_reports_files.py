@@ -10,6 +10,7 @@ from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice
 
 from epcheck.conformance.record import Record, Run, from_json
 from epcheck.reports import StoreError, write_json, write_junit
+from epcheck.reports.text import visible
 
 HOSTILE = "a\x00<script>alert(1)</script>]]>\u202e\udc80&\x1b[31m"
 
@@ -60,6 +61,47 @@ def test_junit_of_an_incomplete_run_has_an_error(tmp_path: Path, records: tuple[
     assert root.get("errors") == "1"
     (error,) = root.iter("error")
     assert "no adapter" in error.get("message", "")
+
+
+def test_junit_counts_each_candidate_and_all_of_them(tmp_path: Path) -> None:
+    """Candidates take turns in the journal; each suite has its own cases, and its counts before them."""
+
+    def on(target: str, record: Record) -> Record:
+        return dataclasses.replace(record, candidate=dataclasses.replace(record.candidate, target=target))
+
+    records = [
+        on("dml", a_slice()), on("arc", a_wrong_slice()), on("dml", a_wrong_slice()), on("arc", a_crashed_topk()),
+        on("arc", a_refused_qlinearconv()),
+    ]  # fmt: skip
+    facts = {"dml": {"adapter": "A"}, "arc": {"adapter": "B", "os": "C"}}
+    run = a_run(9, status="interrupted", candidates=("dml", "arc"), targets=facts)
+    root = parsed(stored(tmp_path / "run", records, run))
+    names = ("name", "tests", "failures", "errors", "skipped")
+    assert [tuple(suite.get(name) for name in names) for suite in (root, *root)] == [
+        ("epcheck", "6", "2", "2", "1"),
+        ("dml", "2", "1", "0", "0"),
+        ("arc", "3", "1", "1", "1"),
+        ("epcheck run", "1", "0", "1", "0"),
+    ]
+    assert [case.get("name") for case in root[1].iter("testcase")] == [records[i].case_id for i in (1, 3, 4)]
+    told = [{one.get("name"): one.get("value") for one in suite.iter("property")} for suite in root]
+    assert told == [facts["dml"], facts["arc"], {}]
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "a\"b'c\n\td", "]]>&amp;<!--", "\ufffe\ud800", " "])
+def test_junit_keeps_every_text_apart_from_its_markup(tmp_path: Path, text: str) -> None:
+    wrong = a_wrong_slice(case_id=text, operator=text, reason=text, candidate=an_opinion(text, message=text))
+    remark = dataclasses.replace(wrong, reading="noted")
+    targets = {text: {text: text}}
+    root = parsed(stored(tmp_path / "run", [wrong, remark], a_run(2, started=text, targets=targets)))
+    (suite,) = root
+    (prop,) = root.iter("property")
+    failed, noted = root.iter("testcase")
+    seen = visible(text)
+    assert (suite.get("name"), suite.get("timestamp"), prop.get("name"), prop.get("value")) == (seen,) * 4
+    assert (failed.get("classname"), failed.get("name"), failed[0].get("message")) == (seen,) * 3
+    assert (failed[0].text or "").startswith(f"{seen}\nblame: candidate\n")
+    assert noted[0].text == f"noted: {seen}"
 
 
 def test_junit_stays_well_formed_with_hostile_names(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, many, stored
 
-from epcheck.conformance.record import Mismatch
+from epcheck.conformance.record import Mismatch, RecordError
 from epcheck.reports import (
     Journal,
     StoreError,
@@ -113,6 +114,8 @@ def test_done_tells_candidates_apart(tmp_path: Path) -> None:
         (b"\x00\x00\x00", "is not a record"),
         (b"\xff\xfe", "is not a record"),
         (b"[" * 100_000, "is not a record"),
+        (b'{"case_id": NaN}', "NaN is not JSON"),
+        ('{"case_id": "\u00e9"}'.encode(), "is not a record"),
     ],
 )
 def test_a_corrupt_line_in_the_middle_is_named(tmp_path: Path, damage: bytes, says: str) -> None:
@@ -125,6 +128,35 @@ def test_a_corrupt_line_in_the_middle_is_named(tmp_path: Path, damage: bytes, sa
             read()
         assert f"{journal}, line 2" in str(caught.value)
         assert "delete that line and continue the run with --resume" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "damaged"),
+    [
+        ("values", [3]),
+        ("values", [{"name": "x", "dtype": "int8", "shape": ["2"], "where": "input"}]),
+        ("types", {"T": 3}),
+        ("directml", {"name": "DML"}),
+    ],
+)
+def test_what_is_damaged_inside_a_case_is_named_when_it_is_asked_for(tmp_path: Path, name: str, damaged: Any) -> None:
+    folder = stored(tmp_path / "run", [a_slice()])
+    journal = folder / "journal.jsonl"
+    journal.write_text(json.dumps({**json.loads(journal.read_text()), name: damaged}) + "\n")
+    (record,) = read_records(folder)
+    assert (record.case.operator, record.case.attributes) == ("Slice", {})
+    with pytest.raises(RecordError) as caught:
+        getattr(record.case, name)
+    assert str(caught.value).startswith(f"case '{a_slice().case_id}': not a CaseFacts: {name}: ")
+
+
+@pytest.mark.parametrize(("name", "damaged"), [("values", {}), ("types", []), ("directml", 3), ("attributes", None)])
+def test_a_list_in_the_place_of_an_object_is_a_corrupt_line(tmp_path: Path, name: str, damaged: Any) -> None:
+    folder = stored(tmp_path / "run", [a_slice()])
+    journal = folder / "journal.jsonl"
+    journal.write_text(json.dumps({**json.loads(journal.read_text()), name: damaged}) + "\n")
+    with pytest.raises(StoreError, match=rf"line 1: is not a record \(not a Record: {name}: '.*' is no "):
+        list(read_records(folder))
 
 
 def test_a_status_nobody_knows_is_not_believed(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 """Counting: what is wrong in the same way is one finding, and what was not recorded is never a low score."""
 
 import dataclasses
+import gc
+import weakref
+from pathlib import Path
 
 import pytest
-from stored_records import DTYPES, a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice
+from stored_records import DTYPES, a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, stored
 
-from epcheck.reports import headline, sample_stem, summarize
+from epcheck.reports import Tally, headline, read_records, sample_stem, summarize
 from epcheck.reports.summary import dtype_order
 
 
@@ -20,6 +23,17 @@ def test_the_same_fault_in_many_dtypes_is_one_finding() -> None:
     assert finding.reason == wrong[0].reason
     assert finding.case_ids == tuple(record.case_id for record in wrong)
     assert finding.dtypes[:3] == ("float16", "float32", "float64")
+
+
+def test_a_tally_keeps_no_record(tmp_path: Path) -> None:
+    tally, alive = Tally(), []
+    for record in read_records(stored(tmp_path / "run", [a_slice(), *map(a_wrong_slice, DTYPES), a_crashed_topk()])):
+        tally.add(record)
+        alive += map(weakref.ref, (record, record.case, record.candidate))
+    del record
+    gc.collect()
+    assert [one for one in alive if one() is not None] == []
+    assert tally.summary(a_run()).by_reading == {"ok": 1, "failure": len(DTYPES) + 1}
 
 
 def test_the_numbers_in_a_reason_do_not_make_another_finding() -> None:
