@@ -50,6 +50,7 @@ class Driver:
         while len(self.preparation.ready) < len(cases):
             self.preparation.help()
             if not self.preparation._helpers:
+                assert self.preparation.has_work, "cases were lost"
                 self.preparation.work()
                 continue
             meanwhile()
