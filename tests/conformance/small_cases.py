@@ -60,6 +60,18 @@ def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> di
     return {record.case.sample: record for record in taken}
 
 
+def own_workers() -> list[psutil.Process]:
+    """The workers that this process has started, zombies aside."""
+
+    def found() -> Iterator[psutil.Process]:
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                if any(word.endswith("worker.py") for word in child.cmdline()):
+                    yield child
+
+    return list(found())
+
+
 def processes_with(text: str) -> list[psutil.Process]:
     """Every process of this machine, zombies aside, that has `text` in its command line."""
 

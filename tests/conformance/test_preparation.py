@@ -10,9 +10,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
-from small_cases import backend, identities, identity
+from small_cases import backend, identities, identity, own_workers
 
 from epcheck.conformance import preparation, prepare, runner
 from epcheck.conformance.cache import Cache
@@ -68,11 +67,7 @@ def driver(helpers: int = 1, path: Path | None = None) -> Iterator[Driver]:
         running = Driver(cache, helpers)
         yield running
         running.preparation.close()
-    assert children() == []
-
-
-def children() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    assert own_workers() == []
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +117,7 @@ def test_a_helper_that_dies_costs_nothing(expected: dict[str, Prepared | Unprepa
 
     def kill_the_first() -> None:
         if not killed:
-            (helper,) = children()
+            (helper,) = own_workers()
             killed.append(helper.pid)
             helper.kill()
 
@@ -136,9 +131,9 @@ def test_a_helper_that_dies_while_another_works_costs_nothing(expected: dict[str
     killed: list[int] = []
 
     def kill_one_of_two() -> None:
-        if not killed and len(children()) == 2:
-            killed.append(children()[0].pid)
-            children()[0].kill()
+        if not killed and len(own_workers()) == 2:
+            killed.append(own_workers()[0].pid)
+            own_workers()[0].kill()
 
     with driver(helpers=2) as running:
         assert running.run(OWN, kill_one_of_two) == expected
@@ -276,7 +271,7 @@ def test_helpers_stay_warm_with_the_other_workers() -> None:
             running = Driver(cache, 1, warm)
             running.run(OWN)
             running.preparation.close()
-            pids.append([child.pid for child in children()])
+            pids.append([child.pid for child in own_workers()])
     assert pids[0] == pids[1] != []
 
 
@@ -290,9 +285,9 @@ def test_a_run_that_fails_ends_its_helpers_at_work_and_idle() -> None:
     preparing.help()
     while not preparing._idle:
         preparing.handle(events.get(timeout=60))
-    assert (len(preparing._idle), len(preparing._helpers), len(children())) == (1, 1, 2)
+    assert (len(preparing._idle), len(preparing._helpers), len(own_workers())) == (1, 1, 2)
     preparing.kill()
-    assert children() == []
+    assert own_workers() == []
 
 
 def test_a_sink_that_fails_leaves_no_helper() -> None:
@@ -301,4 +296,4 @@ def test_a_sink_that_fails_leaves_no_helper() -> None:
 
     with pytest.raises(OSError, match="no space"):
         runner.run(runner.Plan(OWN, (backend("right"),), jobs=3), full)
-    assert children() == []
+    assert own_workers() == []

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from small_cases import backend, identities
+from small_cases import backend, identities, own_workers
 
 from epcheck import reports
 from epcheck.conformance import runner
@@ -33,7 +33,7 @@ def warm() -> Iterator[WarmWorkers]:
 
 
 def children() -> set[int]:
-    return {child.pid for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+    return {worker.pid for worker in own_workers()}
 
 
 def run(warm: WarmWorkers, *candidates: Target, count: int = 3) -> list[Record]:
@@ -107,7 +107,7 @@ def test_no_more_are_kept_than_was_asked_for() -> None:
 def test_one_that_died_is_replaced_and_takes_nobody_s_place() -> None:
     with closing(WarmWorkers(keep=1)) as warm:
         run(warm, RIGHT)
-        (dead,) = psutil.Process().children()
+        (dead,) = own_workers()
         dead.kill()
         psutil.wait_procs([dead], timeout=10)
         run(warm, RIGHT)
