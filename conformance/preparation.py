@@ -58,6 +58,11 @@ class Preparation:
         """Whether `work` would do anything."""
         return bool(self._missing or self._here)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether more will be ready some time, though nothing is added."""
+        return self.has_work or bool(self._helpers)
+
     def add(self, case: Case) -> None:
         """Take a case in."""
         self._new.append(case)

@@ -230,8 +230,8 @@ class Session:
         if not more:
             self._preparation.look_up()
         self._preparation.help()
-        self._advance(last=not more and not self._preparation.has_work)
-        if more and not self._preparation.has_work and not any(lane.is_busy for lane in self._every_lane()):
+        self._advance(last=not more and not self._preparation.is_busy)
+        if more and not self._preparation.is_busy and not any(lane.is_busy for lane in self._every_lane()):
             self._preparation.look_up()
             self._advance(last=True)  # no more can come before something of this is done
         if not self._handle_events(wait=not self._preparation.has_work):

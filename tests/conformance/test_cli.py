@@ -187,9 +187,10 @@ def test_a_worker_that_hangs_ends_with_its_run(tmp_path: Path, name: str, code: 
             time.sleep(0.05)
         time.sleep(0.3)
         workers = psutil.Process(process.pid).children(recursive=True)
-        assert any(function in word for worker in workers for word in worker.cmdline())
+        hanging = any(function in word for worker in workers for word in worker.cmdline())
         process.send_signal(getattr(signal, name))
         _, err = process.communicate(timeout=20)
+    assert hanging
     assert (process.returncode, err) == (code, b"")
     assert psutil.wait_procs(workers, timeout=5)[1] == []
 
