@@ -159,21 +159,26 @@ class Cluster:
         """Start the targets on all machines, and hear what they are."""
         machines = self._machines
         asked = {_submit(self._client, o, (), [at]): (o, at) for o in self.orders for at in machines.fit(o)}
+        silent = {order.candidate: f"none has answered within {GREETING_S:g} s" for order in self.orders}
         until = time.monotonic() + GREETING_S
         while asked and time.monotonic() < until:
             time.sleep(LOOK_S / 10)
             machines.look()
             for future, (order, address) in list(asked.items()):
                 if future.done():
-                    with suppress(KilledWorker, CancelledError, TimeoutError):  # it may come back as another machine
+                    try:
                         machines.hear(order, *_result(future))
+                    except (KilledWorker, CancelledError, TimeoutError) as error:  # it may come back as another
+                        silent[order.candidate] = f"{address}: {type(error).__name__}: {_words(error)}"
+                elif not machines.has(address):
+                    silent[order.candidate] = f"{address} is gone"
                 if future.done() or not machines.has(address):
                     del asked[future]
         self._client.cancel(list(asked))
         self._refuse_unfit()
         for order in self.orders:
             if not machines.is_known(order):
-                raise ClusterError(f"no machine has started '{order.candidate}' within {GREETING_S:g} s")
+                raise ClusterError(f"no machine has started '{order.candidate}': {silent[order.candidate]}")
 
 
 class _Machines:
