@@ -229,8 +229,8 @@ class _Machines:
 
     def look(self) -> None:
         """See who is there now. Raises ClusterError when the scheduler is gone."""
-        with _asking():
-            self._there = self._client.scheduler_info(n_workers=-1)["workers"]
+        with _asking():  # Client.scheduler_info answers from a cache that Dask empties of machines every few seconds
+            self._there = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
         self._check_versions()
 
     def has(self, address: str) -> bool:

@@ -80,7 +80,7 @@ def one_machine_says(cluster: LocalCluster, change: Change) -> None:
         station._Post.run = run  # type: ignore[method-assign]
 
     with Client(cluster.scheduler_address, set_as_default=False) as client:
-        client.run(install, change, workers=[*client.scheduler_info(n_workers=-1)["workers"]][:1])
+        client.run(install, change, workers=[*client.nthreads()][:1])
 
 
 @pytest.fixture
