@@ -47,7 +47,7 @@ def cases(
         raise SelectionError(f"unknown dtype '{min(unknown)}'; the suite has: {', '.join(sorted(available))}")
     selected = (
         case
-        for name in (names or known)
+        for name in dict.fromkeys(names or known)
         for case in known[name].cases()
         if (not wanted or wanted & {case.dtype, *case.dtype.split("-")})
         and (not patterns or any(matches(case.id, pattern) for pattern in patterns))

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from command_line import ENVIRONMENT, START, call
 from onnx import TensorProto, helper
-from small_cases import identities, identity
+from small_cases import identities, identity, own_workers
 
 from epcheck import reports
 from epcheck.conformance import judge, lab, prepare, record, runner
@@ -118,12 +118,12 @@ def test_a_worker_in_the_lab_that_is_killed_costs_one_case_a_repetition(dml: Tar
         while session.under_way:
             session.turn()
             if len(taken) >= 5 and not killed:
-                (worker,) = psutil.Process().children()
+                (worker,) = own_workers()
                 worker.kill()
                 killed = True
     statuses = Counter(found.status for found in taken)
     assert statuses == {PASS: 29, record.FLAKY: 1}
-    assert psutil.Process().children(recursive=True) == []
+    assert own_workers() == []
 
 
 def test_the_lab_is_left_running_while_another_uses_it(dml: Target) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from faulty_backends import FAULTS
-from small_cases import backend, identities, identity, processes_with, records_of
+from small_cases import backend, identities, identity, own_workers, processes_with, records_of
 
 from epcheck.conformance import record, runner
 from epcheck.conformance.record import Record
@@ -127,7 +126,7 @@ def test_a_book_of_a_message_is_cut(records: Mapping[str, Record]) -> None:
 def test_no_process_is_left(records: Mapping[str, Record], marker: str) -> None:  # noqa: ARG001
     time.sleep(0.2)
     assert processes_with(marker) == []
-    assert psutil.Process().children(recursive=True) == []
+    assert own_workers() == []
 
 
 def test_a_refusal_that_must_be_is_not_excused_by_a_crash() -> None:

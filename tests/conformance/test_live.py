@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
-from small_cases import HERE, identities
+from small_cases import HERE, identities, own_workers
 
 from epcheck.conformance import live
 from epcheck.conformance.live import LiveRun, LiveRunError
@@ -26,7 +25,7 @@ def test_records_come_in_the_order_they_are_asked_for() -> None:
         backwards = [run.record(case).case.sample for case in reversed(cases[:3])]
     assert samples == [f"number_{number}" for number in range(20)]
     assert backwards == ["number_2", "number_1", "number_0"]
-    assert psutil.Process().children(recursive=True) == []
+    assert own_workers() == []
 
 
 def test_cases_ahead_are_run_once() -> None:
@@ -57,7 +56,7 @@ def test_a_crash_is_a_verdict_and_not_the_end() -> None:
 def test_what_cannot_run_is_one_kind_of_error(candidate: str, baseline: str | None, words: str) -> None:
     with pytest.raises(LiveRunError, match=words):
         LiveRun(candidate, baseline)
-    assert psutil.Process().children(recursive=True) == []
+    assert own_workers() == []
 
 
 def test_an_expectation_file_that_is_broken_is_that_kind_of_error(

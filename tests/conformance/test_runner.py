@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from small_cases import backend, identities, identity, records_of
+from small_cases import backend, identities, identity, own_workers, records_of
 
 from epcheck.conformance import prepare, record, runner
 from epcheck.conformance.expectation import Expectation
@@ -133,10 +133,10 @@ def test_whatever_the_sink_raises_ends_the_run_and_its_workers() -> None:
 
     with pytest.raises(OSError, match="no space"):
         runner.run(runner.Plan(identities(3), (backend("right"),)), full)
-    assert psutil.Process().children(recursive=True) == []
+    assert own_workers() == []
 
 
 def test_one_case_can_be_asked_without_judging_it() -> None:
     outcome = runner.ask(backend("always_wrong"), prepare.of(identity("a", 4).build()))
     assert outcome.outputs["y"].tolist() == [0.0, 5.0]
-    assert psutil.Process().children(recursive=True) == []
+    assert own_workers() == []

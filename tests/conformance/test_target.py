@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import onnxruntime
-import psutil
 import pytest
 from command_line import call
-from small_cases import HERE, backend, identities, records_of
+from small_cases import HERE, backend, identities, own_workers, records_of
 
 from epcheck import reports
 from epcheck.conformance import target as targets
@@ -200,7 +199,7 @@ def test_an_option_of_a_target_does_not_change_another() -> None:
 
 def test_running_leaves_no_process() -> None:
     records_of(identities(2), backend("right"), reference=resolve("reference"))
-    assert psutil.Process().children(recursive=True) == []
+    assert own_workers() == []
 
 
 def test_dml_is_the_lab_s_or_the_machine_s() -> None:
