@@ -50,14 +50,14 @@ PATIENCE_S = 30.0
 GREETING_S = 300.0
 """Seconds until machines must have started their targets; those that are busy with other work may join later."""
 
-RESULT_S = 60.0
-"""Seconds that a result may take from its machine to here before its task is looked at again."""
+RESULT_S = 15.0
+"""Seconds that a result may take from its machine to here before it is asked whether the machine is still there."""
 
 LOOK_S = 1.0
 """Seconds between two looks at the machines."""
 
-LOSSES = 3
-"""How often a task is sent again whose machines were all lost, before it is suspected of that."""
+LOSSES, LOSSES_ALONE = 3, 1
+"""How often a task is sent again whose machines were all lost, before it is suspected of that; and when it was alone."""
 
 PARTS = 8
 """Into how many a task is split that is run alone and loses its machines again."""
@@ -431,7 +431,8 @@ class _Dispatch:
         try:
             address, said = _result(future)
         except TimeoutError:
-            self._watch(future, chunk)  # the machine that holds the result is gone: it will be computed again
+            self._watch(future, chunk)
+            self._looked = 0.0  # the machine that holds the result may be gone
         except KilledWorker:
             self._suspect(chunk)
         except CancelledError:
@@ -445,23 +446,28 @@ class _Dispatch:
                 self._again(chunk)
 
     def _again(self, chunk: _Chunk) -> None:
-        (self._suspects if chunk.suspect else self._waiting[chunk.order.candidate]).appendleft(chunk)
+        if chunk.suspect:
+            self._suspects.append(chunk)  # behind those that are only suspected because they were near
+        else:
+            self._waiting[chunk.order.candidate].appendleft(chunk)
 
     def _lost(self, chunk: _Chunk) -> None:
-        if chunk.losses == LOSSES:
+        """The machines that may run the chunk are gone."""
+        if chunk.losses == (LOSSES_ALONE if chunk.suspect else LOSSES):
             self._suspect(chunk)
         else:
             self._again(replace(chunk, losses=chunk.losses + 1))
 
     def _suspect(self, chunk: _Chunk) -> None:
         """The chunk has taken too many machines down, or was unlucky too often."""
+        self._looked = 0.0  # what is sent next must not be sent to a machine that is gone
         if not chunk.suspect:
-            self._suspects.append(replace(chunk, losses=0, suspect=True))
+            self._again(replace(chunk, losses=0, suspect=True))
         elif len(chunk.cases) == 1:
             self._given_up.append(chunk.cases[0].id)
         else:
             size = -(-len(chunk.cases) // PARTS)
-            for at in reversed(range(0, len(chunk.cases), size)):
+            for at in range(0, len(chunk.cases), size):
                 self._again(replace(chunk, losses=0, cases=chunk.cases[at : at + size]))
 
     def _wait_for_scheduler(self) -> None:
@@ -523,8 +529,10 @@ def _connected(scheduler: str) -> Iterator[Client]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask logs what epcheck handles, to the terminal; its loggers have levels of their own."""
-    names = ["distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))]
+    """Dask logs what epcheck handles, to the terminal; its loggers have levels of their own, and asyncio's is for the
+    exceptions of tasks that Dask has forgotten."""
+    known = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    names = ("asyncio", "distributed", *known)
     levels = {logger: logger.level for logger in map(logging.getLogger, names)}
     for logger in levels:
         logger.setLevel(logging.CRITICAL)

@@ -38,10 +38,10 @@ RESOURCES = {"cpu": 1, "mine": 1, SLOW: 1, RIGHT: 1, NO_BACKEND: 1}
 
 
 @contextlib.contextmanager
-def cluster_of(machines: int) -> Iterator[LocalCluster]:
-    """Dask workers in processes of their own, which find the faulty backends. A task whose machine dies is not tried on
-    a second one, so that what becomes of it is soon known."""
-    with pytest.MonkeyPatch.context() as patch, dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+def cluster_of(machines: int, deaths: int = 0) -> Iterator[LocalCluster]:
+    """Dask workers in processes of their own, which find the faulty backends. deaths: how many Dask allows of the
+    machines that take a task, before it gives the task up."""
+    with pytest.MonkeyPatch.context() as patch, dask.config.set({"distributed.scheduler.allowed-failures": deaths}):
         patch.setenv("PYTHONPATH", str(HERE))
         with LocalCluster(
             n_workers=machines, threads_per_worker=1, processes=True, resources=RESOURCES, dashboard_address=":0",
@@ -181,6 +181,22 @@ def test_a_case_that_takes_machines_down_is_named_and_all_others_are_run(
     ):
         connected.run(cases, (), lines.append, lambda _: None)
     assert statuses([decode(text) for text, _ in lines]) == {f"number_{n}": "pass" for n in range(7)}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_the_only_machine_may_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "RESULT_S", 0.5)
+    lines: list[Line] = []
+    with cluster_of(1, deaths=3) as own, Cluster(own.scheduler_address, [an_order(RIGHT)]) as connected:
+
+        def take(line: Line) -> None:
+            lines.append(line)
+            if len(lines) == 1:
+                (only,) = own.workers.values()
+                os.kill(only.pid, signal.SIGKILL)
+
+        connected.run(identities(24), (), take, lambda _: None)
+    assert statuses([decode(text) for text, _ in lines]) == {f"number_{n}": "pass" for n in range(24)}
 
 
 def test_a_run_that_is_interrupted_is_taken_up_again(
