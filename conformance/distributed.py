@@ -57,7 +57,7 @@ LOOK_S = 1.0
 """Seconds between two looks at the machines."""
 
 LOSSES, LOSSES_ALONE = 3, 1
-"""How often a task is sent again whose machines were all lost, before it is suspected of that; and when it was alone."""
+"""How often a task whose machines were all lost is sent again before it is suspected; and when it ran alone."""
 
 PARTS = 8
 """Into how many a task is split that is run alone and loses its machines again."""
