@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -93,7 +93,8 @@ class _Here:
         def sink(item: Record) -> None:
             take((encode(item), item.reading))
 
-        self._notes = runner.run(plan, sink, greeted, self._cache, self._warm)
+        with closing(self._cache):  # what goes wrong with it at the end is to be noted, too
+            self._notes = runner.run(plan, sink, greeted, self._cache, self._warm)
 
     def expectations(self) -> Iterable[tuple[str, Expectation]]:
         return ((target.name, one) for target in self._targets for one in target.expectations)
