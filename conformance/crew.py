@@ -44,15 +44,21 @@ PER_LANE = 64
 class Sizing:
     """How many cases share a session: the one of RUNGS at which a case takes least of a worker's time."""
 
-    def __init__(self, largest: int) -> None:
-        """largest: never more than this; 1 does not pack."""
+    def __init__(self, largest: int, known: int = 0) -> None:
+        """largest: never more than this; 1 does not pack. known: the best size of the last run, which saves trying
+        them all again; 0 where there is none."""
         self.largest = largest
-        self.best = min(START, largest)
         rungs = [rung for rung in RUNGS if rung < largest] + [largest]
+        self.best = known if known in rungs else min(START, largest)
         self._rungs = sorted(rungs, key=lambda rung: (rung != self.best, -rung))
         self._seconds = {rung: deque[float](maxlen=RECENT) for rung in rungs}
-        self._asked = dict.fromkeys(rungs, 0)
+        self._asked = dict.fromkeys(rungs, ENOUGH if self.best == known else 0)
         self._sessions = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every size has been tried."""
+        return self.largest > 1 and all(asked >= ENOUGH for asked in self._asked.values())
 
     def next(self, waiting: int) -> int:
         """How many cases the next session has, of so many that wait; more than that when more are worth waiting for.
@@ -103,10 +109,11 @@ class Crew:
         jobs: int = 1,
         pack: int = 1,
         alone: bool = False,
+        size: int = 0,
     ) -> None:
-        """jobs: workers at most. pack: cases in a session at most."""
+        """jobs: workers at most. pack: cases in a session at most. size: the best number in the last run, if known."""
         self.target = target
-        self.sizing = Sizing(pack)
+        self.sizing = Sizing(pack, size)
         self.incidents: list[Incident] = []
         self._jobs = jobs
         self._waiting: deque[tuple[Job, ...]] = deque()

@@ -31,6 +31,17 @@ def fingerprint(target: Target, facts: Mapping[str, str]) -> bytes | None:
     return json.dumps([*map(repr, said), environment, dict(facts)], sort_keys=True).encode()
 
 
+def pack_size(cached: Cache, target: Target) -> int:
+    """How many cases shared a session best when the target last ran; 0 when that is not known."""
+    key = cache.key("size", target.name, "")
+    return int.from_bytes(cached.get([key]).get(key, b""), "little")
+
+
+def keep_pack_size(cached: Cache, target: Target, size: int) -> None:
+    """Keep what `pack_size` gives."""
+    cached.put({cache.key("size", target.name, ""): size.to_bytes(8, "little")})
+
+
 def opinion_key(target_print: bytes, prepared: Prepared) -> bytes:
     """Where the target's opinion of the case is in the cache."""
     return cache.key("opinion", target_print, prepared.digest)

@@ -187,6 +187,9 @@ class Session:
                 self._preparation.close()
                 for target in self._plan.candidates if self._last else ():
                     memory.keep_statuses(self._cache, target, self._last[target.name])
+                for crew in self._crews.values():
+                    if crew.sizing.is_known:
+                        memory.keep_pack_size(self._cache, crew.target, crew.sizing.best)
             else:
                 self._kill()
 
@@ -451,7 +454,10 @@ class Session:
 
     def _crew(self, target: Target) -> Crew:
         jobs = self._plan.jobs or target.jobs or os.cpu_count() or 1
-        return Crew(target, self._events, self._warm, jobs, target.pack if self._plan.pack else 1)
+        if not self._plan.pack or target.pack == 1:
+            return Crew(target, self._events, self._warm, jobs)
+        size = memory.pack_size(self._cache, target)
+        return Crew(target, self._events, self._warm, jobs, target.pack, size=size)
 
     def _every_crew(self) -> Iterable[Crew]:
         return (*self._crews.values(), *self._confirming.values(), *self._alone.values())

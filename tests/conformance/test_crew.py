@@ -66,6 +66,20 @@ def test_every_size_is_tried_now_and_then() -> None:
     assert set(sizes[100:]) == set(RUNGS)
 
 
+def test_the_size_of_the_last_run_is_not_tried_for_again() -> None:
+    cost = COSTS["far_more_than_a_case"][1]
+    first = Sizing(128)
+    assert not first.is_known
+    sizes_in_turn(first, cost, 100, seed=5)
+    assert first.is_known
+    again = sizes_in_turn(Sizing(128, known=first.best), cost, 20, seed=6)
+    assert again == [first.best] * 20
+
+
+def test_a_size_that_no_longer_exists_is_no_size() -> None:
+    assert Sizing(64, known=128).best == crews.START
+
+
 def test_a_size_is_not_tried_before_so_many_cases_wait() -> None:
     sizing = Sizing(128)
     assert {sizing.next(waiting=40) for _ in range(100)} == {1, 8, 32}
