@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,22 +24,14 @@ PREVIEW = 12
 
 def of(built: BuiltCase) -> CaseFacts:
     """The facts of a case."""
-    case = built.case
-    return CaseFacts(
-        case_id=case.id,
-        operator=case.operator,
-        domain=case.domain,
-        since_version=case.since_version,
+    return replace(
+        of_unbuilt(built.case),
         opset=built.opset,
-        dtype=case.dtype,
-        sample=case.sample,
-        variant=case.variant,
         types=built.types,
         attributes=dict(built.node.attributes),
         values=_values(built),
         directml=None if built.lowering is None else _directml(built.lowering.description),
         expects=f"a refusal: {built.truth.reason}" if isinstance(built.truth, Refusal) else "the true result",
-        repro=repro.command(case.id),
     )
 
 
