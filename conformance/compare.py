@@ -25,7 +25,7 @@ FIRST = 8
 
 HEAT_ROWS, HEAT_COLUMNS = 16, 48
 
-_NOWHERE = np.zeros((), np.bool_)
+_NOTHING = np.zeros((), np.bool_)
 
 
 def differences(truth: Outputs | Selection, got: Mapping[str, Array]) -> tuple[Difference, ...]:
@@ -244,24 +244,33 @@ def _identical(expected: Array, got: Array) -> bool:
 def _tally(expected: Output, got: Array) -> _Tally:
     truth, bound = expected.value, expected.bound
     exact = truth if expected.exact is None else expected.exact
-    allowed = bound.allowed if isinstance(bound, OneStep) else _NOWHERE
     tally = _Tally(expected.name, truth)
-    for start, (values, actual, exactly, step) in _blocks(truth, got, exact, allowed):
+    for start, (values, actual, exactly, allowed) in _blocks(truth, got, exact, _allowance(bound)):
         block = Output(expected.name, values, bound, None if expected.exact is None else exactly)
         if not _surely_right(block, actual):
-            tally.add(start, _wrong(bound, values, actual, exactly, step), values, actual, exactly)
+            tally.add(start, _wrong(bound, values, actual, exactly, allowed), values, actual, exactly)
     return tally
 
 
+def _allowance(bound: Bound) -> Array:
+    """What a bound allows by element: steps of OneStep, the floor of ULP; a scalar holds for all."""
+    match bound:
+        case OneStep(allowed):
+            return allowed
+        case Ulp(floor=floor):
+            return np.asarray(floor, np.float64)
+    return _NOTHING
+
+
 def _wrong(bound: Bound, expected: Array, got: Array, exact: Array, allowed: Array) -> Array:
-    """Element by element, whether the bound is broken. allowed: of OneStep, for these elements."""
+    """Element by element, whether the bound is broken. allowed: the `_allowance`, for these elements."""
     if isinstance(bound, OneStep):
         step: Array = np.abs(got.astype(np.int64) - expected.astype(np.int64))
         return step > allowed
     if isinstance(bound, Exact):
         return ~same(expected, got)
     with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(got.astype(np.float64) - exact.astype(np.float64)) <= bound.floor
+        near = np.abs(got.astype(np.float64) - exact.astype(np.float64)) <= allowed
     return (ulp_error(exact, got) > bound.bound) & ~near
 
 

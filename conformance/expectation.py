@@ -1,4 +1,4 @@
-"""Expectations: deviations of a target that are known, explained and tolerated for now. TOML, one file a target.
+"""Expectations: deviations of a target that are known, explained and tolerated for now, in TOML.
 
     [[expect]]
     case = "TopK-*/float32/nan_*"     # a glob over case ids, or a list of globs; '[' is literal
@@ -106,9 +106,11 @@ def load(path: Path) -> tuple[Expectation, ...]:
 
 
 def shipped(target: str) -> tuple[Expectation, ...]:
-    """The expectations that epcheck ships for a target of that name ('dml', 'cpu'); none for others."""
-    resource = files("epcheck.conformance") / "expectations" / f"{target}.toml"
-    return parse(resource.read_text(encoding="utf-8"), f"{target}.toml") if resource.is_file() else ()
+    """The expectations that epcheck ships for a target of that name ('dml', 'cpu'), one file for each operator family;
+    none for others."""
+    folder = files("epcheck.conformance") / "expectations" / target
+    found = sorted(folder.iterdir(), key=lambda one: one.name) if folder.is_dir() else []
+    return tuple(e for one in found for e in parse(one.read_text(encoding="utf-8"), f"{target}/{one.name}"))
 
 
 def stale(expectations: Iterable[Expectation], case_ids: Iterable[str]) -> tuple[Expectation, ...]:

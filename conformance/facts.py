@@ -72,10 +72,10 @@ def _values(built: BuiltCase) -> tuple[Value, ...]:
     if isinstance(built.truth, Outputs):
         outputs = [(output.name, output.value) for output in built.truth.outputs]
     elif isinstance(built.truth, Selection):
-        outputs = list(zip(built.node.outputs, built.truth.accepted[0], strict=True))
+        outputs = list(zip(built.node.results, built.truth.accepted[0], strict=True))
     else:
         types = graph.output_types(built.node, built.types)
-        return (*inputs, *(Value(name, types[name], (), "output") for name in built.node.outputs))
+        return (*inputs, *(Value(name, types[name], (), "output") for name in built.node.results))
     return (*inputs, *(Value(name, dtype_name(v.dtype), v.shape, "output", preview(v)) for name, v in outputs))
 
 

@@ -122,7 +122,7 @@ def of(built: BuiltCase) -> Prepared:
         case=built.case,
         domain=built.node.domain,
         op_type=built.node.op_type,
-        outputs=built.node.outputs,
+        outputs=built.node.results,
         types=built.types,
         model=built.model,
         shell=shell,

@@ -78,7 +78,7 @@ def true_outputs(built: BuiltCase) -> dict[str, Array]:
         case Outputs(outputs=outputs):
             return {output.name: output.value for output in outputs}
         case Selection(accepted=accepted):
-            return dict(zip(built.node.outputs, accepted[0], strict=True))
+            return dict(zip(built.node.results, accepted[0], strict=True))
         case Refusal():
             return {}
 

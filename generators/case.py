@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from epcheck.generators.directml import OperatorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Attribute = int | float | str | tuple[int, ...]
+Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Array
+"""An array is a tensor; an empty tuple is one of integers."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Operand:
 
 @dataclass(frozen=True)
 class Node:
-    """The node under test with the values of its inputs; None stands for an omitted optional input."""
+    """The node under test with the values of its inputs; None stands for an omitted optional input, and an empty name
+    for an omitted optional output."""
 
     op_type: str
     domain: str
@@ -65,9 +67,37 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of the outputs that are not omitted."""
+        return tuple(filter(None, self.outputs))
+
     def value(self, name: str) -> Array | None:
         """The value of the input of that name; None when it is omitted."""
         return next((operand.value for operand in self.inputs if operand is not None and operand.name == name), None)
+
+    def array(self, name: str) -> Array:
+        """The value of an input that is there. Raises KeyError when it is omitted."""
+        value = self.value(name)
+        if value is None:
+            raise KeyError(f"{self.op_type} has no input '{name}'")
+        return value
+
+    def integer(self, name: str, default: int) -> int:
+        """The value of an attribute that is an integer."""
+        return int(self.attributes.get(name, default))  # type: ignore[arg-type]
+
+    def number(self, name: str, default: float) -> float:
+        """The value of an attribute that is a float: float32 in the model, so rounded to it."""
+        return float(np.float32(self.attributes.get(name, default)))  # type: ignore[arg-type]
+
+    def text(self, name: str, default: str) -> str:
+        """The value of an attribute that is a string."""
+        return str(self.attributes.get(name, default))
+
+    def integers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+        """The value of an attribute that is a list of integers."""
+        return tuple(int(one) for one in self.attributes.get(name, default))  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True)
@@ -79,13 +109,14 @@ class Exact:
 class Ulp:
     """At most `bound` ULP of the output dtype away from the float64 truth.
 
-    floor: absolute difference that is always accepted (results near zero by cancellation).
+    floor: absolute difference that is always accepted (results near zero by cancellation): one for all elements, or
+    float64 of the output's shape.
     source: where the bound comes from; a bound without a source is not a bound.
     """
 
     bound: float
     source: str
-    floor: float = 0.0
+    floor: float | Array = 0.0
 
 
 @dataclass(frozen=True)

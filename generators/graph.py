@@ -46,7 +46,7 @@ def type_bindings(node: Node) -> Mapping[str, str]:
     signature = schema.signature(node.op_type, node.since_version, node.domain)
     bound = {
         type_string: schema.dtype_name(operand.value.dtype)
-        for type_string, operand in zip(signature.inputs, node.inputs, strict=False)
+        for type_string, operand in zip(signature.inputs_of(len(node.inputs)), node.inputs, strict=True)
         if operand is not None and type_string in signature.constraints
     }
     return {**signature.single, **bound}
@@ -57,7 +57,8 @@ def output_types(node: Node, types: Mapping[str, str]) -> dict[str, str]:
     signature = schema.signature(node.op_type, node.since_version, node.domain)
     return {
         name: types.get(type_string) or schema.element_name(type_string)
-        for type_string, name in zip(signature.outputs, node.outputs, strict=False)
+        for type_string, name in zip(signature.outputs_of(len(node.outputs)), node.outputs, strict=True)
+        if name
     }
 
 
@@ -90,7 +91,7 @@ def model(node: Node, variant: str, types: Mapping[str, str], output_ranks: Sequ
         for (name, dtype), rank in zip(output_types(node, types).items(), output_ranks, strict=True)
     ]
     initializers = [numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, variant)]
-    opset = schema.opset_for(node.op_type, node.since_version, node.domain)
+    opset = schema.opset_for(node.since_version, node.domain)
     ai_onnx = opset if not node.domain else 17
     imports = [helper.make_opsetid("", ai_onnx)] + ([helper.make_opsetid(node.domain, opset)] if node.domain else [])
     graph = helper.make_graph([proto], node.op_type, inputs, outputs, initializers)
@@ -102,7 +103,9 @@ def model(node: Node, variant: str, types: Mapping[str, str], output_ranks: Sequ
 
 
 def _attribute(name: str, value: Attribute) -> onnx.AttributeProto:
-    if isinstance(value, tuple):
+    if isinstance(value, np.ndarray):
+        return helper.make_attribute(name, numpy_helper.from_array(value))
+    if isinstance(value, tuple) and not value:
         return helper.make_attribute(name, value, attr_type=onnx.AttributeProto.INTS)
     return helper.make_attribute(name, value)
 

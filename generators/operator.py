@@ -38,6 +38,11 @@ class Operator(Generic[S]):
     varied: tuple[str, ...] = ("T",)
     domain: str = ""
 
+    @property
+    def key(self) -> str:
+        """How a user names it: `Slice`, `com.microsoft::Gelu`."""
+        return f"{self.domain}::{self.name}" if self.domain else self.name
+
     def dtypes(self, since_version: int) -> Iterator[tuple[str, ...]]:
         """Every combination of dtypes that the schema of that version allows for the varied constraints."""
         return product(*(schema.dtypes(self.name, since_version, c, self.domain) for c in self.varied))
@@ -68,7 +73,7 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
     return BuiltCase(
         case=case,
         node=node,
-        opset=schema.opset_for(operator.name, case.since_version, operator.domain),
+        opset=schema.opset_for(case.since_version, operator.domain),
         model=graph.model(node, case.variant, types, _output_ranks(node, truth)),
         feeds=graph.feeds(node, case.variant),
         truth=truth,
@@ -87,7 +92,11 @@ def is_built_by(case: Case, package: str) -> bool:
 @cache
 def _is_defined_in(operator: Operator[Any], package: str) -> bool:
     functions = (operator.samples, operator.node, operator.truth, operator.lower)
-    return all(getattr(f, "__module__", "").startswith(f"{package}.") for f in functions)
+    return all(_module_of(f).startswith(f"{package}.") for f in functions)
+
+
+def _module_of(function: Callable[..., Any]) -> str:
+    return _module_of(function.func) if isinstance(function, partial) else getattr(function, "__module__", "")
 
 
 def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:
@@ -96,7 +105,7 @@ def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:
         return tuple(output.value.ndim for output in truth.outputs)
     if isinstance(truth, Selection):
         return tuple(part.ndim for part in truth.accepted[0])
-    return tuple(next(o.value.ndim for o in node.inputs if o is not None) for _ in node.outputs)
+    return tuple(next(o.value.ndim for o in node.inputs if o is not None) for _ in node.results)
 
 
 def random_source(case_id: str) -> np.random.Generator:

@@ -1,16 +1,22 @@
-"""What `onnx.defs` knows about an operator: its versions, the dtypes of its type constraints, the opset to stamp."""
+"""What the schema of an operator says: its versions, the dtypes of its type constraints, the opset to stamp.
+
+Schemas are those of `onnx.defs`, and of `runtime_schemas.json` for what ONNX Runtime defines beyond ONNX.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import onnx.defs
+from onnx.defs import OpSchema
 
 NUMPY_NAMES = {
     "float": "float32",
@@ -24,16 +30,47 @@ OLDEST_OPSET = 7
 
 
 @cache
-def _history(domain: str) -> dict[str, dict[int, onnx.defs.OpSchema]]:
-    versions: dict[str, dict[int, onnx.defs.OpSchema]] = {}
-    for schema in onnx.defs.get_all_schemas_with_history():
-        if schema.domain == domain:
+def _history(domain: str) -> dict[str, dict[int, OpSchema]]:
+    versions: dict[str, dict[int, OpSchema]] = {}
+    for schema in (*_runtime_schemas(), *onnx.defs.get_all_schemas_with_history()):
+        if schema.domain == domain and not schema.deprecated:
             versions.setdefault(schema.name, {})[schema.since_version] = schema
     return versions
 
 
-def schema(operator: str, since_version: int, domain: str = "") -> onnx.defs.OpSchema:
-    """The schema of exactly that revision; KeyError when onnx does not have it."""
+@cache
+def _runtime_schemas() -> tuple[OpSchema, ...]:
+    """The schemas that the onnx package does not have."""
+    table = json.loads((files(__package__) / "runtime_schemas.json").read_text(encoding="utf-8"))
+    return tuple(map(_runtime_schema, table["schemas"]))
+
+
+def _runtime_schema(row: Mapping[str, Any]) -> OpSchema:
+    return OpSchema(
+        row["name"],
+        row["domain"],
+        row["since_version"],
+        inputs=[_formal(*formal) for formal in row["inputs"]],
+        outputs=[_formal(*formal) for formal in row["outputs"]],
+        type_constraints=[(name, types, "") for name, types in row["type_constraints"].items()],
+        attributes=[
+            OpSchema.Attribute(name, getattr(OpSchema.AttrType, kind), required=required)
+            for name, (kind, required) in row["attributes"].items()
+        ],
+    )
+
+
+def _formal(name: str, type_string: str, option: str, homogeneous: str = "homogeneous") -> OpSchema.FormalParameter:
+    return OpSchema.FormalParameter(
+        name,
+        type_string,
+        param_option=getattr(OpSchema.FormalParameterOption, option.capitalize()),
+        is_homogeneous=homogeneous == "homogeneous",
+    )
+
+
+def schema(operator: str, since_version: int, domain: str = "") -> OpSchema:
+    """The schema of exactly that revision; KeyError when there is none."""
     return _history(domain)[operator][since_version]
 
 
@@ -42,17 +79,31 @@ class Signature:
     """The types of one revision: the type string of each input and output, and the constraints they may name.
 
     single: constraint -> numpy dtype name, for constraints that allow one type only.
+    variadic: the last input, the last output stands for any number of them.
     """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     constraints: frozenset[str]
     single: Mapping[str, str]
+    variadic: tuple[bool, bool]
+
+    def inputs_of(self, count: int) -> tuple[str, ...]:
+        """The type strings of a node's first `count` inputs."""
+        return _repeated(self.inputs, self.variadic[0], count)
+
+    def outputs_of(self, count: int) -> tuple[str, ...]:
+        """The type strings of a node's first `count` outputs."""
+        return _repeated(self.outputs, self.variadic[1], count)
+
+
+def _repeated(types: tuple[str, ...], variadic: bool, count: int) -> tuple[str, ...]:
+    return (*types, *types[-1:] * (count - len(types))) if variadic else types[:count]
 
 
 @cache
 def signature(operator: str, since_version: int, domain: str = "") -> Signature:
-    """The signature of that revision; KeyError when onnx does not have it."""
+    """The signature of that revision; KeyError when there is none."""
     definition = schema(operator, since_version, domain)
     allowed = {c.type_param_str: c.allowed_type_strs for c in definition.type_constraints}
     return Signature(
@@ -60,7 +111,12 @@ def signature(operator: str, since_version: int, domain: str = "") -> Signature:
         tuple(formal.type_str for formal in definition.outputs),
         frozenset(allowed),
         {name: element_name(types[0]) for name, types in allowed.items() if len(types) == 1},
+        (_is_variadic(definition.inputs), _is_variadic(definition.outputs)),
     )
+
+
+def _is_variadic(formals: Sequence[OpSchema.FormalParameter]) -> bool:
+    return bool(formals) and formals[-1].option == OpSchema.FormalParameterOption.Variadic
 
 
 @cache
@@ -69,9 +125,15 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
 
+@cache
 def since_versions(operator: str, domain: str = "") -> tuple[int, ...]:
-    """Every revision of the operator, oldest first; KeyError when onnx does not know the operator."""
-    return tuple(sorted(_history(domain)[operator]))
+    """Every revision of the operator to which an opset that runtimes read resolves, oldest first.
+
+    KeyError when nobody knows the operator.
+    """
+    known = sorted(_history(domain)[operator])
+    ends = [later - 1 for later in known[1:]] + [sys.maxsize]
+    return tuple(one for one, end in zip(known, ends, strict=True) if domain or end >= OLDEST_OPSET)
 
 
 @cache
@@ -92,9 +154,6 @@ def element_name(tensor_type: str) -> str:
     return NUMPY_NAMES.get(match[1], "") if match else ""
 
 
-@cache
-def opset_for(operator: str, since_version: int, domain: str = "") -> int:
-    """The opset that makes a runtime resolve the operator to this revision: the oldest such one from 7 on."""
-    successor = dict(pairwise(since_versions(operator, domain))).get(since_version)
-    newest = successor - 1 if successor else since_version
-    return max(since_version, min(OLDEST_OPSET, newest)) if not domain else since_version
+def opset_for(since_version: int, domain: str = "") -> int:
+    """The opset that makes a runtime resolve an operator to this revision of it: the oldest such one from 7 on."""
+    return since_version if domain else max(since_version, OLDEST_OPSET)

@@ -21,11 +21,11 @@ class SelectionError(ValueError):
 
 @cache
 def all_operators() -> dict[str, Operator[Any]]:
-    """Name -> operator, for every `Operator` that a module of `operators/` declares in its `OPERATORS`."""
+    """`Operator.key` -> operator, for every `Operator` that a module of `operators/` declares in its `OPERATORS`."""
     found: dict[str, Operator[Any]] = {}
     for module in sorted(pkgutil.iter_modules(operators.__path__), key=lambda m: m.name):
         for operator in importlib.import_module(f"{operators.__name__}.{module.name}").OPERATORS:
-            found[operator.name] = operator
+            found[operator.key] = operator
     return found
 
 
@@ -34,7 +34,8 @@ def cases(
 ) -> Iterator[Case]:
     """The selected cases in the suite's stable order.
 
-    names: operators, as ONNX spells them. dtypes: numpy names; a case matches when one of its varied dtypes does.
+    names: operators, as ONNX spells them; `com.microsoft::Gelu` for one of another domain. dtypes: numpy names; a case
+    matches when one of its varied dtypes does.
     patterns: globs or substrings of the case id; a case matches when one of them does. limit: at most so many.
     Raises SelectionError for an unknown operator or dtype, or when nothing is left.
     """

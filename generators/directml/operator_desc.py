@@ -1,16 +1,16 @@
 """What every DML_*_OPERATOR_DESC has in common."""
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from abc import ABC
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, fields
 from enum import Enum
 from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from epcheck.generators.directml.constraint import ConstraintViolation, Violation
-from epcheck.generators.directml.feature_level import FeatureLevel, introduced_in, tensor_support
+from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, introduced_in, tensor_support
 from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
 
 INT: Final = MappingProxyType({"c_type": "INT"})
@@ -26,18 +26,18 @@ class OperatorDesc(ABC):
     """The description of one DirectML operator.
 
     A subclass is a frozen dataclass whose fields are the members of the C struct, in their order, in snake_case. A
-    tensor is a TensorDesc, an optional one may be None, an array is a tuple of int.
+    tensor is a TensorDesc, an optional one may be None, an array of them a tuple; an array of numbers is a tuple of int
+    or float, a BOOL a bool, a fused activation an OperatorDesc or None.
     """
 
     NAME: ClassVar[str]
     """The C struct, 'DML_SLICE1_OPERATOR_DESC'."""
 
-    @abstractmethod
     def constraints(self) -> Iterator[Violation]:
-        """Violations of what the operator's page demands at every feature level."""
+        """Violations of what the operator's page demands at every feature level; none by default."""
+        return iter(())
 
-    @abstractmethod
-    def evaluate(self, *args: Any, **kwargs: Any) -> tuple[Array, ...]:
+    def evaluate(self, *_args: Any, **_arrays: Any) -> tuple[Array, ...]:
         """The page's definition of the operator, in numpy.
 
         Takes one array for each input tensor and returns one for each output tensor, both in the struct's order.
@@ -45,8 +45,10 @@ class OperatorDesc(ABC):
         stands for an optional tensor that the description leaves out.
 
         Raises ConstraintViolation if the formula is undefined for this description and ValueError if an array does
-        not match its tensor. Data types and dimension counts need not be supported by any feature level.
+        not match its tensor, or where the page defines no arithmetic, as by default. Data types and dimension counts
+        need not be supported by any feature level.
         """
+        raise ValueError(f"the page of {self.NAME} does not define the arithmetic")
 
     def validate(self, level: FeatureLevel) -> tuple[Violation, ...]:
         """Every violated constraint, empty if DirectML at `level` accepts the description.
@@ -70,8 +72,24 @@ class OperatorDesc(ABC):
         return {c_name: _as_json(getattr(self, name)) for name, c_name, _ in _members(type(self))}
 
     def tensors(self) -> dict[str, TensorDesc | None]:
-        """The tensors by the C names of their members, in the struct's order; None where one is left out."""
-        return {c_name: getattr(self, name) for name, c_name, c_type in _members(type(self)) if c_type == "TENSOR"}
+        """The tensors by the C names of their members, in the struct's order; None where one is left out.
+
+        Those of an array of tensors are numbered: `InputTensors[0]`.
+        """
+        found: dict[str, TensorDesc | None] = {}
+        for name, c_name, c_type in _members(type(self)):
+            if c_type == "TENSOR":
+                found[c_name] = getattr(self, name)
+            elif c_type == "TENSORS":
+                found |= {f"{c_name}[{index}]": one for index, one in enumerate(getattr(self, name))}
+        return found
+
+    def support(self, level: FeatureLevel) -> Mapping[str, TensorSupport]:
+        """The 'Tensor support' table of the page that holds at `level`, by tensor member; empty where none is recorded.
+
+        An operator whose table depends on more than the level has its own.
+        """
+        return tensor_support(self.NAME, level)
 
     def violation(self, constraint: str, message: str) -> Violation:
         """A violation of what this operator's own page states."""
@@ -108,9 +126,11 @@ class OperatorDesc(ABC):
                 f"{self.NAME} was introduced in {introduced.name}; this is {level.name}",
             )
             return
-        tensors = self.tensors()
-        for member, row in tensor_support(self.NAME, level).items():
-            tensor = tensors[member]
+        support = self.support(level)
+        for member, tensor in self.tensors().items():
+            row = support.get(member.partition("[")[0])
+            if row is None:
+                continue
             if tensor is None:
                 if not row.optional:
                     yield self.violation("tensor_required", f"{member} is not optional")
@@ -181,15 +201,16 @@ def c_name(name: str) -> str:
 
 @cache
 def _members(desc: type[OperatorDesc]) -> tuple[tuple[str, str, str], ...]:
-    """For each field its name, its C name, and 'TENSOR', 'UINT' or 'INT' (floats and enumerations count as UINT)."""
-    return tuple(
-        (
-            field.name,
-            c_name(field.name),
-            "TENSOR" if "TensorDesc" in str(field.type) else field.metadata.get("c_type", "UINT"),
-        )
-        for field in fields(desc)
-    )
+    """For each field its name, its C name, and 'TENSOR', 'TENSORS' for an array of them, 'UINT' or 'INT' (floats,
+    enumerations and nested operators count as UINT)."""
+    return tuple((field.name, c_name(field.name), _c_type(field)) for field in fields(desc))
+
+
+def _c_type(field: Field[Any]) -> str:
+    annotation = str(field.type)
+    if "TensorDesc" in annotation:
+        return "TENSORS" if "tuple" in annotation else "TENSOR"
+    return str(field.metadata.get("c_type", "UINT"))
 
 
 def _as_json(value: Any) -> Any:
@@ -202,6 +223,8 @@ def _as_json(value: Any) -> Any:
             }
         case DataType():
             return value.name
+        case OperatorDesc():
+            return {"Type": value.NAME, **value.as_dict()}
         case Enum():
             words = re.findall(r"[A-Z][a-z0-9]*", type(value).__name__)
             return "_".join(["DML", *map(str.upper, words), value.name])

@@ -375,7 +375,7 @@ def _parse(node: Node) -> _Conv | str:
     get = {o.name: o.value for o in node.inputs if o is not None}
     x, w = get["x"], get["w"]
     spatial, channels_out = x.ndim - 2, w.shape[0]
-    group = cast(int, node.attributes.get("group", 1))
+    group = node.integer("group", 1)
     for name in ("x_scale", "y_scale", "x_zero_point", "y_zero_point"):
         if get[name].size != 1:
             return f"{name} must be a scalar"
@@ -388,15 +388,15 @@ def _parse(node: Node) -> _Conv | str:
     if w.ndim != x.ndim or x.shape[1] != w.shape[1] * group or channels_out % group:
         return f"x has {x.shape[1]} channels, w {w.shape[1]} for each of {group} groups of {channels_out} outputs"
     kernel = w.shape[2:]
-    if node.attributes.get("kernel_shape", kernel) != kernel:
+    if node.integers("kernel_shape", kernel) != kernel:
         return f"kernel_shape {node.attributes['kernel_shape']} differs from the kernel of w, {kernel}"
     ones = (1,) * spatial
-    strides, dilations = (cast(tuple[int, ...], node.attributes.get(n, ones)) for n in ("strides", "dilations"))
-    pads = cast(tuple[int, ...], node.attributes.get("pads", (0,) * 2 * spatial))
+    strides, dilations = (node.integers(n, ones) for n in ("strides", "dilations"))
+    pads = node.integers("pads", (0,) * 2 * spatial)
     if len(pads) != 2 * spatial:
         return f"pads must have a begin and an end for each of {spatial} spatial axes"
     begin, end = pads[:spatial], pads[spatial:]
-    mode = str(node.attributes.get("auto_pad", "NOTSET"))
+    mode = node.text("auto_pad", "NOTSET")
     if mode.startswith("SAME"):
         begin, end = _same_padding(x.shape[2:], kernel, strides, dilations, upper=mode == "SAME_UPPER")
     conv = _Conv(

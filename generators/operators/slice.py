@@ -332,9 +332,7 @@ def _data(node: Node) -> Array:
 
 def _parameter(node: Node, name: str) -> tuple[int, ...] | None:
     if name in node.attributes:
-        value = node.attributes[name]
-        assert isinstance(value, tuple)
-        return value
+        return node.integers(name, ())
     operand = node.value(name)
     return None if operand is None else tuple(int(v) for v in operand)
 

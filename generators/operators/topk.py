@@ -240,8 +240,7 @@ def _question(node: Node) -> _Question | str:
     assert x is not None
     given = node.value("K")
     ks = np.array([node.attributes["k"]]) if given is None else given
-    axis = node.attributes.get("axis", -1)
-    assert isinstance(axis, int)
+    axis = node.integer("axis", -1)
     if not -x.ndim <= axis < x.ndim:
         return f"axis {axis} must be within [{-x.ndim}, {x.ndim - 1}] for rank {x.ndim}"
     if ks.shape != (1,):
