@@ -14,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import onnxruntime as ort
 from stored_cases import Array, StoredCase
 
 TARGET = "python:crashing_backend:run"
@@ -24,8 +25,6 @@ def run(model: bytes, feeds: Mapping[str, Array]) -> Any:
     """The outputs, in the model's order; aborts the process when an input is marked."""
     if any(digest(array) in _marks() for array in feeds.values()):
         os.abort()
-    import onnxruntime as ort
-
     return ort.InferenceSession(model, _options(), providers=["CPUExecutionProvider"]).run(None, dict(feeds))
 
 
@@ -50,8 +49,6 @@ def _marks() -> frozenset[str]:
 
 @cache
 def _options() -> Any:
-    import onnxruntime as ort
-
     ort.set_default_logger_severity(4)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -32,7 +32,7 @@ SLICE = 8
 WORTH_HELP = 512
 """Cases that have to be prepared before helpers are started, which takes them about as long as 1,000 cases here."""
 
-HELPER = Target("preparation", (sys.executable,), ("python:epcheck.conformance.preparation:rows",))
+HELPER = Target("preparation", (sys.executable,), ("python:epcheck.conformance.preparation:rows",), forks=True)
 
 _Chunk = tuple[Case, ...]
 

@@ -21,12 +21,10 @@ import psutil
 
 from epcheck.conformance import worker
 from epcheck.conformance.target import Target
+from epcheck.conformance.template import BUFFER, Child, Template, can_fork, piped
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
-
-PIPE_BUFFER = 1 << 18
-"""Bytes. Many frames travel in one system call: each one costs a thread its turn at the interpreter."""
 
 LOG_LINES = 40
 """How much of a worker's stderr is kept."""
@@ -97,21 +95,13 @@ class _Patient(io.RawIOBase):
 class WorkerProcess:
     """One running worker. Events go to the queue that it was given; `send` never blocks."""
 
-    def __init__(self, target: Target, events: queue.SimpleQueue[Event]) -> None:
-        """Start it and greet it; the answer to the greeting arrives as an event. Raises OSError or ValueError."""
+    def __init__(self, target: Target, events: queue.SimpleQueue[Event], template: Template | None = None) -> None:
+        """Start it, or let the template fork it, and greet it; the answer to the greeting arrives as an event.
+
+        Raises OSError or ValueError.
+        """
         self.started_as = _started_as(target)
-        flags: dict[str, Any] = {"start_new_session": True}
-        if sys.platform == "win32":
-            flags = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        self.process = subprocess.Popen(
-            [*target.command, target.worker, *target.arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=PIPE_BUFFER,
-            env=None if target.environment is None else dict(target.environment),
-            **flags,
-        )
+        self.process: Child = piped(target) if template is None else template.fork()
         self.target = target
         self.killed_because = ""
         self._events = events
@@ -121,8 +111,6 @@ class WorkerProcess:
         self._answers = _Patient(cast(io.RawIOBase, self.process.stdout.raw))  # type: ignore[attr-defined]
         self._ended = {self._read: threading.Event(), self._listen: threading.Event()}
         self._observed: psutil.Process | None = None
-        with contextlib.suppress(psutil.Error):  # it may have ended already, and Windows forgets such a process
-            self._observed = psutil.Process(self.process.pid)
         for serve in (self._write, self._read, self._listen, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
         self._unsent: list[bytes] = []
@@ -160,16 +148,24 @@ class WorkerProcess:
     def resident_bytes(self) -> int:
         """Resident memory of the process; 0 when it is gone."""
         try:
-            return int(self._observed.memory_info().rss) if self._observed else 0
+            return int(self._psutil().memory_info().rss)
         except psutil.Error:
             return 0
+
+    def _psutil(self) -> psutil.Process:
+        """Raises psutil.Error when it has ended: Windows forgets such a process."""
+        if self._observed is None or self._observed.pid != self.process.pid:
+            self._observed = psutil.Process(self.process.pid)
+        return self._observed
 
     def kill(self, because: str) -> None:
         """End the process and its children at once; `because` becomes part of the outcome."""
         self.killed_because = self.killed_because or because
         self.listen(True)
+        if self.process.poll() is not None:
+            return
         try:
-            family = self._observed.children(recursive=True) if self._observed else []
+            family = self._psutil().children(recursive=True)
         except psutil.Error:
             family = []
         for member in family:
@@ -204,7 +200,7 @@ class WorkerProcess:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        pipe = io.BufferedReader(self._answers, PIPE_BUFFER)
+        pipe = io.BufferedReader(self._answers, BUFFER)
         try:
             with self.process.stdout:
                 while (frame := worker.read_frame(pipe)) is not None:
@@ -246,12 +242,14 @@ class WorkerProcess:
 
 
 class WarmWorkers:
-    """Idle workers that outlive a run, for the next one on the same target. Not kept by default: `keep` is 0."""
+    """Where a run takes its workers from: idle ones that outlive it, for the next one on the same target, and new ones,
+    forked by a template where that can be. Idle ones are not kept by default: `keep` is 0."""
 
     def __init__(self, keep: int = 0) -> None:
         """keep: workers at most, of all targets together."""
         self._keep = keep
         self._idle: list[WorkerProcess] = []
+        self._templates: list[tuple[tuple[object, ...], Template]] = []
 
     def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess:
         """A worker of the target, warm or new; it has been greeted. Raises OSError or ValueError."""
@@ -262,7 +260,7 @@ class WarmWorkers:
                 self._idle.remove(process)
                 process.greet(events)
                 return process
-        return WorkerProcess(target, events)
+        return WorkerProcess(target, events, self._template(target, wanted) if can_fork(target) else None)
 
     def give(self, process: WorkerProcess) -> None:
         """Keep an idle worker, or end it."""
@@ -271,10 +269,26 @@ class WarmWorkers:
         else:
             process.close()
 
+    def rest(self) -> None:
+        """A run is over: where no workers are kept, no templates are."""
+        while self._templates and not self._keep:
+            self._templates.pop()[1].close()
+
     def close(self) -> None:
         """End all that are kept."""
+        self._keep = 0
         while self._idle:
             self._idle.pop().close()
+        self.rest()
+
+    def _template(self, target: Target, wanted: tuple[object, ...]) -> Template:
+        self._templates = [(made, one) for made, one in self._templates if not one.is_spent]
+        for made, template in self._templates:
+            if made == wanted:
+                return template
+        template = Template(target)
+        self._templates.append((wanted, template))
+        return template
 
 
 def _started_as(target: Target) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ answers that change with nothing changed are `flaky`. What fails in a pack is re
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import queue
 import time
@@ -39,6 +40,9 @@ AT_ONCE = 512
 
 TICK_S = 0.2
 """How often deadlines and memory are looked at, in seconds."""
+
+COLLECT_AFTER = 50_000
+"""New objects after which Python looks for cycles of garbage during a run."""
 
 PLACE_ONLY = b"place only "
 """What the groups begin with whose cases are only placed."""
@@ -105,9 +109,9 @@ def run(
 def ask(target: Target, prepared: Prepared) -> Outcome:
     """What a target does with one case, once, in a process of its own; nobody judges it. Raises TargetDown."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    crew = Crew(target, events, WarmWorkers(), alone=True)
     said: list[Outcome] = []
-    with contextlib.nullcontext() if target.owns_group else lab.in_use():
+    with contextlib.nullcontext() if target.owns_group else lab.in_use(), contextlib.closing(WarmWorkers()) as warm:
+        crew = Crew(target, events, warm, alone=True)
         try:
             crew.submit(Job(prepared, said.append))
             while not said:
@@ -149,6 +153,8 @@ class Session:
         self._sink = sink
         self._cache = cache or Cache(None)
         self._warm = warm or WarmWorkers()
+        self._resources = contextlib.ExitStack()
+        self._resources.callback(self._warm.rest)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._oracles = tuple(t for t in (plan.baseline, plan.reference) if t is not None)
         self._crews = {t.name: self._crew(t) for t in (*plan.candidates, *self._oracles)}
@@ -162,10 +168,10 @@ class Session:
         self._last: dict[str, dict[str, str]] = {}
         self._same: tuple[Outcome | None, str, Opinion | None] = (None, "", None)
         self._last_watch = 0.0
-        self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         """Start the first worker of each target. Raises TargetDown."""
+        self._resources.enter_context(_rare_collections())
         if any(not crew.target.owns_group for crew in self._crews.values()):
             self._resources.enter_context(lab.in_use())
         try:
@@ -469,6 +475,17 @@ class Session:
         for crew in self._every_crew():
             crew.kill()
         self._preparation.kill()
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Cases and records hold no cycles: looking for some among all that is under way, every few cases, finds none."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(COLLECT_AFTER, before[0]), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _kind(prepared: Prepared, target: Target) -> tuple[str, ...]:

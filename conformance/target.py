@@ -63,6 +63,7 @@ class Target:
     pack: cases that may share a session at most; 1 keeps each in its own. jobs: workers at most; 0 for as many as
     there are cores.
     owns_group: whatever is in the worker's process group ends with the worker, which Wine's daemons must not.
+    forks: workers may be forks of one process that has imported everything, where the system can fork.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Target:
     pack: int = 1
     jobs: int = 1
     owns_group: bool = True
+    forks: bool = False
     expectations: tuple[Expectation, ...] = ()
 
     @cached_property
@@ -121,7 +123,7 @@ def resolve(
         target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
         return replace(target, name=specification, expectations=expectation.shipped(name))
     if specification == "reference":
-        return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0)
+        return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0, forks=True)
     known = ", ".join(["cpu", "dml", "reference", *tables])
     raise TargetError(
         f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
@@ -132,8 +134,9 @@ def resolve(
 def _cpu(version: str) -> Target:
     python = runtime.ensure("onnxruntime", version) if version else Path(sys.executable)
     return Target(
-        "cpu", (str(python),), ("onnxruntime",), provider=CPU, config=RECORDED, device="cpu", pack=PACK, jobs=0
-    )
+        "cpu", (str(python),), ("onnxruntime",), provider=CPU, config=RECORDED, device="cpu", pack=PACK, jobs=0,
+        forks=True,
+    )  # fmt: skip
 
 
 def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
@@ -170,7 +173,7 @@ def _function(specification: str) -> Target:
     if not re.fullmatch(r"python:[\w.]+:[\w.]+", specification):
         raise TargetError(f"target '{specification}': write python:module:function")
     here = ("--path", str(Path.cwd()))
-    return Target(specification, (sys.executable,), (specification, *here), window=32)
+    return Target(specification, (sys.executable,), (specification, *here), window=32, forks=True)
 
 
 def _interpreter(name: str, path: str, provider: str) -> Target:

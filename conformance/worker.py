@@ -3,6 +3,7 @@
 It is started as `python worker.py BACKEND [--prelude FILE] [--path FOLDER]...`, where BACKEND is `onnxruntime`,
 `reference` (onnx.reference.ReferenceEvaluator) or `python:module:function` (any callable (model, feeds) -> outputs).
 A prelude is executed before anything is imported; it may put facts about the machine into `sys._epcheck_facts`.
+With `--template SOCKET`, a file descriptor, it forks a worker for each request there once everything is imported.
 
 Protocol 2, over stdin and stdout. A frame is
 
@@ -31,10 +32,14 @@ from __future__ import annotations
 
 import argparse
 import functools
+import gc
 import importlib
 import json
 import os
 import platform
+import select
+import signal
+import socket
 import struct
 import sys
 import tempfile
@@ -67,6 +72,16 @@ INSTRUCTIONS = ("fma", "avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8")
 
 PATTERN = 0xDB
 """Every byte of an output buffer before the second run."""
+
+COLLECT_AFTER = 50_000
+"""New objects after which Python looks for cycles of garbage: requests and answers leave none."""
+
+TOLD = struct.Struct("<BQq")
+"""A message between a template and the runner: what, the number of a worker, a value."""
+
+FORK, BORN, OVER = 1, 2, 3
+"""What a message says: fork this worker, whose stdin, stdout and stderr come along; it has this process id; it ended
+with this exit code."""
 
 
 class NotAFrame(Exception):  # noqa: N818  (named for the fault)
@@ -391,21 +406,32 @@ def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: dict[str
         write_frame(answers, chunks)
 
 
-def end_with_the_runner() -> None:
-    """A runner that was killed cannot end a worker that hangs, and a worker that hangs does not see its input end."""
-    runner = os.getppid()
-    while os.getppid() == runner:
-        time.sleep(1)
-    os._exit(1)
+class Watch:
+    """Ends the process with its parent: a runner that was killed cannot end a worker that hangs, and a worker that
+    hangs does not see its input end. Does nothing on Windows, where a process keeps the id of its parent for ever."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._parent = os.getppid()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        if sys.platform != "win32":
+            self._thread.start()
+
+    def stop(self) -> None:
+        """A process that has threads must not fork."""
+        self._over.set()
+        if sys.platform != "win32":
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while os.getppid() == self._parent:
+            if self._over.wait(1):
+                return
+        os._exit(1)
 
 
-def main(arguments: list[str]) -> None:
-    """The process: keep stdin and stdout for frames, execute the prelude, make the backend, serve."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("backend")
-    parser.add_argument("--prelude")
-    parser.add_argument("--path", action="append", default=[])
-    options = parser.parse_args(arguments)
+def take_streams() -> tuple[IO[bytes], IO[bytes]]:
+    """stdin and stdout, for frames alone: what a library reads or prints from now on cannot break them."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = os.fdopen(os.dup(0), "rb")
@@ -417,9 +443,75 @@ def main(arguments: list[str]) -> None:
 
         msvcrt.setmode(answers.fileno(), os.O_BINARY)
         msvcrt.setmode(requests.fileno(), os.O_BINARY)
+    return requests, answers
+
+
+def fork_workers(control: Any) -> bool:
+    """Fork a worker for each request on the socket. True in a worker, False when the requests have ended.
+
+    Where something that was imported runs threads, which a fork loses, the process becomes its first worker itself.
+    """
+    alone = threading.active_count() == 1
+    wake, awake = os.pipe()
+    os.set_blocking(awake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(awake, warn_on_full_buffer=False)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 2)  # its first worker alone has that stderr
+    workers: dict[int, int] = {}
+    gc.freeze()
+    while True:
+        ready, _, _ = select.select([control, wake], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
+            tell_of_the_dead(control, workers)
+        if control not in ready:
+            continue
+        message, streams, _, _ = socket.recv_fds(control, TOLD.size, 3)
+        if len(message) < TOLD.size or len(streams) < 3:
+            return False
+        _, number, _ = TOLD.unpack(message)
+        pid = os.fork() if alone else 0
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if alone:
+                os.setsid()
+            else:
+                control.sendall(TOLD.pack(BORN, number, os.getpid()))
+            control.close()
+            for place, stream in enumerate(streams):
+                os.dup2(stream, place)
+            for descriptor in (wake, awake, nothing, *streams):
+                os.close(descriptor)
+            return True
+        workers[pid] = number
+        control.sendall(TOLD.pack(BORN, number, pid))
+        for stream in streams:
+            os.close(stream)
+
+
+def tell_of_the_dead(control: Any, workers: dict[int, int]) -> None:
+    """Tell the runner which workers have ended, and how."""
+    for pid in list(workers):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            control.sendall(TOLD.pack(OVER, workers.pop(pid), code))
+
+
+def main(arguments: list[str]) -> None:
+    """The process: keep stdin and stdout for frames, execute the prelude, make the backend, serve or fork who does."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("backend")
+    parser.add_argument("--prelude")
+    parser.add_argument("--path", action="append", default=[])
+    parser.add_argument("--template", type=int)
+    options = parser.parse_args(arguments)
+    watch = Watch()
+    is_template = options.template is not None
+    streams = None if is_template else take_streams()
     beside = Path(__file__).parent.resolve()  # epcheck's own modules must not be found instead of others of their names
-    if sys.platform != "win32":  # where a process keeps the id of its parent for ever
-        threading.Thread(target=end_with_the_runner, daemon=True).start()
     sys.path[:] = [*options.path, *(entry for entry in sys.path if Path(entry).resolve() != beside)]
     if options.prelude:
         import runpy
@@ -437,7 +529,14 @@ def main(arguments: list[str]) -> None:
         **backend.facts(),
         **getattr(sys, "_epcheck_facts", {}),
     }
-    serve(requests, answers, backend, facts)
+    if is_template:
+        watch.stop()
+        if not fork_workers(socket.socket(fileno=options.template)):
+            return
+        Watch()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
+    serve(*(streams or take_streams()), backend, facts)
 
 
 if __name__ == "__main__":

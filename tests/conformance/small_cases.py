@@ -61,15 +61,28 @@ def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> di
 
 
 def own_workers() -> list[psutil.Process]:
-    """The workers that this process has started, zombies aside."""
+    """The workers that this process has started or had forked, zombies and templates aside."""
+    started = _workers_of(psutil.Process())
+    return [worker for one in started for worker in (_workers_of(one) if _is_template(one) else [one])]
 
+
+def _workers_of(parent: psutil.Process) -> list[psutil.Process]:
     def found() -> Iterator[psutil.Process]:
-        for child in psutil.Process().children():
+        for child in parent.children():
             with contextlib.suppress(psutil.Error):
                 if any(word.endswith("worker.py") for word in child.cmdline()):
                     yield child
 
-    return list(found())
+    with contextlib.suppress(psutil.Error):
+        return list(found())
+    return []
+
+
+def _is_template(process: psutil.Process) -> bool:
+    """Of a process that this one started; what it forks has its command line, too."""
+    with contextlib.suppress(psutil.Error):
+        return "--template" in process.cmdline()
+    return False
 
 
 def processes_with(text: str) -> list[psutil.Process]:

@@ -150,7 +150,7 @@ def test_a_worker_killed_from_outside_costs_one_case_its_steadiness_and_no_case_
         while session.under_way:
             session.turn()
             if len(taken) == 10 and not killed:
-                (running,) = processes_with(str(tmp_path))
+                (running,) = own_workers()
                 killed = running.pid
                 running.kill()
     statuses = [found.status for found in taken]

@@ -98,8 +98,13 @@ class Driver:
 
     def __init__(self, target: Target, alone: bool = False) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.crew = Crew(target, self.events, WarmWorkers(), alone=alone)
+        self.warm = WarmWorkers()
+        self.crew = Crew(target, self.events, self.warm, alone=alone)
         self.outcomes: list[Outcome] = []
+
+    def close(self) -> None:
+        self.crew.close()
+        self.warm.close()
 
     def run(self, *faults: str) -> list[Outcome]:
         for number, fault in enumerate(faults):
@@ -127,7 +132,7 @@ class Driver:
 def test_jobs_behind_a_crash_run_in_the_next_worker_in_their_order() -> None:
     driver = Driver(backend("faulty"))
     outcomes = driver.run("", "abort", "", "exit", "", "")
-    driver.crew.close()
+    driver.close()
     assert [o.kind for o in outcomes] == [DONE, CRASHED, DONE, CRASHED, DONE, DONE]
     assert [float(o.outputs["y"][1]) for o in outcomes if o.kind == DONE] == [0.0, 2.0, 4.0, 5.0]
 
@@ -135,8 +140,8 @@ def test_jobs_behind_a_crash_run_in_the_next_worker_in_their_order() -> None:
 def test_alone_means_that_nothing_ran_before() -> None:
     together, apart = Driver(backend("wrong_after_case_2")), Driver(backend("wrong_after_case_2"), alone=True)
     answers = [[float(o.outputs["y"][1]) for o in driver.run(*[""] * 6)] for driver in (together, apart)]
-    together.crew.close()
-    apart.crew.close()
+    together.close()
+    apart.close()
     assert answers == [[0.0, 1.0, 2.0, 3.0, 4.0, 6.0], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]
 
 
@@ -145,3 +150,4 @@ def test_the_memory_bound_holds_while_a_worker_starts() -> None:
     driver.crew.start()
     with pytest.raises(TargetDown, match=r"does not start: the worker took \d+ MiB of memory; the bound is 1 MiB"):
         driver.watch_until_it_raises()
+    driver.close()

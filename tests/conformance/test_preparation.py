@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import queue
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -35,9 +36,9 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 class Driver:
     """A preparation and the loop around it. Nothing is prepared here while a helper could do it."""
 
-    def __init__(self, cache: Cache, helpers: int, warm: WarmWorkers | None = None) -> None:
+    def __init__(self, cache: Cache, helpers: int, warm: WarmWorkers) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.preparation = Preparation(cache, self.events, warm or WarmWorkers(), helpers)
+        self.preparation = Preparation(cache, self.events, warm, helpers)
 
     def run(
         self, cases: Collection[Case], meanwhile: Callable[[], None] = lambda: None
@@ -63,8 +64,8 @@ class Driver:
 
 @contextmanager
 def driver(helpers: int = 1, path: Path | None = None) -> Iterator[Driver]:
-    with closing(Cache(path)) as cache:
-        running = Driver(cache, helpers)
+    with closing(Cache(path)) as cache, closing(WarmWorkers()) as warm:
+        running = Driver(cache, helpers, warm)
         yield running
         running.preparation.close()
     assert own_workers() == []
@@ -117,9 +118,10 @@ def test_a_helper_that_dies_costs_nothing(expected: dict[str, Prepared | Unprepa
 
     def kill_the_first() -> None:
         if not killed:
-            (helper,) = own_workers()
-            killed.append(helper.pid)
-            helper.kill()
+            while not (helpers := own_workers()):
+                time.sleep(0.01)
+            killed.append(helpers[0].pid)
+            helpers[0].kill()
 
     with driver() as running:
         assert running.run(OWN, kill_the_first) == expected
@@ -277,17 +279,18 @@ def test_helpers_stay_warm_with_the_other_workers() -> None:
 
 def test_a_run_that_fails_ends_its_helpers_at_work_and_idle() -> None:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    preparing = Preparation(Cache(None), events, WarmWorkers(keep=2), 2)
-    for case in OWN:
-        preparing.add(case)
-    preparing.look_up()
-    preparing.help()
-    preparing.help()
-    while not preparing._idle:
-        preparing.handle(events.get(timeout=60))
-    assert (len(preparing._idle), len(preparing._helpers), len(own_workers())) == (1, 1, 2)
-    preparing.kill()
-    assert own_workers() == []
+    with closing(WarmWorkers(keep=2)) as warm:
+        preparing = Preparation(Cache(None), events, warm, 2)
+        for case in OWN:
+            preparing.add(case)
+        preparing.look_up()
+        preparing.help()
+        preparing.help()
+        while not preparing._idle:
+            preparing.handle(events.get(timeout=60))
+        assert (len(preparing._idle), len(preparing._helpers), len(own_workers())) == (1, 1, 2)
+        preparing.kill()
+        assert own_workers() == []
 
 
 def test_a_sink_that_fails_leaves_no_helper() -> None:
