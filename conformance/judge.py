@@ -8,20 +8,22 @@ from functools import cache
 
 from epcheck.conformance import compare, facts, record
 from epcheck.conformance.expectation import Expectation
-from epcheck.conformance.outcome import CRASHED, FAILED, TIMED_OUT, Outcome
+from epcheck.conformance.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.prepare import Prepared, Unprepared
-from epcheck.conformance.record import Difference, Opinion, Record
+from epcheck.conformance.record import Accuracy, Difference, Opinion, Record
 from epcheck.conformance.target import DISABLE_FALLBACK, Target
 from epcheck.generators.case import Refusal
 from epcheck.generators.claims import claims_of
 
 UNPLACED = re.compile(
     r"fallback to CPU EP has been explicitly disabled"
-    r"|NOT_IMPLEMENTED : Could not find an implementation"
+    r"|NOT_IMPLEMENTED : (Could not find an implementation|Failed to find kernel)"
+    r"|Current official support for domain \S+ is till opset"
+    r"|is not a registered function/op"
     r"|IsNodeCompatibleWithProvider !node_provider_type\.empty\(\)"
 )
-"""How ONNX Runtime words that nobody takes a node: CPU alone would, CPU was asked and has no kernel, or neither the
-provider nor CPU has one."""
+"""How ONNX Runtime words that nobody takes a node: CPU alone would, CPU was asked and has no kernel, the opset is newer
+than the runtime, it knows no such operator, or neither the provider nor CPU has a kernel."""
 
 NOISE = re.compile(
     r"[A-Z]:\\_work\\1\\s\\(?:\w+\\)*|\\?onnxruntime_pybind11_state\.pyd![0-9A-Fa-f]+: |\(caller: [0-9A-Fa-f]+\) "
@@ -50,7 +52,16 @@ def opinion(prepared: Prepared, target: Target, outcome: Outcome, attempts: int 
         attempts=attempts,
         log_tail="" if status == record.PASS else outcome.log_tail,
         shared=outcome.shared,
+        accuracy=_accuracy(prepared, outcome),
     )
+
+
+def _accuracy(prepared: Prepared, outcome: Outcome) -> Accuracy | None:
+    """Of answers that are not the correctly rounded ones."""
+    if outcome.kind != DONE or outcome.exact:
+        return None
+    truth = prepared.truth
+    return None if isinstance(truth, Refusal) else compare.accuracy(truth, outcome.outputs)
 
 
 def _status(prepared: Prepared, target: Target, outcome: Outcome) -> tuple[str, str, tuple[Difference, ...]]:

@@ -27,6 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--baseline", metavar="TARGET", help="target to compare with (default: cpu; 'none': oracles alone)")
     group.addoption("--op", action="append", default=[], metavar="OPERATOR", help="only this operator; repeatable")
     group.addoption("--dtype", action="append", default=[], metavar="DTYPE", help="only this dtype; repeatable")
+    group.addoption("--source", default="suite", choices=("suite", "onnx"), help="our cases or onnx's node tests")
+    group.addoption("--thin", action="store_true", help="a few cases of each operator version and dtype")
     group.addoption("--epcheck-strict", action="store_true", help="a fixed expectation fails its test")
 
 
@@ -38,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from epcheck.generators import suite
 
         try:
-            next(suite.cases(operators, dtypes))
+            next(_selected(config))
         except suite.SelectionError as error:
             raise pytest.UsageError(f"epcheck: {error}") from None
     candidate, baseline = config.getoption("--ep"), config.getoption("--baseline")
@@ -49,6 +51,15 @@ def pytest_configure(config: pytest.Config) -> None:
             live.choose((candidate,) if candidate else (), baseline)
         except live.REASONS as error:
             give_up(config, str(error))
+
+
+def _selected(config: pytest.Config) -> Iterator[Case]:
+    """The cases that the options select. Raises SelectionError."""
+    from epcheck.generators import suite
+
+    operators, dtypes = config.getoption("--op"), config.getoption("--dtype")
+    source = suite.Source(config.getoption("--source"))
+    return suite.cases(operators, dtypes, source=source, thin=config.getoption("--thin"))
 
 
 def give_up(config: pytest.Config, sentence: str) -> NoReturn:
@@ -85,9 +96,7 @@ class Suite(pytest.File):
     """Every selected case, by name; models are built when they are needed."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        from epcheck.generators import suite
-
-        for case in suite.cases(self.config.getoption("--op"), self.config.getoption("--dtype")):
+        for case in _selected(self.config):
             yield CaseItem.from_parent(self, name=f"test_case[{case.id}]", case=case)
 
 

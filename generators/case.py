@@ -218,11 +218,15 @@ class Case:
     variant: str
     builder: Callable[[Case], BuiltCase] = field(compare=False, repr=False)
 
+    @property
+    def operator_key(self) -> str:
+        """How a user names its operator: `Slice`, `com.microsoft::Gelu`."""
+        return f"{self.domain}::{self.operator}" if self.domain else self.operator
+
     @cached_property
     def id(self) -> str:
         """`Slice-13/float16/negative_step[runtime]`; a domain other than ai.onnx stands before it with '::'."""
-        prefix = f"{self.domain}::" if self.domain else ""
-        return f"{prefix}{self.operator}-{self.since_version}/{self.dtype}/{self.sample}[{self.variant}]"
+        return f"{self.operator_key}-{self.since_version}/{self.dtype}/{self.sample}[{self.variant}]"
 
     def build(self) -> BuiltCase:
         """Make the model, the feeds and the truth. The random data comes from the id alone."""

@@ -1,77 +1,211 @@
-"""The node tests of the installed onnx package that are one node: inputs and outputs that its authors wrote."""
+"""The node tests of the installed onnx package as cases: inputs and outputs that its authors wrote, not ours.
+
+Taken are the tests of one node between tensors of numbers: no functions expanded into several nodes, no sequences,
+optionals or strings. A stored floating-point output was computed in its own precision, so what the suite allows
+a provider it allows the stored output as well: bounds are twice those of the suite's operator. Where the suite has no
+such operator, the tolerance is the test's own.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase
 
-from epcheck.generators import suite
-from epcheck.generators.case import Array, Node, Operand
+from epcheck.generators import graph, schema
+from epcheck.generators.case import (
+    Array,
+    Bound,
+    BuiltCase,
+    Case,
+    Exact,
+    Lowering,
+    Node,
+    OneStep,
+    Operand,
+    Output,
+    Outputs,
+    Selection,
+    Truth,
+    Ulp,
+)
+from epcheck.generators.operator import Operator
+
+VARIANT = "onnx"
+"""What stands for the way inputs enter the model in the ids of these cases."""
+
+Operators = dict[str, Operator[Any]]
 
 
 @dataclass(frozen=True)
 class NodeTest:
-    """outputs: of the node, in its order."""
+    """One data set of a test. model: as the test has it. outputs: those of the node that are not omitted, in order.
+
+    rtol, atol: what the test itself allows.
+    """
 
     name: str
-    key: str
+    model: onnx.ModelProto
     node: Node
     outputs: tuple[Array, ...]
+    rtol: float
+    atol: float
+
+    @property
+    def key(self) -> str:
+        """The key of its operator in the suite, if that has it."""
+        return f"{self.node.domain}::{self.node.op_type}" if self.node.domain else self.node.op_type
 
 
 @cache
 def node_tests() -> tuple[NodeTest, ...]:
-    """The tests of operators that the suite has; those with sequences or optionals are left out."""
-    return tuple(_found())
-
-
-def _found() -> Iterator[NodeTest]:
-    operators = suite.all_operators()
-    with warnings.catch_warnings():
+    """Every test that can be a case, in onnx's order."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         tests = collect_testcases(None)
-    for test in tests:
-        if test.model is None or len(test.model.graph.node) != 1 or test.model.functions:
-            continue
-        proto = test.model.graph.node[0]
-        key = f"{proto.domain}::{proto.op_type}" if proto.domain else proto.op_type
-        if key not in operators:
-            continue
-        opset = next(o.version for o in test.model.opset_import if o.domain == proto.domain)
+    return tuple(found for test in tests for found in _of(test))
+
+
+def cases(operators: Operators) -> Iterator[Case]:
+    """A case for each test: `Add-14/float32/test_add[onnx]`. operators: the suite's, for bounds and descriptions."""
+    seen: set[str] = set()
+    for test in node_tests():
+        operator = operators.get(test.key)
+        case = Case(
+            test.node.op_type,
+            test.node.domain,
+            test.node.since_version,
+            _dtype(test.node, operator),
+            test.name,
+            VARIANT,
+            partial(_build, test, operator),
+        )
+        if case.id not in seen:
+            seen.add(case.id)
+            yield case
+
+
+def _of(test: TestCase) -> Iterator[NodeTest]:
+    model = test.model
+    if model is None or len(model.graph.node) != 1 or model.functions or model.graph.initializer:
+        return
+    proto = model.graph.node[0]
+    opset = next((o.version for o in model.opset_import if o.domain == proto.domain), 0)
+    try:
         definition = onnx.defs.get_schema(proto.op_type, opset, proto.domain)
-        for inputs, outputs in test.data_sets or ():
-            if all(isinstance(value, np.ndarray | np.generic) for value in (*inputs, *outputs)):
-                yield NodeTest(test.name, key, _node(proto, definition, inputs), tuple(map(np.asarray, outputs)))
+    except onnx.defs.SchemaError:
+        return
+    for inputs, outputs in test.data_sets or ():
+        if all(_is_tensor(value) for value in (*inputs, *outputs)) and not any(
+            a.HasField("g") for a in proto.attribute
+        ):
+            results = tuple(np.asarray(value) for value in outputs)
+            yield NodeTest(test.name, model, _node(proto, definition, inputs), results, test.rtol, test.atol)
 
 
-def _node(proto: onnx.NodeProto, definition: Any, inputs: list[Array]) -> Node:
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.name in schema.NUMPY_NAMES.values()
+
+
+def _node(proto: onnx.NodeProto, definition: onnx.defs.OpSchema, inputs: Any) -> Node:
     """The node as a family of the suite would write it: inputs and outputs named as in the schema."""
     given = iter(inputs)
     values = [np.asarray(next(given)) if name else None for name in proto.input]
-    formals = [formal.name for formal in definition.inputs]
-    names = [formals[i] if i < len(formals) - 1 or len(values) <= len(formals) else f"{formals[-1]}_{i}"
-             for i in range(len(values))]  # fmt: skip
-    results = [formal.name for formal in definition.outputs]
-    outputs = [name and (results[i] if i < len(results) and len(proto.output) <= len(results) else name)
-               for i, name in enumerate(proto.output)]  # fmt: skip
-    attributes = {a.name: _attribute(onnx.helper.get_attribute_value(a)) for a in proto.attribute}
-    operands = tuple(None if v is None else Operand(n, v) for n, v in zip(names, values, strict=True))
-    return Node(proto.op_type, proto.domain, definition.since_version, operands, tuple(outputs), attributes)
+    names = _names([formal.name for formal in definition.inputs], len(values))
+    results = _names([formal.name for formal in definition.outputs], len(proto.output))
+    return Node(
+        proto.op_type,
+        proto.domain,
+        definition.since_version,
+        tuple(None if v is None else Operand(n, v) for n, v in zip(names, values, strict=True)),
+        tuple(name if asked else "" for name, asked in zip(results, proto.output, strict=True)),
+        {a.name: _attribute(onnx.helper.get_attribute_value(a)) for a in proto.attribute},
+    )
+
+
+def _names(formals: list[str], count: int) -> list[str]:
+    """A variadic input or output, the last of the schema, is numbered."""
+    if count <= len(formals):
+        return formals[:count]
+    first = len(formals) - 1
+    return [*formals[:-1], *(f"{formals[-1]}_{index - first}" for index in range(first, count))]
 
 
 def _attribute(value: Any) -> Any:
     match value:
         case bytes():
             return value.decode()
-        case list():
-            return tuple(_attribute(item) for item in value)
         case onnx.TensorProto():
             return onnx.numpy_helper.to_array(value)
-    return value
+        case str() | int() | float():
+            return value
+    return tuple(_attribute(item) for item in value)
+
+
+def _dtype(node: Node, operator: Operator[Any] | None) -> str:
+    """The dtypes of the constraints that the suite varies, or that of the first input."""
+    types = graph.type_bindings(node)
+    varied = [types[name] for name in operator.varied if name in types] if operator else []
+    first = next((o.value.dtype.name for o in node.inputs if o is not None), "none")
+    return "-".join(varied) or first
+
+
+def _build(test: NodeTest, operator: Operator[Any] | None, case: Case) -> BuiltCase:
+    node = replace(test.node, outputs=tuple(test.model.graph.node[0].output))
+    own = _own_truth(test, operator)
+    model = onnx.ModelProto()
+    model.CopyFrom(test.model)
+    opset = next(o.version for o in model.opset_import if o.domain == node.domain)
+    model.ir_version = graph.OLDEST_IR
+    model.graph.node[0].name = "node"
+    feeds = [operand.value for operand in node.inputs if operand is not None]
+    return BuiltCase(
+        case=case,
+        node=node,
+        opset=opset,
+        model=model.SerializeToString(deterministic=True),
+        feeds=dict(zip((value.name for value in model.graph.input), feeds, strict=True)),
+        truth=Outputs(tuple(_outputs(test, node, own))),
+        types=graph.type_bindings(node),
+        lowering=_lowering(test, operator, own),
+    )
+
+
+def _own_truth(test: NodeTest, operator: Operator[Any] | None) -> Truth | None:
+    """What the suite's oracle says of the node; None where it has none, or nothing to say of such a node."""
+    if operator is None:
+        return None
+    with np.errstate(all="ignore"):
+        return operator.truth(test.node)
+
+
+def _lowering(test: NodeTest, operator: Operator[Any] | None, own: Truth | None) -> Lowering | None:
+    if operator is None or not isinstance(own, Outputs | Selection):
+        return None
+    return operator.lower(test.node)
+
+
+def _outputs(test: NodeTest, node: Node, own: Truth | None) -> Iterator[Output]:
+    bounds = [output.bound for output in own.outputs] if isinstance(own, Outputs) else []
+    for index, (name, value) in enumerate(zip(node.results, test.outputs, strict=True)):
+        known = bounds[index] if index < len(bounds) else Exact() if isinstance(own, Selection) else None
+        yield Output(name, value, _bound(known, value, test))
+
+
+def _bound(known: Bound | None, value: Array, test: NodeTest) -> Bound:
+    if isinstance(known, Ulp):
+        return Ulp(
+            2 * known.bound, f"twice: for the provider and for what onnx stores; {known.source}", 2 * known.floor
+        )
+    if isinstance(known, Exact | OneStep):
+        return known
+    if value.dtype.kind != "f":
+        return Exact()
+    return Ulp(test.rtol / float(np.finfo(value.dtype).eps), "the tolerance of onnx's own test", test.atol)

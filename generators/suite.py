@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from fnmatch import translate
-from functools import cache
+from functools import cache, partial
+from itertools import groupby
 from typing import Any
 
-from epcheck.generators import operators
+from epcheck.generators import onnx_tests, operators
 from epcheck.generators.case import Case
 from epcheck.generators.operator import Operator, is_built_by
 
@@ -29,27 +31,39 @@ def all_operators() -> dict[str, Operator[Any]]:
     return found
 
 
+class Source(StrEnum):
+    """Where cases come from: the generators of this package, or the node tests of the installed onnx package."""
+
+    SUITE = "suite"
+    ONNX = "onnx"
+
+
 def cases(
-    names: Sequence[str] = (), dtypes: Sequence[str] = (), patterns: Sequence[str] = (), limit: int | None = None
+    names: Sequence[str] = (),
+    dtypes: Sequence[str] = (),
+    patterns: Sequence[str] = (),
+    limit: int | None = None,
+    source: Source = Source.SUITE,
+    thin: bool = False,
 ) -> Iterator[Case]:
-    """The selected cases in the suite's stable order.
+    """The selected cases in their stable order.
 
     names: operators, as ONNX spells them; `com.microsoft::Gelu` for one of another domain. dtypes: numpy names; a case
-    matches when one of its varied dtypes does.
-    patterns: globs or substrings of the case id; a case matches when one of them does. limit: at most so many.
+    matches when one of its varied dtypes does. patterns: globs or substrings of the case id; a case matches when one of
+    them does. limit: at most so many. thin: a few of each operator version and dtypes, for a quick look at everything.
     Raises SelectionError for an unknown operator or dtype, or when nothing is left.
     """
-    known = all_operators()
+    every = _of_source(source)
     for name in names:
-        if name not in known:
-            raise SelectionError(f"unknown operator '{name}'; the suite has: {', '.join(known)}")
+        if name not in every:
+            raise SelectionError(f"unknown operator '{name}'; the suite has: {', '.join(every)}")
     wanted = set(dtypes)
-    if unknown := wanted - (available := _dtypes()):
+    if unknown := wanted - (available := _dtypes(source)):
         raise SelectionError(f"unknown dtype '{min(unknown)}'; the suite has: {', '.join(sorted(available))}")
     selected = (
         case
-        for name in dict.fromkeys(names or known)
-        for case in known[name].cases()
+        for name in dict.fromkeys(names or every)
+        for case in (_thinned(every[name]()) if thin else every[name]())
         if (not wanted or wanted & {case.dtype, *case.dtype.split("-")})
         and (not patterns or any(matches(case.id, pattern) for pattern in patterns))
     )
@@ -61,6 +75,24 @@ def cases(
         yield case
     if not count and limit != 0:
         raise SelectionError("the selection leaves no case; `epcheck list` prints the ids of all")
+
+
+def _of_source(source: Source) -> Mapping[str, Callable[[], Iterable[Case]]]:
+    """Operator key -> what gives its cases."""
+    known = all_operators()
+    if source is Source.SUITE:
+        return {key: operator.cases for key, operator in known.items()}
+    found: dict[str, list[Case]] = {}
+    for case in onnx_tests.cases(known):
+        found.setdefault(case.operator_key, []).append(case)
+    return {key: partial(iter, of_one) for key, of_one in found.items()}
+
+
+def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
+    """The first, the middle and the last case of each version and dtypes."""
+    for _, group in groupby(of_operator, key=lambda case: (case.since_version, case.dtype)):
+        each = list(group)
+        yield from (each[index] for index in sorted({0, len(each) // 2, len(each) - 1}))
 
 
 def is_own(case: Case) -> bool:
@@ -92,8 +124,9 @@ def _expression(pattern: str) -> str:
 def case_by_id(case_id: str) -> Case:
     """The case of exactly that id. Raises SelectionError, naming close ids, when there is none."""
     close: list[str] = []
-    for operator in all_operators().values():
-        for case in operator.cases():
+    source = Source.ONNX if case_id.endswith(f"[{onnx_tests.VARIANT}]") else Source.SUITE
+    for of_operator in _of_source(source).values():
+        for case in of_operator():
             if case.id == case_id:
                 return case
             if case.sample in case_id and len(close) < 3:
@@ -103,6 +136,6 @@ def case_by_id(case_id: str) -> Case:
 
 
 @cache
-def _dtypes() -> frozenset[str]:
-    labels = {case.dtype for operator in all_operators().values() for case in operator.cases()}
+def _dtypes(source: Source) -> frozenset[str]:
+    labels = {case.dtype for of_operator in _of_source(source).values() for case in of_operator()}
     return frozenset(labels | {name for label in labels for name in label.split("-")})

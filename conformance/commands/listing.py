@@ -10,6 +10,7 @@ import typer
 from epcheck.conformance import target as targets
 from epcheck.conformance.commands import failing
 from epcheck.generators import suite
+from epcheck.generators.suite import Source
 
 
 class What(StrEnum):
@@ -30,6 +31,8 @@ def command(
     op: Annotated[list[str] | None, typer.Option("--op", help="Operator; repeat for more.")] = None,
     dtype: Annotated[list[str] | None, typer.Option("--dtype", help="numpy dtype name; repeat for more.")] = None,
     pattern: Annotated[list[str] | None, typer.Option("-k", help="Glob or substring of case ids.")] = None,
+    source: Annotated[Source, typer.Option(help="Our generators' cases, or onnx's own node tests.")] = Source.SUITE,
+    thin: Annotated[bool, typer.Option("--thin", help="A few cases of each operator version and dtype.")] = False,
 ) -> None:
     """Print case ids, operators with their versions and case counts, or the targets of this machine."""
     with failing.one_sentence():
@@ -42,7 +45,7 @@ def command(
                 versions = ", ".join(str(v) for v in sorted({c.since_version for c in cases}))
                 typer.echo(f"{name:16} {len(cases):5} cases  since_version {versions}")
         else:
-            for case in suite.cases(op or (), dtype or (), pattern or ()):
+            for case in suite.cases(op or (), dtype or (), pattern or (), source=source, thin=thin):
                 typer.echo(case.id)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,9 @@ from typing import Any
 from epcheck.conformance import record
 from epcheck.conformance.record import RecordError, Run
 from epcheck.conformance.shard import Shard, ShardError
+from epcheck.generators import suite
+from epcheck.generators.case import Case
+from epcheck.generators.suite import Source
 from epcheck.reports import StoreError
 
 
@@ -23,7 +26,8 @@ class Request:
     the verdicts are the same. cache: use what earlier runs prepared, and what baseline and reference said in them.
     shard: run this part of the selection only. balance: the folder of an earlier run, by whose times shards are cut.
     scheduler: the address of a Dask scheduler, on whose machines the candidates are. may_differ: facts in which the
-    machines of one candidate may differ, on a cluster or when a run is taken up again.
+    machines of one candidate may differ, on a cluster or when a run is taken up again. source: whose cases. thin: a few
+    of each operator version and dtypes.
     """
 
     candidates: tuple[str, ...] = ()
@@ -43,11 +47,18 @@ class Request:
     balance: Path | None = None
     scheduler: str | None = None
     may_differ: tuple[str, ...] = ()
+    source: Source = Source.SUITE
+    thin: bool = False
 
     @property
     def whole_suite(self) -> bool:
         """Whether every case is selected, so that an expectation without a case is stale."""
-        return not (self.operators or self.dtypes or self.patterns) and self.limit is None
+        part = self.operators or self.dtypes or self.patterns or self.thin or self.source is not Source.SUITE
+        return not part and self.limit is None
+
+    def cases(self) -> Iterator[Case]:
+        """The selected cases. Raises SelectionError."""
+        return suite.cases(self.operators, self.dtypes, self.patterns, self.limit, self.source, self.thin)
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,8 @@ class _Selection:
     shard: str | None = None
     balance: str | None = None
     scheduler: str | None = None
+    source: str = Source.SUITE.value
+    thin: bool = False
 
 
 def selection(request: Request, candidates: tuple[str, ...], baseline: str | None) -> Mapping[str, Any]:
@@ -92,6 +105,8 @@ def selection(request: Request, candidates: tuple[str, ...], baseline: str | Non
             shard=str(request.shard) if request.shard else None,
             balance=str(request.balance) if request.balance else None,
             scheduler=request.scheduler,
+            source=request.source.value,
+            thin=request.thin,
         )
     )
     return chosen
@@ -102,7 +117,8 @@ def request_of(run: Run, now: Request) -> Request:
     try:
         chosen = record.from_json(_Selection, run.selection)
         part = Shard.parse(chosen.shard) if chosen.shard else None
-    except (RecordError, ShardError) as error:
+        source = Source(chosen.source)
+    except (RecordError, ShardError, ValueError) as error:
         raise StoreError(f"run {run.run_id}: its selection cannot be read ({error}); start a new run") from None
     return Request(
         candidates=chosen.candidates,
@@ -122,4 +138,6 @@ def request_of(run: Run, now: Request) -> Request:
         balance=Path(chosen.balance) if chosen.balance else None,
         scheduler=now.scheduler or chosen.scheduler,
         may_differ=now.may_differ,
+        source=source,
+        thin=chosen.thin,
     )

@@ -26,8 +26,8 @@ from epcheck.conformance.process import WarmWorkers
 from epcheck.conformance.record import Run, Share
 from epcheck.conformance.shard import Shard, ShardError
 from epcheck.conformance.station import ClusterError, Line
-from epcheck.generators import suite
 from epcheck.generators.case import Case
+from epcheck.generators.suite import Source
 from epcheck.reports import Reported, StoreError
 
 
@@ -51,7 +51,7 @@ def run_suite(
     interrupted = None if folder is None else reports.read_run(folder)
     if interrupted is not None:
         request = request_of(interrupted, request)
-    whole = tuple(suite.cases(request.operators, request.dtypes, request.patterns, request.limit))
+    whole = tuple(request.cases())
     cases, share = _share(request, whole)
     if request.shard:
         show.say(_of_the_whole(request.shard, cases, whole))
@@ -208,6 +208,8 @@ def command(
         list[str] | None, typer.Option("-k", help="Glob or substring of case ids; repeat for more.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many cases.")] = None,
+    source: Annotated[Source, typer.Option(help="Our generators' cases, or onnx's own node tests.")] = Source.SUITE,
+    thin: Annotated[bool, typer.Option("--thin", help="A few cases of each operator version and dtype.")] = False,
     expect: Annotated[list[Path] | None, typer.Option(help="A further TOML file of expectations.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fixed and stale expectations fail the run, too.")] = False,
     reference: Annotated[bool, typer.Option(help="Ask onnx.reference about every case, too.")] = True,
@@ -243,10 +245,26 @@ def command(
     console = Console(emoji=False)
     with failing.one_sentence():
         request = Request(
-            tuple(target or ()), baseline, reference, tuple(op or ()), tuple(dtype or ()), tuple(pattern or ()), limit,
-            tuple(expect or ()), config, vulkan, jobs, pack, cache,
-            Shard.parse(part) if part is not None else None, balance, scheduler, tuple(may_differ or ()),
-        )  # fmt: skip
+            candidates=tuple(target or ()),
+            baseline=baseline,
+            reference=reference,
+            operators=tuple(op or ()),
+            dtypes=tuple(dtype or ()),
+            patterns=tuple(pattern or ()),
+            limit=limit,
+            expect=tuple(expect or ()),
+            config=config,
+            vulkan=vulkan,
+            jobs=jobs,
+            pack=pack,
+            cache=cache,
+            shard=Shard.parse(part) if part is not None else None,
+            balance=balance,
+            scheduler=scheduler,
+            may_differ=tuple(may_differ or ()),
+            source=source,
+            thin=thin,
+        )
         again = None if resume is None else reports.latest(root) if resume == "latest" else Path(resume)
         reported = run_suite(request, again, console, root)
         display.summary(console, reported)
