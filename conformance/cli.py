@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from epcheck.conformance.commands import cache, lab, listing, merge, replay, report, repro, run
+from epcheck.conformance.commands import cache, claims, coverage, lab, listing, merge, replay, report, repro, run
 
 app = typer.Typer(
     name="epcheck",
@@ -38,10 +38,11 @@ def _root(
     """Test and compatibility suite for ONNX Runtime execution providers."""
 
 
-for _command in (run, merge, listing, repro, replay, report):
+for _command in (run, merge, listing, coverage, repro, replay, report):
     _command.register(app)
 app.add_typer(lab.app, name="lab")
 app.add_typer(cache.app, name="cache")
+app.add_typer(claims.app, name="claims")
 
 
 def main() -> None:

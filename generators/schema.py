@@ -125,6 +125,11 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
 
+def has(operator: str, since_version: int, domain: str = "") -> bool:
+    """Whether some opset that runtimes read resolves the operator to this revision."""
+    return operator in _history(domain) and since_version in since_versions(operator, domain)
+
+
 @cache
 def since_versions(operator: str, domain: str = "") -> tuple[int, ...]:
     """Every revision of the operator to which an opset that runtimes read resolves, oldest first.

@@ -24,6 +24,7 @@ from epcheck.conformance.runtime import RuntimeInstallError
 from epcheck.conformance.shard import ShardError
 from epcheck.conformance.station import ClusterError
 from epcheck.conformance.target import TargetError
+from epcheck.generators.claims.documentation import DocumentationError
 from epcheck.generators.suite import SelectionError
 from epcheck.reports import StoreError
 
@@ -34,8 +35,8 @@ DEAF_S = 10.0
 """Seconds after Ctrl-C in which a further one is not heard where `terminable` is told to be deaf."""
 
 KNOWN = (
-    CacheError, ClusterError, ExpectationError, LabError, ModelFileError, RecordError, ReproError, RuntimeInstallError,
-    SelectionError, ShardError, StoreError, TargetDown, TargetError,
+    CacheError, ClusterError, DocumentationError, ExpectationError, LabError, ModelFileError, RecordError, ReproError,
+    RuntimeInstallError, SelectionError, ShardError, StoreError, TargetDown, TargetError,
 )  # fmt: skip
 
 

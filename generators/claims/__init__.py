@@ -7,15 +7,19 @@ the JSON file beside this module names the commits. Other providers have no tabl
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from epcheck.generators import schema
 from epcheck.generators.schema import NUMPY_NAMES
 
 _TABLES = {"DmlExecutionProvider": "dml_ep_operators.json"}
+PROVIDERS = tuple(_TABLES)
+"""Those whose claims are known."""
 
 Key = tuple[str, str, int]
 """(domain, operator, since_version); the domain of ai.onnx is ''."""
@@ -44,12 +48,18 @@ class Claims:
         return None
 
 
+def table_path(provider: str) -> Path | None:
+    """The file of the provider's table; None when there is none."""
+    return Path(__file__).with_name(_TABLES[provider]) if provider in _TABLES else None
+
+
 @cache
 def claims_of(provider: str) -> Claims | None:
     """The claims of an execution provider; None when it publishes no table that epcheck has."""
-    if provider not in _TABLES:
+    path = table_path(provider)
+    if path is None:
         return None
-    table = json.loads((files(__name__) / _TABLES[provider]).read_text(encoding="utf-8"))
+    table = json.loads(path.read_text(encoding="utf-8"))
     return Claims(provider, {_key(row): _constraints(row) for row in table["operators"]})
 
 
@@ -59,6 +69,37 @@ def _key(row: Mapping[str, Any]) -> Key:
 
 def _constraints(row: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     return {
-        constraint: frozenset(NUMPY_NAMES.get(name, name) for name in names)
+        constraint: frozenset(_numpy_name(name) for name in names)
         for constraint, names in row["type_constraints"].items()
     }
+
+
+def _numpy_name(name: str) -> str:
+    """`float` -> `float32`, `seq(float)` -> `seq(float32)`; what numpy does not have keeps its name."""
+    return re.sub(r"\w+(?=\)|$)", lambda match: NUMPY_NAMES.get(match[0], match[0]), name, count=1)
+
+
+NO_FEED = {
+    **dict.fromkeys(
+        ("bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"),
+        "ONNX Runtime takes and gives no numpy array of this dtype",
+    ),
+    "string": "a tensor of strings holds nothing that a provider computes",
+    **dict.fromkeys(("int4", "uint4"), "ONNX Runtime takes and gives no numpy array of 4-bit integers"),
+}
+"""Dtype -> why no case can feed or fetch it."""
+
+INSERTED = dict.fromkeys(
+    ("MemcpyFromHost", "MemcpyToHost"), "sessions insert this node themselves; a model that has one is refused"
+)
+"""Operator -> why no model can have it."""
+
+
+def why_unreachable(key: Key, dtype: str) -> str:
+    """Why no case can reach what a provider claims, in words; empty where one could."""
+    domain, operator, since_version = key
+    if not schema.has(operator, since_version, domain):
+        return f"no opset has a revision {since_version} of {operator}"
+    if operator in INSERTED:
+        return INSERTED[operator]
+    return NO_FEED.get(re.sub(r"^(?:(?:optional|seq|tensor)\()+|\)+$", "", dtype), "")
