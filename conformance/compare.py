@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from epcheck.conformance.record import Difference, Mismatch
+from epcheck.conformance.record import ULP_EDGES, Accuracy, Difference, Mismatch, added
 from epcheck.generators.case import Array, Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 
 BLOCK = 2**15
@@ -43,6 +43,27 @@ def same(expected: Array, got: Array) -> Array:
     signs_equal = np.signbit(expected) == np.signbit(got)
     matched: Array = ((expected == got) & signs_equal) | (np.isnan(expected) & np.isnan(got))
     return matched
+
+
+def accuracy(truth: Outputs | Selection, got: Mapping[str, Array]) -> Accuracy | None:
+    """How far the outputs that have a bound in ULP are from the truth; None where none has, or has the right form."""
+    if isinstance(truth, Selection):
+        return None
+    found: Accuracy | None = None
+    for output in truth.outputs:
+        actual = got.get(output.name)
+        if isinstance(output.bound, Ulp) and actual is not None and _form(output.name, output.value, actual) is None:
+            exact = output.value if output.exact is None else output.exact
+            for _, (values, exactly) in _blocks(actual, exact):
+                found = added(found, _accuracy(ulp_error(exactly, values)))
+    return found
+
+
+def _accuracy(errors: Array) -> Accuracy:
+    """errors: float64 in ULP."""
+    places = np.searchsorted(ULP_EDGES, errors)
+    finite = errors[np.isfinite(errors)]
+    return Accuracy(errors.size, float(errors.max()), float(finite.sum()), tuple(np.bincount(places).tolist()))
 
 
 def ulp_error(exact: Array, got: Array) -> Array:

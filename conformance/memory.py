@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from epcheck.conformance import cache, record, strict_json
 from epcheck.conformance.cache import Cache
 from epcheck.conformance.prepare import UNREADABLE, Prepared, plain_pickle
-from epcheck.conformance.record import Difference, Opinion
+from epcheck.conformance.record import Accuracy, Difference, Opinion
 from epcheck.conformance.target import Target
 
 KNOWN = (("onnxruntime",), ("reference",))
@@ -65,9 +65,11 @@ def to_row(opinion: Opinion, answer: str) -> bytes:
     """An opinion, and the bits of the outputs it is of, as the cache has them."""
     o = opinion
     differences = strict_json.dumps(record.to_json(o.differences)) if o.differences else ""
+    a = o.accuracy
+    accuracy = None if a is None else (a.elements, a.max_ulp, a.sum_ulp, a.counts)
     plain = (
         o.status, o.stage, o.message, differences, o.assignment, o.create_s, o.run_s, o.attempts, o.log_tail, o.shared,
-        answer,
+        accuracy, answer,
     )  # fmt: skip
     return pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
 
@@ -75,14 +77,14 @@ def to_row(opinion: Opinion, answer: str) -> bytes:
 def from_row(target: str, row: bytes) -> tuple[Opinion, str]:
     """What `to_row` was given. Raises ValueError when the row is none."""
     try:
-        status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, answer = plain_pickle(
-            row
-        )
+        (
+            status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, accuracy, answer,
+        ) = plain_pickle(row)  # fmt: skip
         differences = [record.from_json(Difference, one) for one in strict_json.loads(text)] if text else []
     except UNREADABLE as error:
         raise ValueError(f"not an opinion: {error!r}") from error
     opinion = Opinion(
         target, status, stage, message, tuple(differences), assignment, create_s, run_s, attempts, log_tail, shared,
-        remembered=True,
+        remembered=True, accuracy=None if accuracy is None else Accuracy(*accuracy),
     )  # fmt: skip
     return opinion, str(answer)

@@ -11,7 +11,7 @@ import io
 import pickle
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -118,6 +118,8 @@ def of(built: BuiltCase) -> Prepared:
     outputs = _outputs(built)
     sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
     said, answer = _directml(built, outputs)
+    best = None if isinstance(built.truth, Refusal) else compare.accuracy(built.truth, outputs)
+    text = replace(facts.of(built), rounded=best).text
     return Prepared(
         case=built.case,
         domain=built.node.domain,
@@ -137,7 +139,7 @@ def of(built: BuiltCase) -> Prepared:
         answer=answer,
         expected_bits=bits(outputs) if sure else "",
         digest=digest,
-        facts=CaseFacts.from_text(built.case.id, facts.of(built).text),  # lists for tuples, as those of a row
+        facts=CaseFacts.from_text(built.case.id, text),  # lists for tuples, as those of a row
         packed_truth=packed_truth,
     )
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
+from itertools import zip_longest
 from typing import Any, Self, TypeVar
 
 from epcheck.conformance import strict_json, typed_json
@@ -59,6 +60,36 @@ class Difference:
     heat: tuple[tuple[int, ...], ...] = ()
 
 
+ULP_EDGES = (0.5, *(2.0**power for power in range(24)))
+"""The upper ends of the ranges in which an Accuracy counts; one more counts what is beyond."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How far floating-point outputs that have a bound in ULP are from the truth, over all their elements.
+
+    max_ulp: of the worst one, inf where it is NaN or infinite and the truth is not. sum_ulp: of the finite errors.
+    counts: elements within each of ULP_EDGES and above the one before; trailing zeros are left out.
+    """
+
+    elements: int
+    max_ulp: float
+    sum_ulp: float
+    counts: tuple[int, ...]
+
+
+def added(one: Accuracy | None, other: Accuracy) -> Accuracy:
+    """The accuracy of the elements of both; of the other alone where there is none yet."""
+    if one is None:
+        return other
+    return Accuracy(
+        one.elements + other.elements,
+        max(one.max_ulp, other.max_ulp),
+        one.sum_ulp + other.sum_ulp,
+        tuple(a + b for a, b in zip_longest(one.counts, other.counts, fillvalue=0)),
+    )
+
+
 @dataclass(frozen=True)
 class Opinion:
     """What one target said of a case, judged against the truth.
@@ -67,7 +98,8 @@ class Opinion:
     assignment: [provider, operator] of every node, from the session's own record. create_s, run_s: seconds.
     attempts: how often the case was run on the target. shared: cases in its session, among which the seconds are
     shared out. log_tail: the end of the worker's stderr, for failures. remembered: from an earlier run of the same
-    target on the same model, feeds and code.
+    target on the same model, feeds and code. accuracy: None where nothing has a bound in ULP, and where all outputs are
+    the correctly rounded ones, whose accuracy the case has.
     """
 
     target: str
@@ -82,6 +114,7 @@ class Opinion:
     log_tail: str = ""
     shared: int = 1
     remembered: bool = False
+    accuracy: Accuracy | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +152,8 @@ class CaseFacts:
     """What was asked: the case as a reader of the record sees it, the same for every target and every run.
 
     types: type constraint -> numpy dtype name. expects: `the true result`, or which refusal. repro: the command line
-    that writes the case out.
+    that writes the case out. rounded: how far the correctly rounded outputs are from the truth; None where nothing has
+    a bound in ULP.
     """
 
     case_id: str
@@ -136,6 +170,12 @@ class CaseFacts:
     directml: DirectML | None
     expects: str
     repro: str
+    rounded: Accuracy | None = None
+
+    @property
+    def operator_key(self) -> str:
+        """How a user names the operator: `Slice`, `com.microsoft::Gelu`."""
+        return f"{self.domain}::{self.operator}" if self.domain else self.operator
 
     @cached_property
     def text(self) -> str:
@@ -159,7 +199,7 @@ class CaseFacts:
         """
         known = typed_json.read_fields(typed_json.fields(CaseFacts, typed_json.outline), fields)
         facts = cls.__new__(cls)
-        facts.__dict__.update(_unread={name: known.pop(name) for name in _NESTED_FACTS}, **known)
+        facts.__dict__.update(_unread={name: known.pop(name, None) for name in _NESTED_FACTS}, **known)
         return facts
 
     def __getattr__(self, name: str) -> Any:
@@ -180,7 +220,7 @@ class CaseFacts:
             raise RecordError(f"case '{self.case_id}': not a CaseFacts: {name}: {error}") from error
 
 
-_NESTED_FACTS = ("types", "attributes", "values", "directml")
+_NESTED_FACTS = ("types", "attributes", "values", "directml", "rounded")
 
 
 @dataclass(frozen=True)
@@ -256,6 +296,11 @@ class Run:
     notes: tuple[str, ...] = ()
     share: Share | None = None
     schema: int = field(default=SCHEMA)
+
+
+def accuracy_of(case: CaseFacts, opinion: Opinion) -> Accuracy | None:
+    """How far the outputs of which the opinion is are from the truth; None where there is nothing to measure."""
+    return opinion.accuracy or (case.rounded if opinion.status == PASS else None)
 
 
 class RecordError(ValueError):

@@ -82,7 +82,7 @@ class _Index:
     def add(self, record: Record, finding: str) -> None:
         self._ids.append(record.case_id)
         row = (
-            _operator(record.case.domain, record.case.operator),
+            record.case.operator_key,
             str(record.case.since_version),
             record.case.dtype,
             record.case.variant,
@@ -174,7 +174,7 @@ def _page(run: Run, summary: Summary, index: Markup, bundles: Iterable[Markup]) 
         f"base-uri 'none'; form-action 'none'"
     )
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_finalize)
-    environment.filters |= {"number": "{:,}".format, "duration": _duration, "moment": _moment}
+    environment.filters |= {"number": "{:,}".format, "duration": _duration, "moment": _moment, "ulp": _ulp}
     return environment.from_string(_resource("page.html.j2")).stream(
         run=run,
         summary=summary,
@@ -224,6 +224,11 @@ def _duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02} min"
     return f"{minutes} min {rest:02} s" if minutes else f"{seconds:.1f} s"
+
+
+def _ulp(value: float) -> str:
+    """An error in ULP, to three digits."""
+    return "∞" if math.isinf(value) else f"{value:.3g}" if value < 1e4 else f"{value:.1e}"
 
 
 def _moment(iso: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from epcheck.conformance import strict_json
-from epcheck.conformance.record import Opinion, Record, Run, to_json
+from epcheck.conformance.record import Accuracy, Opinion, Record, Run, accuracy_of, to_json
 from epcheck.reports.report import Entry
 from epcheck.reports.summary import Summary
 
@@ -40,10 +40,18 @@ _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
     ("baseline_status", pa.string(), lambda r: r.baseline.status if r.baseline else None),
     ("max_ulp", pa.float64(), lambda r: _max_ulp(r.candidate)),
     ("wrong_elements", pa.int64(), lambda r: sum(d.wrong for d in r.candidate.differences)),
+    ("ulp_elements", pa.int64(), lambda r: _accuracy(r, r.candidate, lambda a: a.elements)),
+    ("ulp_max", pa.float64(), lambda r: _accuracy(r, r.candidate, lambda a: a.max_ulp)),
+    ("ulp_sum", pa.float64(), lambda r: _accuracy(r, r.candidate, lambda a: a.sum_ulp)),
+    ("ulp_counts", pa.list_(pa.int64()), lambda r: _accuracy(r, r.candidate, lambda a: list(a.counts))),
+    ("baseline_ulp_max", pa.float64(), lambda r: _accuracy(r, r.baseline, lambda a: a.max_ulp)),
+    ("baseline_ulp_sum", pa.float64(), lambda r: _accuracy(r, r.baseline, lambda a: a.sum_ulp)),
+    ("baseline_ulp_counts", pa.list_(pa.int64()), lambda r: _accuracy(r, r.baseline, lambda a: list(a.counts))),
 )
 
 SCHEMA = pa.schema([("run_id", pa.string()), *((name, kind) for name, kind, _ in _COLUMNS), ("record", pa.string())])
-"""The columns. max_ulp: over all outputs of the candidate. record: the whole record as JSON."""
+"""The columns. max_ulp: over all outputs of the candidate that are wrong. ulp_*: of all outputs with a bound in ULP, as
+in record.Accuracy, null where there are none. record: the whole record as JSON."""
 
 
 class Outcomes:
@@ -77,6 +85,11 @@ class Outcomes:
 
 def _max_ulp(opinion: Opinion) -> float | None:
     return max((d.max_ulp for d in opinion.differences if d.max_ulp is not None), default=None)
+
+
+def _accuracy(record: Record, opinion: Opinion | None, get: Callable[[Accuracy], Any]) -> Any:
+    found = None if opinion is None else accuracy_of(record.case, opinion)
+    return None if found is None else get(found)
 
 
 def _text(value: str) -> str:

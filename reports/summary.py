@@ -6,13 +6,29 @@ A share is never taken of cases that were not recorded: a run that ended early s
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, PASS, SKIPPED, UNPLACED, Record, Run
+from epcheck.conformance.record import (
+    EXPECTED,
+    FAILURE,
+    FIXED,
+    NOTED,
+    OK,
+    PASS,
+    SKIPPED,
+    ULP_EDGES,
+    UNPLACED,
+    Accuracy,
+    Record,
+    Run,
+    accuracy_of,
+    added,
+)
 
 WORST_FIRST = (FAILURE, FIXED, EXPECTED, NOTED, OK)
 NOTHING_RAN = "nothing"
@@ -58,8 +74,44 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Errors of floating-point elements in ULP. p99: the end of the range of ULP_EDGES in which the 99th percentile is.
+
+    mean: of the finite ones.
+    """
+
+    elements: int
+    max: float
+    p99: float
+    mean: float
+
+    @classmethod
+    def of(cls, accuracy: Accuracy) -> Self:
+        """The figures of what was counted."""
+        seen = 0
+        p99 = math.inf
+        for edge, count in zip(ULP_EDGES, accuracy.counts, strict=False):
+            seen += count
+            if seen >= 0.99 * accuracy.elements:
+                p99 = edge
+                break
+        return cls(accuracy.elements, accuracy.max_ulp, p99, accuracy.sum_ulp / max(1, accuracy.elements))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How accurate an operator is in one dtype, over all its versions. baseline: on the same cases, if it ran them."""
+
+    operator: str
+    dtype: str
+    candidate: Spread | None
+    baseline: Spread | None
+
+
+@dataclass(frozen=True)
 class TargetSummary:
-    """One candidate: counts by reading and by status, the matrix in reading order, the findings, worst first."""
+    """One candidate: counts by reading and by status, the matrix in reading order, the findings, worst first, and how
+    accurate it is, by operator and dtype."""
 
     target: str
     recorded: int
@@ -67,6 +119,7 @@ class TargetSummary:
     by_status: Mapping[str, int]
     matrix: tuple[Cell, ...]
     findings: tuple[Finding, ...]
+    accuracy: tuple[Profile, ...] = ()
 
     def findings_of(self, reading: str) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.reading == reading)
@@ -96,6 +149,7 @@ class Tally:
         self._statuses: dict[str, Counter[str]] = {}
         self._cells: dict[str, dict[tuple[str, str, int, str], Counter[tuple[str, str]]]] = {}
         self._findings: dict[str, _Group] = {}
+        self._accuracy: dict[str, dict[tuple[str, str], _Measured]] = {}
 
     def add(self, record: Record) -> str:
         """Count a record; the key of the finding it belongs to, empty when nothing is to be said of it."""
@@ -104,6 +158,7 @@ class Tally:
         self._statuses.setdefault(target, Counter())[record.status] += 1
         cell = (record.case.domain, record.case.operator, record.case.since_version, record.case.dtype)
         self._cells.setdefault(target, {}).setdefault(cell, Counter())[record.reading, record.status] += 1
+        self._measure(record)
         if record.reading == OK:
             return ""
         key = finding_key(record)
@@ -111,6 +166,18 @@ class Tally:
             self._findings[key] = _Group.begun_by(record)
         self._findings[key].add(record)
         return key
+
+    def _measure(self, record: Record) -> None:
+        measured = self._accuracy.setdefault(record.candidate.target, {})
+        where = record.case.operator_key, record.case.dtype
+        for opinion in (record.candidate, record.baseline):
+            accuracy = None if opinion is None else accuracy_of(record.case, opinion)
+            if accuracy is not None:
+                both = measured.setdefault(where, _Measured())
+                if opinion is record.candidate:
+                    both.candidate = added(both.candidate, accuracy)
+                else:
+                    both.baseline = added(both.baseline, accuracy)
 
     def summary(self, run: Run) -> Summary:
         """What was counted so far, as a part of the run."""
@@ -136,7 +203,25 @@ class Tally:
                 _cell(*where, cells[where]) for where in sorted(cells, key=lambda w: (*w[:3], dtype_order(w[3])))
             ),
             findings=tuple(sorted(findings, key=lambda f: (WORST_FIRST.index(f.reading), -len(f.case_ids)))),
+            accuracy=tuple(
+                measured.profile(*where)
+                for where, measured in sorted(
+                    self._accuracy.get(name, {}).items(), key=lambda item: (item[0][0], dtype_order(item[0][1]))
+                )
+            ),
         )
+
+
+@dataclass(slots=True)
+class _Measured:
+    """The accuracy of candidate and baseline in one operator and dtype, as far as it is counted."""
+
+    candidate: Accuracy | None = None
+    baseline: Accuracy | None = None
+
+    def profile(self, operator: str, dtype: str) -> Profile:
+        spreads = [None if one is None else Spread.of(one) for one in (self.candidate, self.baseline)]
+        return Profile(operator, dtype, *spreads)
 
 
 @dataclass(slots=True)
@@ -160,7 +245,7 @@ class _Group:
         return cls(
             target=record.candidate.target,
             reading=record.reading,
-            operator=f"{case.domain}::{case.operator}" if case.domain else case.operator,
+            operator=case.operator_key,
             sample=sample_stem(case.sample),
             status=record.status,
             blame=record.blame,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from epcheck.conformance import compare
-from epcheck.conformance.record import Difference, Mismatch
+from epcheck.conformance.record import Accuracy, Difference, Mismatch, added
 from epcheck.generators.case import Array, Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 
 NAN, INF = np.nan, np.inf
@@ -397,3 +397,40 @@ def test_selections_along_other_axes() -> None:
     assert compare.differences(truth, right) == ()
     values, _ = compare.differences(truth, {"Values": np.float32([[1, 9]]), "Indices": np.array([[0, 0]])})
     assert values.reason == "1 of 2 elements are wrong; the wrong elements are selected"
+
+
+ACCURATE = Ulp(4.0, "a test")
+
+
+def measured(exact: list[float], got: list[float], dtype: str = "float32") -> Accuracy | None:
+    truth = np.array(exact, np.float64)
+    output = Output("y", truth.astype(dtype), ACCURATE, truth)
+    return compare.accuracy(Outputs((output,)), {"y": np.array(got, dtype)})
+
+
+def test_accuracy_counts_elements_by_their_error_in_ulp() -> None:
+    step = float(np.finfo(np.float32).eps)
+    found = measured([1.0] * 6, [1.0, 1 + step, 1 + 2 * step, 1 + 3 * step, 1 + 8 * step, np.nan])
+    assert found == Accuracy(6, INF, 14.0, (1, 1, 1, 1, 1, *[0] * 20, 1))
+
+
+def test_accuracy_of_the_rounded_truth_is_half_a_ulp_at_most() -> None:
+    found = measured([1 / 3], [1 / 3])
+    assert found is not None
+    assert 0 < found.max_ulp <= 0.5
+    assert (found.elements, found.counts) == (1, (1,))
+
+
+def test_accuracy_is_of_outputs_with_a_bound_in_ulp_and_of_the_right_form() -> None:
+    exact = Outputs((Output("y", np.zeros(2, np.float32)),))
+    assert compare.accuracy(exact, {"y": np.zeros(2, np.float32)}) is None
+    bounded = Outputs((Output("y", np.zeros(2, np.float32), ACCURATE),))
+    assert compare.accuracy(bounded, {"y": np.zeros(3, np.float32)}) is None
+    assert compare.accuracy(bounded, {}) is None
+    assert compare.accuracy(bounded, {"y": np.zeros(2, np.float32)}) == Accuracy(2, 0.0, 0.0, (2,))
+
+
+def test_accuracies_add_up() -> None:
+    one, other = Accuracy(2, 1.0, 1.5, (1, 1)), Accuracy(3, 0.5, 0.75, (3,))
+    assert added(None, one) == one
+    assert added(one, other) == added(other, one) == Accuracy(5, 1.0, 2.25, (4, 1))

@@ -2,14 +2,25 @@
 
 import dataclasses
 import gc
+import math
 import weakref
 from pathlib import Path
 
 import pytest
-from stored_records import DTYPES, a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, stored
+from stored_records import (
+    DTYPES,
+    a_crashed_topk,
+    a_refused_qlinearconv,
+    a_run,
+    a_slice,
+    a_wrong_slice,
+    changed,
+    stored,
+)
 
+from epcheck.conformance.record import Accuracy, Record
 from epcheck.reports import Tally, headline, read_records, sample_stem, summarize
-from epcheck.reports.summary import dtype_order
+from epcheck.reports.summary import Spread, dtype_order
 
 
 def test_the_same_fault_in_many_dtypes_is_one_finding() -> None:
@@ -140,3 +151,31 @@ def test_a_run_in_which_nothing_was_placed_proves_nothing() -> None:
 def test_a_candidate_without_any_record_is_named() -> None:
     run = a_run(2, candidates=("dml", "dml-nvidia"))
     assert "dml-nvidia: no case is recorded." in headline(run, summarize(run, [a_slice()]))
+
+
+def test_accuracy_is_summed_up_by_operator_and_dtype_over_versions_and_cases() -> None:
+    exact, rounded = Accuracy(50, 0.4, 10.0, (50,)), Accuracy(49, 2.0, 60.0, (40, 0, 9))
+    wrong = Accuracy(1, math.inf, 0.0, (*[0] * 25, 1))
+
+    def measured(version: int, candidate: Accuracy | None, baseline: Accuracy | None, **changes: object) -> Record:
+        record = a_slice("float32")
+        assert record.baseline is not None
+        return dataclasses.replace(
+            record,
+            case=changed(record, since_version=version, rounded=exact).case,
+            candidate=dataclasses.replace(record.candidate, accuracy=candidate),
+            baseline=dataclasses.replace(record.baseline, accuracy=baseline),
+            **changes,  # type: ignore[arg-type]
+        )
+
+    records = [measured(10, rounded, None), measured(13, None, None), measured(13, wrong, rounded)]
+    (target,) = summarize(a_run(), records).targets
+    (profile,) = target.accuracy
+    assert (profile.operator, profile.dtype) == ("Slice", "float32")
+    assert profile.candidate == Spread(elements=100, max=math.inf, p99=2.0, mean=0.7)
+    assert profile.baseline == Spread(elements=149, max=2.0, p99=2.0, mean=80 / 149)
+
+
+def test_accuracy_of_what_has_no_bound_in_ulp_is_nothing() -> None:
+    (target,) = summarize(a_run(), [a_slice()]).targets
+    assert target.accuracy == ()
