@@ -1,0 +1,71 @@
+"""onnx's node tests as cases: models, data and bounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import onnx
+import pytest
+
+from epcheck.generators import onnx_tests, suite
+from epcheck.generators.case import Exact, Outputs, Ulp
+from epcheck.generators.graph import OLDEST_IR
+from epcheck.generators.suite import Source
+
+CASES = list(suite.cases(source=Source.ONNX))
+
+
+def test_there_are_more_than_a_thousand_each_with_an_id_of_its_own() -> None:
+    assert len(CASES) > 1000
+    assert [case_id for case_id, count in Counter(case.id for case in CASES).items() if count > 1] == []
+    assert {case.variant for case in CASES} == {"onnx"}
+
+
+def test_a_case_has_the_model_the_inputs_and_the_outputs_of_the_test() -> None:
+    (test,) = (one for one in onnx_tests.node_tests() if one.name == "test_slice_neg_steps")
+    built = suite.case_by_id("Slice-13/float32/test_slice_neg_steps[onnx]").build()
+    model = onnx.load_from_string(built.model)
+    assert (model.ir_version, model.graph.node[0].op_type) == (OLDEST_IR, "Slice")
+    assert [value.name for value in model.graph.input] == list(built.feeds)
+    assert isinstance(built.truth, Outputs)
+    np.testing.assert_array_equal(built.truth.outputs[0].value, test.outputs[0])
+    assert built.truth.outputs[0].bound == Exact()
+    assert built.lowering is not None
+    assert built.lowering.description.NAME == "DML_SLICE1_OPERATOR_DESC"
+
+
+def test_every_test_can_be_built() -> None:
+    for case in CASES:
+        built = case.build()
+        assert isinstance(built.truth, Outputs), case.id
+        onnx.checker.check_model(built.model, full_check=False)
+
+
+def test_an_operator_that_the_suite_has_not_is_judged_with_the_test_s_own_tolerance() -> None:
+    other = next(
+        t for t in onnx_tests.node_tests() if t.key not in suite.all_operators() and t.outputs[0].dtype == "f4"
+    )
+    built = next(case for case in CASES if case.sample == other.name).build()
+    assert isinstance(built.truth, Outputs)
+    bound = built.truth.outputs[0].bound
+    assert isinstance(bound, Ulp)
+    assert bound.bound == pytest.approx(other.rtol / np.finfo(np.float32).eps)
+    assert bound.source == "the tolerance of onnx's own test"
+
+
+def test_random_numbers_sequences_and_expanded_functions_are_left_out() -> None:
+    names = {test.name for test in onnx_tests.node_tests()}
+    assert "test_dropout_default" in names
+    assert not {"test_training_dropout", "test_bernoulli", "test_sequence_insert_at_back"} & names
+    assert not [name for name in names if "_expanded" in name]
+
+
+def test_thin_takes_three_cases_of_each_version_and_dtypes_at_most() -> None:
+    thin = list(suite.cases(thin=True))
+    counts = Counter((case.operator_key, case.since_version, case.dtype) for case in thin)
+    everything = Counter((case.operator_key, case.since_version, case.dtype) for case in suite.cases())
+    assert counts.keys() == everything.keys()
+    assert counts == {where: min(3, count) for where, count in everything.items()}
+    ids = {case.id for case in suite.cases()}
+    assert {case.id for case in thin} <= ids
