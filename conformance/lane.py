@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -26,6 +27,10 @@ PACKS_AHEAD = 2
 
 STARTS = 3
 """How often in a row a worker may fail to start before the target is given up."""
+
+
+DEVICE_LOST = re.compile(r"887A00(?:05|06|07|20)|DXGI_ERROR_DEVICE_(?:REMOVED|HUNG|RESET)", re.IGNORECASE)
+"""How a provider says that the device is gone: every later session of the process fails, too."""
 
 
 class TargetDown(RuntimeError):  # noqa: N818  (it is a state of the target, named as its user sees it)
@@ -201,6 +206,9 @@ class Lane:
             outcome, answer, busy_s = _outcome(header, body)
         except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
             self._lost(f"its worker sent a malformed answer: {error!r}")
+            return
+        if outcome.kind == FAILED and DEVICE_LOST.search(outcome.message):
+            self._lost(f"the device was lost: {outcome.message}")
             return
         jobs = self._sent.popleft()
         self._under_way -= len(jobs)

@@ -19,8 +19,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Feeds = Mapping[str, Array]
 
 
+_lost: list[str] = []
+
+
 def faulty(_model: bytes, feeds: Feeds) -> Any:
     number = int(feeds["x"][0])
+    if _lost:
+        raise RuntimeError(_lost[0])
     return FAULTS[list(FAULTS)[number]](feeds["x"]) if number >= 0 else {"y": feeds["x"]}
 
 
@@ -176,6 +181,12 @@ def reading_stdin(x: Array) -> dict[str, Array]:
     return {"y": x}
 
 
+def lose_the_device(_x: Array) -> None:
+    """As DirectML does: this session fails, and so does whatever comes after it in the process."""
+    _lost.append("Non-zero status code returned: 887A0005 The GPU device instance has been suspended.")
+    raise RuntimeError(_lost[0])
+
+
 FAULTS: dict[str, Callable[[Array], Any]] = {
     "abort": lambda _x: os.abort(),
     "segfault": segfault,
@@ -196,6 +207,7 @@ FAULTS: dict[str, Callable[[Array], Any]] = {
     "wrong_id": answer('{"op": "done", "id": "another case", "stage": "done", "tensors": []}'),
     "no_id": answer('{"op": "done"}'),
     "second_greeting": answer('{"op": "hello", "protocol": 2, "facts": {"a": "b"}}'),
+    "lose_the_device": lose_the_device,
     "stderr_of_no_encoding": stderr_of_no_encoding_then_abort,
     "stderr_without_a_newline": stderr_without_a_newline_then_abort,
     "raise": raising(ValueError("bad [red]node[/red] \x00<script>")),
