@@ -3,20 +3,20 @@
 A result is right when it is within the ULP that OpenCL C asks of a full profile device, or within what the precision
 tables of shader languages allow the formula by which a shader computes the function:
 
-| function            | OpenCL C, float32/float64 | float16 | what a shader may be off by, absolute                           |
-|---------------------|---------------------------|---------|-----------------------------------------------------------------|
-| exp                 | 3                         | 2       | Vulkan: 3 + 2 |x| ULP (float16: 1 + 2 |x|)                      |
-| log                 | 3                         | 2       | Vulkan: 3 ULP, 2^-21 for x in [0.5, 2] (float16: WebNN, 1/1024) |
-| sin, cos            | 4                         | 2       | Direct3D: 0.0008 for |x| <= 100 pi (float16: WebNN, 1/512)      |
-| tan                 | 5                         | 2       | Vulkan: inherited from sin(x) / cos(x)                          |
-| atan                | 5                         | 2       | Vulkan: 4096 ULP (float16: 5)                                   |
-| asin, acos          | 4                         | 2       | Vulkan: inherited from atan2(x, sqrt(1 - x x)) and its converse |
-| sinh, cosh          | 4                         | 2       | Vulkan: inherited from (exp(x) - exp(-x)) / 2 and its converse  |
-| tanh                | 5                         | 2       | Vulkan: inherited from sinh(x) / cosh(x)                        |
-| asinh, acosh, atanh | 4, 4, 5                   | 2       | Vulkan: inherited from log(x + sqrt(x x + 1)) and its kin       |
-| erf                 | 16                        | 4       | WebNN conformance tests: 1/1024 (float16: 1/512)                |
-| sqrt                | 1 (Direct3D, WebNN)       | 1       | nothing                                                         |
-| reciprocal          | 2 (WebNN)                 | 2       | nothing                                                         |
+| function            | OpenCL C | float16 | what a shader may be off by                                              |
+|---------------------|----------|---------|--------------------------------------------------------------------------|
+| exp                 | 3        | 2       | Vulkan: 3 + 2 |x| ULP (float16: 1 + 2 |x|)                               |
+| log                 | 3        | 2       | Vulkan: 3 ULP, 2^-21 for x in [0.5, 2] (float16: WebNN, 1/1024)          |
+| sin, cos            | 4        | 2       | Direct3D: 0.0008 for |x| <= 100 pi (float16: WebNN, 1/512)               |
+| tan                 | 5        | 2       | Vulkan: inherited from sin(x) / cos(x)                                   |
+| atan                | 5        | 2       | Vulkan: 4096 ULP (float16: 5)                                            |
+| asin, acos          | 4        | 2       | Vulkan: inherited from atan2(x, sqrt(1 - x x)) and its converse          |
+| sinh, cosh          | 4        | 2       | Vulkan: inherited from (exp(x) - exp(-x)) / 2 and its converse           |
+| tanh                | 5        | 2       | Vulkan: inherited from sinh(x) / cosh(x)                                 |
+| asinh, acosh, atanh | 4, 4, 5  | 2       | Vulkan: inherited from log(x + sqrt(x x + 1)) and its kin                |
+| erf                 | 16       | 4       | WebNN: 1/1024 (float16: 1/512)                                           |
+| sqrt                |          |         | Direct3D, WebNN: 1 ULP                                                   |
+| reciprocal          |          |         | WebNN: 2 ULP                                                             |
 
 Sources: OpenCL C specification, "Relative error as ULPs"; Vulkan specification, "Precision of GLSL.std.450
 instructions"; Direct3D 11.3 functional specification, sincos, sqrt; WebNN conformance tests, PrecisionMetrics of
@@ -129,20 +129,20 @@ def _atanh(shader: Shader, x: Array, _: Array) -> Array:
 
 ACCURACIES: Mapping[str, Accuracy] = {
     "exp": Accuracy(3, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, x, y: s.of_exp(x) * y),
-    "log": Accuracy(3, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, x, y: s.of_log(x)),
+    "log": Accuracy(3, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, x, _: s.of_log(x)),
     "sin": Accuracy(4, 2, f"{bounds.OPENCL}; {SINCOS}", _sine),
     "cos": Accuracy(4, 2, f"{bounds.OPENCL}; {SINCOS}", _sine),
     "tan": Accuracy(5, 2, f"{bounds.OPENCL}; {SINCOS}", _tan),
     "asin": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _arc),
     "acos": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _arc),
-    "atan": Accuracy(5, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, x, y: s.atan * s.eps * np.abs(y)),
+    "atan": Accuracy(5, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, _, y: s.atan * s.eps * np.abs(y)),
     "sinh": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _exponential_sum),
     "cosh": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _exponential_sum),
-    "tanh": Accuracy(5, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, x, y: s.of_tanh(x)),
+    "tanh": Accuracy(5, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, x, _: s.of_tanh(x)),
     "asinh": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _asinh),
     "acosh": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _acosh),
     "atanh": Accuracy(5, 2, f"{bounds.OPENCL}; {VULKAN}", _atanh),
-    "erf": Accuracy(16, 4, f"{bounds.OPENCL}; {bounds.WEBNN}", lambda s, x, y: np.full_like(x, s.erf)),
+    "erf": Accuracy(16, 4, f"{bounds.OPENCL}; {bounds.WEBNN}", lambda s, x, _: np.full_like(x, s.erf)),
     "sqrt": Accuracy(1, 1, f"{bounds.D3D}; {bounds.WEBNN}"),
     "reciprocal": Accuracy(2, 2, bounds.WEBNN),
 }

@@ -53,7 +53,8 @@ class ElementwiseSample(Sample):
     every_variant: bool = False
 
 
-FLOAT_KINDS = frozenset({"whole_range", "special", "denormals"})
+INTEGER_KINDS = frozenset({"boundary", "small_integers", "zero"})
+"""The values that integers have, in each of their types; the others are those of floating-point types."""
 
 
 def shapes() -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -91,12 +92,10 @@ def value_samples(domain: Domain, prefix: str = "", **given: Attribute) -> Itera
 
 def variants(sample: ElementwiseSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """A node of one input has no parameters, so that an initializer would be the constant variant."""
-    kind = np.dtype(dtypes[0]).kind
-    if kind != "f" and (sample.values in FLOAT_KINDS or sample.values not in ("ordinary", "boundary", "zero")):
+    is_float = np.dtype(dtypes[0]).kind == "f"
+    if is_float == (sample.values in INTEGER_KINDS):
         return ()
-    if kind == "f" and sample.values in ("boundary", "zero"):
-        return ()
-    if dtypes != ("float32",) and not sample.every_dtype and sample.values not in ("boundary", "zero"):
+    if is_float and dtypes != ("float32",) and not sample.every_dtype:
         return ()
     if sample.every_variant and dtypes == ("float32",):
         return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT)
@@ -110,8 +109,8 @@ def values_of(sample: ElementwiseSample, domain: Domain, dtype: np.dtype[Any], r
             return np.zeros(sample.shape, dtype)
         case "boundary":
             return data.boundary(dtype)
-        case "ordinary" if dtype.kind != "f":
-            return data.distinct(sample.shape, dtype, rng)
+        case "small_integers":
+            return rng.permutation(np.arange(0 if dtype.kind == "u" else -60, 60)).astype(dtype)
         case "ordinary":
             return rng.uniform(domain.low, domain.high, sample.shape).astype(dtype)
         case "whole_range":

@@ -308,13 +308,7 @@ FUNCTIONS = (
 def samples(function: Function) -> Iterator[ElementwiseSample]:
     yield from elementwise.samples(function.domain)
     if function.name == "Erf":
-        yield ElementwiseSample(name="zero", values="zero", every_dtype=True)
-
-
-def variants(sample: ElementwiseSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    if np.dtype(dtypes[0]).kind != "f" and sample.values != "zero":
-        return ()
-    return elementwise.variants(sample, since_version, dtypes)
+        yield ElementwiseSample(name="zero", values="zero")
 
 
 def node(function: Function, sample: ElementwiseSample, binding: Binding) -> Node:
@@ -354,7 +348,7 @@ OPERATORS = tuple(
     ElementwiseOperator(
         function.name,
         partial(samples, function),
-        variants,
+        elementwise.variants,
         partial(node, function),
         partial(truth, function),
         partial(lower, function),
