@@ -20,7 +20,8 @@ tables of shader languages allow the formula by which a shader computes the func
 
 Sources: OpenCL C specification, "Relative error as ULPs"; Vulkan specification, "Precision of GLSL.std.450
 instructions"; Direct3D 11.3 functional specification, sincos, sqrt; WebNN conformance tests, PrecisionMetrics of
-utils.js. float64 has no shader tables: OpenCL C alone holds. For asinh the formula is that of |x|, with x's sign: for
+utils.js. In float64 a function has OpenCL C's bound alone, and a formula of several functions what those of OpenCL C
+add up to. For asinh the formula is that of |x|, with x's sign: for
 a negative x the literal one cancels without limit, which no caller can use.
 """
 
@@ -80,6 +81,9 @@ SHADERS = {
     "float32": Shader(2.0**-23, exp=3, log=2.0**-21, atan=4096, sine=0.0008, erf=1 / 1024),
     "float16": Shader(2.0**-10, exp=1, log=1 / 1024, atan=5, sine=1 / 512, erf=1 / 512),
 }
+
+DOUBLE = Shader(2.0**-52, exp=3, log=3 * 2.0**-52, atan=5, sine=4 * 2.0**-52, erf=16 * 2.0**-52)
+"""OpenCL C in float64."""
 
 Floor = Callable[[Shader, Array, Array], Array]
 """(shader, x, y = f(x)) -> the absolute error that a shader's formula may have."""
@@ -149,19 +153,30 @@ ACCURACIES: Mapping[str, Accuracy] = {
 
 
 def bound_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Ulp:
-    """The bound of y = function(x), both float64, as a result in `dtype`; KeyError for an unknown function."""
+    """The bound of y = function(x), both float64, as a result in `dtype`; KeyError for an unknown function.
+
+    In float64 one ULP more, for an oracle of the same precision.
+    """
     accuracy = ACCURACIES[function]
     ulps = accuracy.half_ulps if dtype == np.float16 else accuracy.ulps
-    return bounded(ulps, accuracy.source, dtype, None if accuracy.floor is None else lambda s: accuracy.floor(s, x, y))
+    shader = SHADERS.get(dtype.name)
+    if shader is None or accuracy.floor is None:
+        return bounds.ulp(ulps + (dtype == np.float64), accuracy.source, dtype)
+    with np.errstate(all="ignore"):
+        return bounds.ulp(ulps, accuracy.source, dtype, _finite(accuracy.floor(shader, x, y)))
 
 
 def bounded(ulps: float, source: str, dtype: np.dtype[Any], floor: Callable[[Shader], Array] | None = None) -> Ulp:
-    """A bound of `ulps` or of the absolute error that a shader of that precision may have; NaN and infinities need
-    none. float64 has ULP alone, and one more for an oracle in the same precision."""
-    shader = SHADERS.get(dtype.name)
-    if shader is None:
-        return bounds.ulp(ulps + 1, source, dtype)
-    if floor is None:
-        return bounds.ulp(ulps, source, dtype)
+    """The bound of a formula: `ulps`, or the absolute error that the functions in it and its cancellation may cause.
+
+    In float64 one ULP more, for an oracle of the same precision.
+    """
+    shader = SHADERS.get(dtype.name, DOUBLE)
     with np.errstate(all="ignore"):
-        return bounds.ulp(ulps, source, dtype, np.nan_to_num(floor(shader), nan=0.0, posinf=0.0))
+        allowed = 0.0 if floor is None else _finite(floor(shader))
+    return bounds.ulp(ulps + (dtype == np.float64), source, dtype, allowed)
+
+
+def _finite(floor: Array) -> Array:
+    """NaN and infinite results have no error."""
+    return np.nan_to_num(floor, nan=0.0, posinf=0.0)

@@ -31,6 +31,7 @@ from epcheck.generators.elementwise import SPECIAL, Domain, ElementwiseOperator,
 
 SELECTION = "a comparison and a selection do not round"
 CANCELLATION = f"{bounds.WEBNN}; cancellation: {VULKAN}"
+LIKE_SIGMOID = f"{bounds.WEBNN}, sigmoid; cancellation: {VULKAN}"
 ARITHMETIC = f"{bounds.WEBNN}; cancellation: {bounds.D3D}"
 
 Numbers = Mapping[str, float]
@@ -200,7 +201,7 @@ ACTIVATIONS = (
         "Mish",
         lambda x: x * np.tanh(softplus(x)),
         34,
-        CANCELLATION,
+        LIKE_SIGMOID,
         lambda s, x, _: np.abs(x) * (s.of_tanh(softplus(x)) + _softplus_floor(s, x) / np.cosh(softplus(x)) ** 2),
         domain=Domain(special=(np.nan, np.inf, 0.0, -0.0), limits={**SATURATION, "negative_tail": _negative_tail}),
     ),
@@ -295,7 +296,7 @@ ACTIVATIONS = (
         "Swish",
         lambda x, alpha: x * sigmoid(alpha * x),
         34,
-        CANCELLATION,
+        LIKE_SIGMOID,
         lambda s, x, _, alpha: (
             np.abs(x) * (_sigmoid_floor(s, alpha * x) + s.eps * np.abs(alpha * x) * sigmoid(alpha * x))
         ),
