@@ -101,7 +101,7 @@ class Accuracy:
 
 def _arc(shader: Shader, x: Array, y: Array) -> Array:
     """atan2 of x and sqrt(1 - x x), in either order: an error of the root turns the angle by |x| times as much."""
-    return shader.atan * shader.eps * np.abs(y) + np.abs(x) * shader.of_root(1 - x * x, np.ones_like(x))
+    return np.asarray(shader.atan * shader.eps * np.abs(y) + np.abs(x) * shader.of_root(1 - x * x, np.ones_like(x)))
 
 
 def _sine(shader: Shader, x: Array, _: Array) -> Array:
@@ -109,7 +109,7 @@ def _sine(shader: Shader, x: Array, _: Array) -> Array:
 
 
 def _tan(shader: Shader, x: Array, y: Array) -> Array:
-    return _sine(shader, x, y) * (1 + np.abs(y)) * np.sqrt(1 + y * y)
+    return np.asarray(_sine(shader, x, y) * (1 + np.abs(y)) * np.sqrt(1 + y * y))
 
 
 def _exponential_sum(shader: Shader, x: Array, y: Array) -> Array:

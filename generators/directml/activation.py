@@ -59,7 +59,7 @@ class Gelu(OneTensor):
     NAME: ClassVar[str] = "DML_ACTIVATION_GELU_OPERATOR_DESC"
 
     def formula(self, x: Array) -> Array:
-        return 0.5 * x * (1 + erf(x / np.sqrt(2)))
+        return np.asarray(0.5 * x * (1 + erf(x / np.sqrt(2))))
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Softsign(OneTensor):
     NAME: ClassVar[str] = "DML_ACTIVATION_SOFTSIGN_OPERATOR_DESC"
 
     def formula(self, x: Array) -> Array:
-        return x / (1 + np.abs(x))
+        return np.asarray(x / (1 + np.abs(x)))
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class ValueScale2D(OneTensor):
             yield self.violation("channel_count_1_or_3", f"ChannelCount is {self.channel_count}")
 
     def formula(self, x: Array) -> Array:
-        return x * self.scale + np.array(self.bias).reshape(-1, 1, 1)
+        return np.asarray(x * self.scale + np.array(self.bias).reshape(-1, 1, 1))
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """The formula is defined for any number of channels."""

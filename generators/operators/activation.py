@@ -376,7 +376,7 @@ def truth(row: Activation, node: Node) -> Truth:
 
 def _of_integers(row: Activation, x: Array, whole: Mapping[str, Any]) -> Array:
     if row.name == "Relu":
-        return np.maximum(x, x.dtype.type(0))
+        return np.asarray(np.maximum(x, x.dtype.type(0)))
     wide = {name: int(value) for name, value in whole.items()}
     return np.asarray(_shrink(x.astype(np.int64), **wide)).astype(x.dtype)
 

@@ -68,7 +68,7 @@ def tanh_gelu(x: Array) -> Array:
 
 
 def _inner(x: Array) -> Array:
-    return np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    return np.asarray(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
 
 
 def _exact_floor(shader: Shader, x: Array) -> Array:
@@ -78,7 +78,7 @@ def _exact_floor(shader: Shader, x: Array) -> Array:
 def _tanh_floor(shader: Shader, x: Array) -> Array:
     u = _inner(x)
     argument_off = 4 * shader.eps * np.abs(u) / np.cosh(np.clip(u, -300, 300)) ** 2
-    return np.abs(x) / 2 * (shader.of_tanh(u) + argument_off + shader.eps)
+    return np.asarray(np.abs(x) / 2 * (shader.of_tanh(u) + argument_off + shader.eps))
 
 
 def _quick_floor(shader: Shader, x: Array, alpha: float) -> Array:
