@@ -249,10 +249,10 @@ def _bound(form: Form, x: Array, factor: Array, dtype: np.dtype[Any], off: float
 
 
 def lower(member: Member, node: Node) -> Lowering | None:
-    """DML_ACTIVATION_GELU for com.microsoft::Gelu; the others have no kernel or are several operators."""
+    """DML_ACTIVATION_GELU, which has no FLOAT64, for com.microsoft::Gelu; the others have no kernel or are several."""
     (first, *rest) = node.inputs
     assert first is not None
-    if (member.name, member.domain) != ("Gelu", MS) or rest:
+    if (member.name, member.domain) != ("Gelu", MS) or rest or first.value.dtype == np.float64:
         return None
     return elementwise.lowered(first.value, lambda tensor: activation.Gelu(tensor, tensor))
 
