@@ -57,6 +57,16 @@ INTEGER_KINDS = frozenset({"boundary", "small_integers", "zero"})
 """The values that integers have, in each of their types; the others are those of floating-point types."""
 
 
+def both_signs(*values: float) -> list[float]:
+    """Each value and its opposite."""
+    return [signed for value in values for signed in (value, -value)]
+
+
+def small(info: Any) -> list[float]:
+    """Where odd functions are nearly linear, and formulas with exp cancel."""
+    return both_signs(*(float(info.tiny) * 2.0**k for k in (0, 1, 3)), float(info.eps), float(info.eps) ** 0.5, 0.01)
+
+
 def shapes() -> Iterator[tuple[str, tuple[int, ...]]]:
     """Ranks 0 to 8, sizes 0 and 1, lengths beside powers of two and beyond a thread group of 1024."""
     yield "scalar", ()

@@ -27,7 +27,7 @@ from epcheck.generators.case import Array, Binding, Lowering, Node, Operand, Out
 from epcheck.generators.directml import OperatorDesc, activation
 from epcheck.generators.directml.activation import sigmoid, softplus
 from epcheck.generators.elementary import VULKAN, Shader, bounded
-from epcheck.generators.elementwise import SPECIAL, Domain, ElementwiseOperator, ElementwiseSample
+from epcheck.generators.elementwise import SPECIAL, Domain, ElementwiseOperator, ElementwiseSample, both_signs, small
 
 SELECTION = "a comparison and a selection do not round"
 CANCELLATION = f"{bounds.WEBNN}; cancellation: {VULKAN}"
@@ -64,20 +64,11 @@ NO_NAN = tuple(value for value in SPECIAL if not np.isnan(value))
 NO_INFINITY = tuple(value for value in SPECIAL if not np.isinf(value))
 
 
-def _both_signs(*values: float) -> list[float]:
-    return [signed for value in values for signed in (value, -value)]
-
-
-def _small(info: Any) -> list[float]:
-    """Where formulas with exp cancel."""
-    return _both_signs(*(float(info.tiny) * 2.0**k for k in (0, 1, 3)), float(info.eps), float(info.eps) ** 0.5, 0.01)
-
-
 def _large(info: Any) -> list[float]:
     """Where exp overflows, or its reciprocal does, and beyond."""
     end = float(np.log(np.float64(info.max)))
     values = (8.0, 10.0, 16.0, 20.0, end - 1, end + 1, 2 * end, 1000.0, 30000.0, float(info.max) / 4, float(info.max))
-    return _both_signs(*values)
+    return both_signs(*values)
 
 
 def _negative_tail(info: Any) -> list[float]:
@@ -85,7 +76,7 @@ def _negative_tail(info: Any) -> list[float]:
     return [-float(x) for x in np.linspace(1, -np.log(np.float64(info.tiny)) - 0.5, 24)]
 
 
-SATURATION = {"small": _small, "large": _large}
+SATURATION = {"small": small, "large": _large}
 
 
 def _expm1_floor(shader: Shader, x: Array) -> Array:
@@ -107,9 +98,8 @@ def _sigmoid_floor(shader: Shader, x: Array) -> Array:
     return shader.of_exp(x) * sigmoid(x) * sigmoid(-x)
 
 
-def _around(value: str, **numbers: float) -> Callable[[Any], list[float]]:
-    """Values of the dtype on both sides of a threshold, and on it."""
-    threshold = numbers[value]
+def _around(threshold: float) -> Callable[[Any], list[float]]:
+    """Values of the dtype on both sides of a threshold and of its opposite, and on them."""
 
     def limits(info: Any) -> list[float]:
         ends = np.array([threshold, -threshold], info.dtype)
@@ -131,7 +121,7 @@ def _hard_swish(x: Array) -> Array:
     return x * np.clip(x / 6 + 0.5, 0, 1)
 
 
-def _signed(name: str, *values: float) -> dict[str, Numbers]:
+def _settings(name: str, *values: float) -> dict[str, Numbers]:
     """Settings of one attribute, by readable names: `alpha_minus_0_5`."""
     return {f"{name}_{_in_words(value)}": {name: value} for value in values}
 
@@ -148,7 +138,7 @@ ACTIVATIONS = (
         CANCELLATION,
         lambda s, x, _, alpha: abs(alpha) * _expm1_floor(s, x) + s.eps * np.abs(x) * np.exp(np.minimum(x / alpha, 0)),
         attributes=("alpha",),
-        settings=_signed("alpha", 0.25, 0.5, 2.0, 16.0, 1000.0),
+        settings=_settings("alpha", 0.25, 0.5, 2.0, 16.0, 1000.0),
         domain=Domain(special=NO_NAN, limits=SATURATION),
         describe=activation.Celu,
     ),
@@ -159,7 +149,7 @@ ACTIVATIONS = (
         CANCELLATION,
         lambda s, x, _, alpha: abs(alpha) * _expm1_floor(s, x),
         attributes=("alpha",),
-        settings=_signed("alpha", 0.0, 0.25, 2.0, -0.5, 1000.0),
+        settings=_settings("alpha", 0.0, 0.25, 2.0, -0.5, 1000.0),
         domain=Domain(limits=SATURATION),
         describe=activation.Elu,
     ),
@@ -171,11 +161,11 @@ ACTIVATIONS = (
         lambda s, x, _, alpha, beta: _linear_floor(s, alpha * x, beta, 1),
         attributes=("alpha", "beta"),
         settings={
-            **_signed("alpha", 0.0, 0.5, -0.5, 4.0),
-            **_signed("beta", 0.0, 0.25, -0.25, 2.0, -2.0),
+            **_settings("alpha", 0.0, 0.5, -0.5, 4.0),
+            **_settings("beta", 0.0, 0.25, -0.25, 2.0, -2.0),
             "alpha_0_5_beta_0_25": {"alpha": 0.5, "beta": 0.25},
         },
-        domain=Domain(special=NO_NAN, limits={"corners": lambda _: _both_signs(2.4, 2.5, 2.6, 3.0, 1000.0)}),
+        domain=Domain(special=NO_NAN, limits={"corners": lambda _: both_signs(2.4, 2.5, 2.6, 3.0, 1000.0)}),
         describe=activation.HardSigmoid,
     ),
     Activation(
@@ -185,7 +175,7 @@ ACTIVATIONS = (
         ARITHMETIC,
         lambda s, x, _: np.minimum(np.abs(x), 4) * _linear_floor(s, x / 6, 0.5, 1),
         domain=Domain(
-            special=(np.nan, np.inf, 0.0, -0.0), limits={"corners": lambda _: _both_signs(2.9, 3.0, 3.1, 1000.0)}
+            special=(np.nan, np.inf, 0.0, -0.0), limits={"corners": lambda _: both_signs(2.9, 3.0, 3.1, 1000.0)}
         ),
     ),
     Activation(
@@ -194,7 +184,7 @@ ACTIVATIONS = (
         1,
         half_ulps=2,
         attributes=("alpha",),
-        settings=_signed("alpha", 0.0, 0.25, 1.0, 2.0, -0.5, 1000.0),
+        settings=_settings("alpha", 0.0, 0.25, 1.0, 2.0, -0.5, 1000.0),
         describe=activation.LeakyRelu,
     ),
     Activation(
@@ -212,7 +202,7 @@ ACTIVATIONS = (
         CANCELLATION,
         lambda s, x, _, alpha, beta: abs(alpha) * _softplus_floor(s, beta * x),
         attributes=("alpha", "beta"),
-        settings={**_signed("alpha", 0.5, 2.0, -1.0), **_signed("beta", 0.5, 2.0, -1.0)},
+        settings={**_settings("alpha", 0.5, 2.0, -1.0), **_settings("beta", 0.5, 2.0, -1.0)},
         required={"alpha": 1.0, "beta": 1.0},
         domain=Domain(limits={**SATURATION, "negative_tail": _negative_tail}),
         describe=activation.ParametricSoftplus,
@@ -232,7 +222,7 @@ ACTIVATIONS = (
         CANCELLATION,
         lambda s, x, _, alpha, beta: abs(alpha) * (s.of_tanh(beta * x) + s.eps),
         attributes=("alpha", "beta"),
-        settings={**_signed("alpha", 0.5, 2.0, -1.0), **_signed("beta", 0.5, 2.0, -1.0)},
+        settings={**_settings("alpha", 0.5, 2.0, -1.0), **_settings("beta", 0.5, 2.0, -1.0)},
         required={"alpha": 1.0, "beta": 1.0},
         domain=Domain(limits=SATURATION),
         describe=activation.ScaledTanh,
@@ -245,8 +235,8 @@ ACTIVATIONS = (
         lambda s, x, _, alpha, gamma: abs(alpha * gamma) * _expm1_floor(s, x),
         attributes=("alpha", "gamma"),
         settings={
-            **_signed("alpha", 0.0, 0.5, 4.0, -0.5),
-            **_signed("gamma", 0.5, 4.0, -0.5),
+            **_settings("alpha", 0.0, 0.5, 4.0, -0.5),
+            **_settings("gamma", 0.5, 4.0, -0.5),
             "alpha_2_gamma_3": {"alpha": 2.0, "gamma": 3.0},
         },
         domain=Domain(limits=SATURATION),
@@ -258,12 +248,12 @@ ACTIVATIONS = (
         1,
         attributes=("lambd", "bias"),
         settings={
-            **_signed("lambd", 0.0, 1.5, 3.0),
-            **_signed("bias", 0.25, -0.25),
+            **_settings("lambd", 0.0, 1.5, 3.0),
+            **_settings("bias", 0.25, -0.25),
             "lambd_1_bias_1": {"lambd": 1.0, "bias": 1.0},
             "lambd_2_bias_3": {"lambd": 2.0, "bias": 3.0},
         },
-        domain=Domain(limits={"beside_lambd": _around("lambd", lambd=0.5)}),
+        domain=Domain(limits={"beside_lambd": _around(0.5)}),
         describe=lambda tensor, output, lambd, bias: activation.Shrink(tensor, output, bias=bias, threshold=lambd),
     ),
     Activation(
@@ -301,7 +291,7 @@ ACTIVATIONS = (
             np.abs(x) * (_sigmoid_floor(s, alpha * x) + s.eps * np.abs(alpha * x) * sigmoid(alpha * x))
         ),
         attributes=("alpha",),
-        settings=_signed("alpha", 0.0, 0.5, 2.0, -1.0),
+        settings=_settings("alpha", 0.0, 0.5, 2.0, -1.0),
         domain=Domain(special=(np.nan, np.inf, 0.0, -0.0), limits={**SATURATION, "negative_tail": _negative_tail}),
     ),
     Activation(
@@ -310,8 +300,8 @@ ACTIVATIONS = (
         0,
         SELECTION,
         attributes=("alpha",),
-        settings=_signed("alpha", 0.0, 0.25, 2.0, -0.5, 1000.0),
-        domain=Domain(limits={"beside_alpha": _around("alpha", alpha=1.0)}),
+        settings=_settings("alpha", 0.0, 0.25, 2.0, -0.5, 1000.0),
+        domain=Domain(limits={"beside_alpha": _around(1.0)}),
         describe=activation.ThresholdedRelu,
     ),
 )
@@ -365,8 +355,7 @@ def truth(row: Activation, node: Node) -> Truth:
     assert operand is not None
     numbers, dtype = numbers_of(row, node), operand.value.dtype
     if dtype.kind != "f":
-        whole = {name: operand.value.dtype.type(value) for name, value in numbers.items()}
-        return Outputs((Output(node.outputs[0], _of_integers(row, operand.value, whole)),))
+        return Outputs((Output(node.outputs[0], _of_integers(row, operand.value, numbers)),))
     x = elementwise.widened(operand.value)
     with np.errstate(all="ignore"):
         y = np.asarray(row.exact(x, **numbers))
@@ -374,11 +363,11 @@ def truth(row: Activation, node: Node) -> Truth:
     return Outputs((bounds.rounded(node.outputs[0], y, dtype, bound),))
 
 
-def _of_integers(row: Activation, x: Array, whole: Mapping[str, Any]) -> Array:
+def _of_integers(row: Activation, x: Array, numbers: Numbers) -> Array:
     if row.name == "Relu":
         return np.asarray(np.maximum(x, x.dtype.type(0)))
-    wide = {name: int(value) for name, value in whole.items()}
-    return np.asarray(_shrink(x.astype(np.int64), **wide)).astype(x.dtype)
+    whole = {name: int(value) for name, value in numbers.items()}
+    return np.asarray(_shrink(x.astype(np.int64), **whole)).astype(x.dtype)
 
 
 def _bound(row: Activation, x: Array, y: Array, dtype: np.dtype[Any], numbers: Numbers) -> Ulp:

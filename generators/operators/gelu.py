@@ -26,7 +26,7 @@ from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, O
 from epcheck.generators.directml import activation
 from epcheck.generators.directml.activation import sigmoid
 from epcheck.generators.elementary import VULKAN, Shader, bounded
-from epcheck.generators.elementwise import Domain, ElementwiseOperator, ElementwiseSample
+from epcheck.generators.elementwise import Domain, ElementwiseOperator, ElementwiseSample, both_signs
 
 MS = "com.microsoft"
 WEBNN_GELU = f"{bounds.WEBNN}, gelu: 18 ULP; cancellation of 1 + erf"
@@ -42,12 +42,12 @@ def _tail(_: Any) -> list[float]:
 
 def _large(info: Any) -> list[float]:
     values = (6.0, 9.0, 14.0, 20.0, 40.0, 100.0, 1000.0, 30000.0, float(info.max) / 4)
-    return [signed for value in values for signed in (value, -value)]
+    return both_signs(*values)
 
 
 def _small(info: Any) -> list[float]:
     values = (float(info.tiny) * 4, float(info.eps), float(info.eps) ** 0.5, 0.01, 0.1)
-    return [signed for value in values for signed in (value, -value)]
+    return both_signs(*values)
 
 
 DOMAIN = Domain(special=(np.nan, 0.0, -0.0), limits={"tail": _tail, "large": _large, "small": _small})

@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import bounds, elementary, elementwise, schema
 from epcheck.generators.case import Array, Binding, Lowering, Node, Operand, Output, Outputs, Truth, Ulp
 from epcheck.generators.directml import OperatorDesc, TensorDesc, activation, unary
-from epcheck.generators.elementwise import Domain, ElementwiseOperator, ElementwiseSample
+from epcheck.generators.elementwise import Domain, ElementwiseOperator, ElementwiseSample, both_signs, small
 
 IEEE_EXACT = "IEEE 754: rounding to an integer is exact"
 HALF_PI = np.pi / 2
@@ -36,10 +36,6 @@ class Function:
     accuracy: str | None = None
 
 
-def _both_signs(*values: float) -> list[float]:
-    return [signed for value in values for signed in (value, -value)]
-
-
 def _beside(value: float, info: Any, steps: tuple[int, ...] = (-2, -1, 0, 1, 2)) -> list[float]:
     """A number of the dtype and its neighbours, some steps away."""
     bits = np.array([value], info.dtype)
@@ -48,16 +44,11 @@ def _beside(value: float, info: Any, steps: tuple[int, ...] = (-2, -1, 0, 1, 2))
 
 def _unit_interval(info: Any) -> list[float]:
     inside = 1 - float(info.epsneg)
-    return _both_signs(1.0, inside, 1 - 4 * float(info.epsneg), 0.75, 0.5, 0.25, float(info.eps), float(info.tiny), 0.0)
+    return both_signs(1.0, inside, 1 - 4 * float(info.epsneg), 0.75, 0.5, 0.25, float(info.eps), float(info.tiny), 0.0)
 
 
 def _beyond_unit_interval(info: Any) -> list[float]:
-    return _both_signs(1 + float(info.eps), 1.5, 2.0, float(info.max), np.inf)
-
-
-def _small(info: Any) -> list[float]:
-    """Where odd functions are nearly linear, and formulas with exp cancel."""
-    return _both_signs(*(float(info.tiny) * 2.0**k for k in (0, 1, 3)), float(info.eps), float(info.eps) ** 0.5, 0.01)
+    return both_signs(1 + float(info.eps), 1.5, 2.0, float(info.max), np.inf)
 
 
 def _large(info: Any) -> list[float]:
@@ -67,21 +58,21 @@ def _large(info: Any) -> list[float]:
 
 
 def _halves(_: Any) -> list[float]:
-    return _both_signs(*(k + 0.5 for k in range(9)), 100.5, 101.5)
+    return both_signs(*(k + 0.5 for k in range(9)), 100.5, 101.5)
 
 
 def _beside_halves(info: Any) -> list[float]:
-    return [signed for half in (0.5, 1.5, 2.5) for signed in _both_signs(*_beside(half, info))]
+    return [signed for half in (0.5, 1.5, 2.5) for signed in both_signs(*_beside(half, info))]
 
 
 def _beside_integers(info: Any) -> list[float]:
-    return [signed for whole in (1.0, 2.0, 3.0) for signed in _both_signs(*_beside(whole, info))]
+    return [signed for whole in (1.0, 2.0, 3.0) for signed in both_signs(*_beside(whole, info))]
 
 
 def _last_fractions(info: Any) -> list[float]:
     """Around the magnitude from which on a floating-point number has no fraction left."""
     last = 2.0 ** int(info.nmant)
-    return _both_signs(
+    return both_signs(
         last / 2 + 0.5, last / 2 + 1.5, last - 0.5, last, last + 1, 2 * last, 2 * last + 2, float(info.max)
     )
 
@@ -95,38 +86,38 @@ ROUNDING = {
 
 
 def _quadrants(_: Any) -> list[float]:
-    return _both_signs(*(k * np.pi / 4 for k in range(1, 9)))
+    return both_signs(*(k * np.pi / 4 for k in range(1, 9)))
 
 
 def _within_100_pi(_: Any) -> list[float]:
-    return _both_signs(*(k * np.pi + 0.3 for k in (3, 10, 33, 66, 99)))
+    return both_signs(*(k * np.pi + 0.3 for k in (3, 10, 33, 66, 99)))
 
 
 def _beyond_100_pi(info: Any) -> list[float]:
     values = (1e3, 1e4, 5e4, 1e5, 1e7, 1e10, 1e20, 1e37)
-    return _both_signs(*(value for value in values if value < float(info.max)))
+    return both_signs(*(value for value in values if value < float(info.max)))
 
 
 def _beside_half_pi(info: Any) -> list[float]:
-    return _both_signs(*_beside(HALF_PI, info, (-3, -2, -1, 0, 1, 2, 3)), 1.5, 1.6)
+    return both_signs(*_beside(HALF_PI, info, (-3, -2, -1, 0, 1, 2, 3)), 1.5, 1.6)
 
 
-CIRCULAR = {"quadrants": _quadrants, "within_100_pi": _within_100_pi, "beyond_100_pi": _beyond_100_pi, "small": _small}
+CIRCULAR = {"quadrants": _quadrants, "within_100_pi": _within_100_pi, "beyond_100_pi": _beyond_100_pi, "small": small}
 
 
 def _below_overflow(info: Any) -> list[float]:
     end = float(np.log(np.float64(info.max)))
-    return _both_signs(end - 0.01, end - 0.5, end - 1)
+    return both_signs(end - 0.01, end - 0.5, end - 1)
 
 
 def _exp_overflows_but_not_half_of_it(info: Any) -> list[float]:
     end = float(np.log(np.float64(info.max)))
-    return _both_signs(end + 0.1, end + 0.3, end + 0.6)
+    return both_signs(end + 0.1, end + 0.3, end + 0.6)
 
 
 def _overflow(info: Any) -> list[float]:
     end = float(np.log(np.float64(info.max)))
-    return _both_signs(end + 1, 2 * end, float(info.max), np.inf)
+    return both_signs(end + 1, 2 * end, float(info.max), np.inf)
 
 
 def _underflow(info: Any) -> list[float]:
@@ -137,7 +128,7 @@ def _underflow(info: Any) -> list[float]:
 def _saturating(info: Any) -> list[float]:
     end = float(np.log(np.float64(info.max)))
     values = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 9.0, 10.0, 19.0, 20.0, end - 1, end + 1, 2 * end, float(info.max))
-    return _both_signs(*values)
+    return both_signs(*values)
 
 
 def _around_1(info: Any) -> list[float]:
@@ -161,7 +152,7 @@ def _ends(info: Any) -> list[float]:
 
 
 def _both_ends(info: Any) -> list[float]:
-    return _both_signs(*_ends(info))
+    return both_signs(*_ends(info))
 
 
 def _powers_of_two(info: Any) -> list[float]:
@@ -182,10 +173,10 @@ HYPERBOLIC = Domain(
         "below_overflow": _below_overflow,
         "exp_overflows_but_not_half_of_it": _exp_overflows_but_not_half_of_it,
         "overflow": _overflow,
-        "small": _small,
+        "small": small,
     },
 )
-SATURATING = Domain(-3, 3, limits={"saturating": _saturating, "small": _small})
+SATURATING = Domain(-3, 3, limits={"saturating": _saturating, "small": small})
 
 FUNCTIONS = (
     Function("Acos", np.arccos, UNIT, lambda t: unary.ElementWiseAcos(t, t), "acos"),
@@ -202,9 +193,9 @@ FUNCTIONS = (
         np.arcsinh,
         Domain(
             limits={
-                "small": _small,
+                "small": small,
                 "negative": lambda _: [-1.0, -2.0, -10.0, -100.0, -1000.0, -4096.0, -30000.0],
-                "large": lambda info: _both_signs(*_large(info)),
+                "large": lambda info: both_signs(*_large(info)),
             }
         ),
         lambda t: unary.ElementWiseAsinh(t, t),
@@ -213,7 +204,7 @@ FUNCTIONS = (
     Function(
         "Atan",
         np.arctan,
-        Domain(limits={"small": _small, "large": lambda info: _both_signs(1.0, 10.0, 1000.0, *_large(info))}),
+        Domain(limits={"small": small, "large": lambda info: both_signs(1.0, 10.0, 1000.0, *_large(info))}),
         lambda t: unary.ElementWiseAtan(t, t),
         "atan",
     ),
@@ -233,7 +224,7 @@ FUNCTIONS = (
                 "below_overflow": _below_overflow,
                 "overflow": _overflow,
                 "underflow": _underflow,
-                "small": _small,
+                "small": small,
             },
         ),
         lambda t: unary.ElementWiseExp(t, t),
