@@ -412,16 +412,15 @@ class Watch:
 
     def __init__(self) -> None:
         self._over = threading.Event()
-        self._parent = os.getppid()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        if sys.platform != "win32":
+        if sys.platform != "win32":  # where Wine cannot tell the parent, either
+            self._parent = os.getppid()
+            self._thread = threading.Thread(target=self._watch, daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """A process that has threads must not fork."""
+        """End the watch: a process that has threads must not fork."""
         self._over.set()
-        if sys.platform != "win32":
-            self._thread.join()
+        self._thread.join()
 
     def _watch(self) -> None:
         while os.getppid() == self._parent:
