@@ -252,9 +252,7 @@ def node(rule: Rule, sample: ElementwiseSample, binding: Binding) -> Node:
     return Node(rule.name, rule.domain, binding.since_version, operands, (result,), dict(sample.attributes))
 
 
-def _values(
-    rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any], rng: np.random.Generator
-) -> tuple[Array, ...]:
+def _values(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:
     if sample.rows:
         return columns(_fitting(rule, sample, dtype), dtype)
     if sample.boundary and rule.edges is not None:
@@ -382,8 +380,7 @@ def broadcast(value: Array, shape: Shape) -> tuple[TensorDesc, Array]:
         return TensorDesc.of(padded), padded
     packed = [int(np.prod(padded.shape[axis + 1 :])) for axis in range(len(sizes))]
     strides = tuple(
-        0 if own == 1 and size != 1 else step
-        for own, size, step in zip(padded.shape, sizes, packed, strict=True)
+        0 if own == 1 and size != 1 else step for own, size, step in zip(padded.shape, sizes, packed, strict=True)
     )
     return TensorDesc(DataType.of(value.dtype), sizes, strides), np.broadcast_to(padded, sizes)
 
@@ -403,9 +400,7 @@ def whole_range(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.
     return tuple(data.distinct(shape, dtype, rng) for shape in shapes)
 
 
-def integers_within(
-    low: int, high: int, shape: Shape, dtype: np.dtype[Any], rng: np.random.Generator
-) -> Array:
+def integers_within(low: int, high: int, shape: Shape, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     """Integers of [low, high], as far as the dtype has them."""
     info = np.iinfo(dtype)
     return rng.integers(max(low, info.min), min(high, info.max), shape, dtype=dtype, endpoint=True)

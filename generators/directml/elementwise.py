@@ -435,13 +435,9 @@ class ElementWisePow(ElementWise):
     scale_bias: ScaleBias | None = None
 
     def evaluate(self, input_tensor: Array, exponent_tensor: Array) -> tuple[Array]:
-        """Powers of integers are exact within float64."""
+        """Powers of integers are exact."""
         self.require_arrays(input_tensor=input_tensor, exponent_tensor=exponent_tensor)
-        return self._computed(
-            lambda x, y: np.power(_scaled(x, self.scale_bias).astype(np.float64), y.astype(np.float64)),
-            input_tensor,
-            exponent_tensor,
-        )
+        return self._computed(lambda x, y: _power(_scaled(x, self.scale_bias), y), input_tensor, exponent_tensor)
 
 
 @dataclass(frozen=True)
@@ -456,11 +452,17 @@ class ElementWiseConstantPow(ElementWise):
     exponent: float
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
-        """Powers of integers are exact within float64."""
+        """Powers of integers are exact."""
         self.require_arrays(input_tensor=input_tensor)
-        return self._computed(
-            lambda x: np.power(_scaled(x, self.scale_bias).astype(np.float64), self.exponent), input_tensor
-        )
+        return self._computed(lambda x: _power(_scaled(x, self.scale_bias), np.asarray(self.exponent)), input_tensor)
+
+
+def _power(x: Array, exponent: Array) -> Array:
+    """Of integers in their own type where the exponents are whole, of all else in float64."""
+    whole = exponent.astype(np.int64)
+    if x.dtype.kind in "iu" and (whole == exponent).all() and (whole >= 0).all():
+        return np.asarray(np.power(x, whole.astype(x.dtype)))
+    return np.asarray(np.power(x.astype(np.float64), exponent.astype(np.float64)))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
 """Add, Sub, Mul, Div, Mod, Neg, Abs, Sign, com.microsoft::BiasAdd, com.microsoft.dml::DmlFusedAdd.
 
-DirectML: DML_ELEMENT_WISE_{ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, ABS, SIGN}; Mod becomes MODULUS_FLOOR (fmod = 0) or
-MODULUS_TRUNCATE, the absolute value of unsigned integers IDENTITY, DmlFusedAdd ADD1; BiasAdd is two additions, so it has
-no single description.
+DirectML: DML_ELEMENT_WISE_{ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, ABS, SIGN}. Mod becomes MODULUS_FLOOR (fmod = 0) or
+MODULUS_TRUNCATE, the absolute value of unsigned integers IDENTITY, DmlFusedAdd ADD1. BiasAdd is two additions and has no
+single description.
 
-Sources: the operator pages, Broadcasting in ONNX, ContribOperators of ONNX Runtime for BiasAdd, DmlOperatorElementWise.cpp
-and FusionHelpers of the DML EP for DmlFusedAdd. What they leave open has no sample: dividing integers by zero and the
-least integer by -1, the negative and the absolute value of the least integer, the sign of NaN. They are silent on
-integers that overflow as well, where every runtime and onnx's own reference evaluator keep the lower bits; the samples
-named `wraparound` hold a provider to that.
+Sources: the operator pages, Broadcasting in ONNX, ContribOperators of ONNX Runtime for BiasAdd, and for DmlFusedAdd the
+DML EP's DmlOperatorElementWise.cpp and FusionHelpers. What they leave open has no sample: dividing integers by zero and
+the least integer by -1, the negative and the absolute value of the least integer, the sign of NaN, DmlFusedAdd of
+integers. They are silent on integers that overflow as well, where every runtime and onnx's own reference evaluator keep
+the lower bits; the samples named `wraparound` hold a provider to that.
 """
 
 from __future__ import annotations
@@ -116,7 +116,10 @@ def _binary_samples() -> tuple[ElementwiseSample, ...]:
         ElementwiseSample(name="boundary_values", boundary="boundary", kinds=FLOATS, every_dtype=True),
         ElementwiseSample(name="nan", rows=((math.nan, 1.0), (1.0, math.nan), (math.nan, math.nan)), kinds=FLOATS),
         ElementwiseSample(
-            name="cancellation", rows=((1.0009765625, -1.0), (1.5, 1.5), (2048.0, 2047.0)), kinds=FLOATS, every_dtype=True
+            name="cancellation",
+            rows=((1.0009765625, -1.0), (1.5, 1.5), (2048.0, 2047.0)),
+            kinds=FLOATS,
+            every_dtype=True,
         ),
     )
 

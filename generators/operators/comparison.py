@@ -1,7 +1,7 @@
 """Equal, Greater, GreaterOrEqual, Less, LessOrEqual -> DML_ELEMENT_WISE_LOGICAL_{EQUALS, GREATER_THAN, ...}.
 
-Sources: the operator pages; of floating point they say nothing further, so it is that of IEEE 754: a comparison with NaN
-is false, and -0 equals +0. Equal of strings is left out.
+Sources: the operator pages; of floating point they say nothing further, so it is IEEE 754's: a comparison with NaN is
+false, and -0 equals +0. Equal of strings is left out.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ SAMPLES = (
         kinds=FLOATS,
         every_dtype=True,
     ),
-    ElementwiseSample(name="signed_zeros", rows=every_combination((0.0, -0.0), (0.0, -0.0)), kinds=FLOATS, every_dtype=True),
+    ElementwiseSample(
+        name="signed_zeros", rows=every_combination((0.0, -0.0), (0.0, -0.0)), kinds=FLOATS, every_dtype=True
+    ),
     ElementwiseSample(name="beyond_float", rows=NEIGHBOURS, kinds=INTEGERS, every_dtype=True),
     ElementwiseSample(
         name="signs", rows=every_combination((-128, -1, 0, 1, 127), (-128, -1, 0, 1, 127)), kinds="i", every_dtype=True
@@ -54,9 +56,7 @@ SAMPLES = (
 )
 
 
-def _often_equal(
-    shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.Generator
-) -> tuple[Array, ...]:
+def _often_equal(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:
     """Few different values, so that less, equal and greater all occur."""
     low = -2 if dtype.kind in "if" else 0
     return tuple(rng.integers(low, 3, shape).astype(dtype) for shape in shapes)

@@ -37,7 +37,9 @@ from epcheck.generators.elementwise import (
 
 TRUTH_TABLE = ElementwiseSample(name="truth_table", rows=every_combination((False, True), (False, True)), spread=True)
 
-PATTERNS = every_combination((0, 1, 0x55, 0x0F, 0x5555, 0x0F0F0F0F, 0x5555555555555555, -1), (0, 0x33, 0x3333, 0x7F, -1))
+PATTERNS = every_combination(
+    (0, 1, 0x55, 0x0F, 0x5555, 0x0F0F0F0F, 0x5555555555555555, -1), (0, 0x33, 0x3333, 0x7F, -1)
+)
 
 BINARY_SAMPLES = (*broadcasts(), *refused_pairs())
 

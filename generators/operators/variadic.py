@@ -1,10 +1,10 @@
 """Min, Max, Mean, Sum and com.microsoft.dml::DmlFusedSum: any number of inputs that broadcast to each other.
 
-DirectML: two inputs are DML_ELEMENT_WISE_{MIN, MAX, MEAN, ADD} (ADD1 with an activation), one is IDENTITY; three and more
-are a chain of operators, which has no single description.
+DirectML: two inputs are DML_ELEMENT_WISE_{MIN, MAX, MEAN, ADD} (ADD1 with an activation), one is IDENTITY; three and
+more are a chain of operators, which has no single description.
 
-Sources: the operator pages. Version 6 has no broadcasting. The standard does not say what the minimum and the maximum of
-a number and NaN are; onnx's own reference evaluator, numpy and ONNX Runtime's CPU kernels give NaN, and the samples
+Sources: the operator pages. Version 6 has no broadcasting. The standard does not say what the minimum and the maximum
+of a number and NaN are; onnx's own reference evaluator, numpy and ONNX Runtime's CPU kernels give NaN, and the samples
 `nan*` take that for the truth. Of zeros of both signs either may be returned. Sums whose terms overflow on the way, or
 a mean whose sum does, depend on the order and have no sample.
 """
@@ -112,7 +112,9 @@ def _infinities() -> Iterator[ElementwiseSample]:
         rows = every_combination(*(numbers,) * count)
         yield ElementwiseSample(name=f"infinities_of_{count}", rows=rows, kinds=FLOATS, every_dtype=True)
     yield ElementwiseSample(
-        name="cancellation", rows=((1.0, 1.0009765625, -1.0), (0.5, -0.5, 0.25), (1024.0, 1.0, -1024.0)), every_dtype=True
+        name="cancellation",
+        rows=((1.0, 1.0009765625, -1.0), (0.5, -0.5, 0.25), (1024.0, 1.0, -1024.0)),
+        every_dtype=True,
     )
 
 
@@ -160,7 +162,9 @@ def _fused_samples() -> Iterator[ElementwiseSample]:
         yield ElementwiseSample(name=f"{name}_infinities", rows=rows, attributes=attributes, every_dtype=True)
     for name, alpha in {"0": 0.0, "0_25": 0.25, "minus_1": -1.0, "2": 2.0}.items():
         given: Attributes = (*LEAKY_RELU, ("fused_alpha", alpha))
-        yield ElementwiseSample(name=f"leaky_relu_alpha_{name}", shapes=(SAME, SAME), attributes=given, every_dtype=True)
+        yield ElementwiseSample(
+            name=f"leaky_relu_alpha_{name}", shapes=(SAME, SAME), attributes=given, every_dtype=True
+        )
     yield ElementwiseSample(name="refused_last_axes_differ", shapes=((2, 3), (2, 4)), attributes=RELU)
 
 
