@@ -494,7 +494,11 @@ class ElementWiseIf(ElementWise):
 
 @dataclass(frozen=True)
 class Cast(ElementWise):
-    """f(x) = x in the data type of OutputTensor: floats to integers toward zero, integers keep their lower bits."""
+    """f(x) = x in the data type of OutputTensor.
+
+    The page says no more than that. Here floats become integers toward zero and integers keep their lower bits, as
+    ONNX's Cast has it.
+    """
 
     NAME: ClassVar[str] = "DML_CAST_OPERATOR_DESC"
     SAME_TYPE: ClassVar[tuple[str, ...]] = ()

@@ -1,8 +1,8 @@
 """Add, Sub, Mul, Div, Mod, Neg, Abs, Sign, com.microsoft::BiasAdd, com.microsoft.dml::DmlFusedAdd.
 
 DirectML: DML_ELEMENT_WISE_{ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, ABS, SIGN}. Mod becomes MODULUS_FLOOR (fmod = 0) or
-MODULUS_TRUNCATE, the absolute value of unsigned integers IDENTITY, DmlFusedAdd ADD1. BiasAdd is two additions and has no
-single description.
+MODULUS_TRUNCATE, the absolute value of unsigned integers IDENTITY, DmlFusedAdd ADD1. BiasAdd is two additions and has
+no single description.
 
 Sources: the operator pages, Broadcasting in ONNX, ContribOperators of ONNX Runtime for BiasAdd, and for DmlFusedAdd the
 DML EP's DmlOperatorElementWise.cpp and FusionHelpers. What they leave open has no sample: dividing integers by zero and
@@ -209,9 +209,9 @@ def _describe_mod(node: Node, tensors: tuple[TensorDesc, ...], result: TensorDes
     return desc(tensors[0], tensors[1], result)
 
 
-def _quotient(_dtype: np.dtype[Any], _values: Draws) -> Bound:
+def _remainder_bound(dtype: np.dtype[Any], _values: Draws) -> Bound:
     """OpenCL gives fmod no error; a floored remainder of the other sign adds the divisor, one rounding of 1/2 ULP."""
-    return bounds.ulp(0.5, f"{bounds.OPENCL}: fmod 0 ULP, and one rounding", _dtype)
+    return bounds.ulp(0.5, f"{bounds.OPENCL}: fmod 0 ULP, and one rounding", dtype)
 
 
 def _division_bound(dtype: np.dtype[Any], _values: Draws) -> Bound:
@@ -324,7 +324,7 @@ RULES = (
         draw=_divisible,
         compute=_remainder,
         describe=_describe_mod,
-        bound=_quotient,
+        bound=_remainder_bound,
         admits=_is_divisible,
         rejects=_mod_rejects,
     ),
