@@ -246,7 +246,9 @@ def target_of(node: Node) -> np.dtype[Any] | None:
     return None if name is None else np.dtype(name)
 
 
-TYPES = {helper.np_dtype_to_tensor_dtype(np.dtype(name)): name for name in sorted(set(schema.NUMPY_NAMES.values()))}
+TYPES = {
+    int(helper.np_dtype_to_tensor_dtype(np.dtype(name))): name for name in sorted(set(schema.NUMPY_NAMES.values()))
+}
 """TensorProto.DataType -> numpy dtype name."""
 
 

@@ -41,7 +41,7 @@ class PowSample(ElementwiseSample):
     power: float | None = None
 
 
-def samples() -> Iterator[ElementwiseSample]:
+def samples() -> Iterator[PowSample]:
     yield from _shapes()
     yield from _constant_exponents()
     yield from _special_values()

@@ -100,7 +100,7 @@ WHERE = Rule(
     tuple(_where_samples()),
     draw=_where_draw,
     compute=plain(np.where),
-    describe=lambda _node, tensors, result: ElementWiseIf(*tensors, result),
+    describe=lambda _node, tensors, result: ElementWiseIf(tensors[0], tensors[1], tensors[2], result),
     rejects=_where_rejects,
     arity=3,
     one_type=False,

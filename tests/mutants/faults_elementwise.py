@@ -124,7 +124,7 @@ ARITHMETIC = (
     instead("Neg", "0 - x, which gives +0 for +0", lambda x: 0 - x),
     through("Neg", "float32"),
     through("Abs", "float32"),
-    instead("Abs", "max(x, -x), which keeps -0", lambda x: np.maximum(x, -x) if x.dtype.kind != "f" else np.where(x < 0, -x, x)),
+    instead("Abs", "-0 stays -0", lambda x: np.where(x < 0, 0 - x, x)),
     instead("Sign", "0 has the sign 1", lambda x: np.where(x >= 0, 1, -1)),
     instead("Sign", "infinities have the sign of infinity", lambda x: np.where(np.isinf(x), x, np.sign(x))),
     instead("com.microsoft::BiasAdd", "skip is forgotten", lambda x, bias, _skip: x + bias),
@@ -136,8 +136,8 @@ ARITHMETIC = (
     attribute("com.microsoft.dml::DmlFusedSum", "fused_alpha", None),
     swapped("Pow"),
     through("Pow", "float32"),
-    instead("Pow", "powers of negative numbers are NaN", lambda x, y: np.where(x < 0, np.nan, np.power(x + 0.0, y + 0.0))),
-    instead("Pow", "0 to the power of 0 is 0", lambda x, y: np.where(x == 0, 0, np.power(x + 0.0, y + 0.0))),
+    instead("Pow", "powers of negative numbers are NaN", lambda x, y: np.where(x < 0, np.nan, np.power(x + 0.0, y))),
+    instead("Pow", "0 to the power of 0 is 0", lambda x, y: np.where(x == 0, 0, np.power(x + 0.0, y))),
     instead("Pow", "exp(y log x)", lambda x, y: np.exp(y * np.log(x + 0.0))),
 )  # fmt: skip
 
@@ -170,6 +170,11 @@ COMPARISONS = (
     instead("Less", "less or equal", np.less_equal),
 )
 
+
+def _without_last_shift(amounts: Array) -> Array:
+    return np.where(amounts == 8 * amounts.itemsize - 1, 0, amounts).astype(amounts.dtype)
+
+
 LOGIC = (
     instead("And", "or", np.logical_or),
     instead("And", "the second input alone", lambda _a, b: b),
@@ -190,7 +195,7 @@ LOGIC = (
     attribute("BitShift", "direction", "LEFT"),
     attribute("BitShift", "direction", "RIGHT"),
     swapped("BitShift"),
-    inputs("BitShift", "shifts by the width less one are by 0", lambda n, v: np.where(v == 8 * v.itemsize - 1, 0, v).astype(v.dtype) if n == "Y" else v),
+    inputs("BitShift", "shifts by the width less one are by 0", lambda n, v: _without_last_shift(v) if n == "Y" else v),
 )  # fmt: skip
 
 
