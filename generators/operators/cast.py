@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from epcheck.generators import bounds, data, graph, schema
+from epcheck.generators import bounds, data, graph, operator, schema
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -40,7 +40,7 @@ from epcheck.generators.case import (
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.elementwise import Cast
 from epcheck.generators.elementwise import MAX_RANK, Attributes, broadcast
-from epcheck.generators.operator import Operator, random_source
+from epcheck.generators.operator import Operator
 
 Shape = tuple[int, ...]
 Rows = tuple[Any, ...]
@@ -55,7 +55,7 @@ class CastSample(Sample):
 
     Without values: `boundary` the boundary values of the source, otherwise random ones of `shape`.
     sources, targets: the numpy kinds of the dtypes that the sample is about. narrower: the target is a smaller
-    floating type. pair: the only dtypes, where there is one. between: one of the two dtypes is this one. like: shape of
+    floating type. pair: the only dtypes, where there is one. among: one of the dtypes is one of these. like: shape of
     CastLike's second input. only_cast: Cast alone is enough. to: the number of a type that there is not.
     """
 
@@ -66,7 +66,7 @@ class CastSample(Sample):
     targets: str = "fiub"
     narrower: bool = False
     pair: tuple[str, str] | None = None
-    between: str = ""
+    among: tuple[str, ...] = ()
     attributes: Attributes = ()
     spread: bool = False
     like: Shape = (1,)
@@ -74,16 +74,15 @@ class CastSample(Sample):
     to: int | None = None
 
 
-def samples() -> Iterator[CastSample]:
-    yield from _values()
-    yield from _shapes()
-    yield from _attributes()
+def samples(name: str) -> Iterator[CastSample]:
+    for sample in (*_values(), *_shapes(), *_attributes()):
+        if not sample.only_cast if name == "CastLike" else sample.like == (1,):
+            yield sample
 
 
 def _values() -> Iterator[CastSample]:
     yield CastSample(name="boundary_values", boundary="boundary", every_dtype=True)
-    for name in ("float32", "int64"):
-        yield CastSample(name=f"small_numbers_{name}", between=name, every_dtype=True)
+    yield CastSample(name="small_numbers", among=("float32", "int64"), every_dtype=True)
     cut = (0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 3.5, 99.9, -0.5, -0.99, -1.5, -2.5, -99.9)
     yield CastSample(name="fractions", values=cut, sources="f", targets="iu", every_dtype=True)
     not_zero = (0.25, -0.25, 0.5, 0.99, 1e-3, -1e-3, math.nan, math.inf, -math.inf, 0.0, -0.0, 256.0, -1.0, 0.75)
@@ -163,12 +162,10 @@ def _attributes() -> Iterator[CastSample]:
     yield CastSample(name="refused_to_no_type", only_cast=True, to=1000, pair=SHAPES_OF)
 
 
-def variants(operator: str, sample: CastSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def variants(name: str, sample: CastSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """Values for every pair of dtypes that they are about; shapes and attributes for one pair."""
-    if (sample.like != (1,)) if operator == "Cast" else sample.only_cast:
-        return ()
-    known = schema.schema(operator, since_version).attributes.keys()
-    if not {name for name, _ in sample.attributes} <= known or not _is_about(sample, *dtypes):
+    known = schema.schema(name, since_version).attributes.keys()
+    if not {attribute for attribute, _ in sample.attributes} <= known or not _is_about(sample, *dtypes):
         return ()
     return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.spread else (graph.RUNTIME,)
 
@@ -179,7 +176,7 @@ def _is_about(sample: CastSample, source_name: str, target_name: str) -> bool:
         return (source_name, target_name) == sample.pair
     if source.kind not in sample.sources or target.kind not in sample.targets:
         return False
-    if sample.between and sample.between not in (source_name, target_name):
+    if sample.among and not {source_name, target_name} & set(sample.among):
         return False
     if sample.narrower and target.itemsize >= source.itemsize:
         return False
@@ -209,7 +206,7 @@ def is_defined(values: Array, target: np.dtype[Any]) -> Array:
         return np.asarray((whole >= low) & (whole < high))
 
 
-def node(operator: str, sample: CastSample, binding: Binding) -> Node:
+def node(name: str, sample: CastSample, binding: Binding) -> Node:
     """input of any shape and dtype T1; `to`, or the dtype of target_type, is T2."""
     source, target = binding.dtypes
     if sample.values:
@@ -221,11 +218,11 @@ def node(operator: str, sample: CastSample, binding: Binding) -> Node:
         values = _small_numbers(sample.shape, source, target, binding.rng)
     attributes: dict[str, Attribute] = dict(sample.attributes)
     operands = [Operand("input", values)]
-    if operator == "CastLike":
+    if name == "CastLike":
         operands.append(Operand("target_type", np.ones(sample.like, target), parameter=True))
     else:
         attributes["to"] = helper.np_dtype_to_tensor_dtype(target) if sample.to is None else sample.to
-    return Node(operator, "", binding.since_version, tuple(operands), ("output",), attributes)
+    return Node(name, "", binding.since_version, tuple(operands), ("output",), attributes)
 
 
 def _small_numbers(shape: Shape, source: np.dtype[Any], target: np.dtype[Any], rng: np.random.Generator) -> Array:
@@ -304,23 +301,39 @@ class CastOperator(Operator[CastSample]):
             yield replace(case, builder=partial(_build, self, by_name[case.sample]))
 
 
-def _build(operator: Operator[CastSample], sample: CastSample, case: Case) -> BuiltCase:
+def _build(cast: Operator[CastSample], sample: CastSample, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
-    built = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
-    types = dict(zip(operator.varied, case.dtype.split("-"), strict=True))
+    built = cast.node(sample, Binding(case.since_version, dtypes, operator.random_source(case.id)))
+    types = dict(zip(cast.varied, case.dtype.split("-"), strict=True))
     return BuiltCase(
         case=case,
         node=built,
-        opset=schema.opset_for(case.since_version, operator.domain),
+        opset=schema.opset_for(case.since_version, cast.domain),
         model=graph.model(built, case.variant, types, (built.array("input").ndim,)),
         feeds=graph.feeds(built, case.variant),
-        truth=operator.truth(built),
+        truth=cast.truth(built),
         types=types,
-        lowering=operator.lower(built),
+        lowering=cast.lower(built),
     )
 
 
 OPERATORS = (
-    CastOperator("Cast", samples, partial(variants, "Cast"), partial(node, "Cast"), truth, lower, varied=("T1", "T2")),
-    Operator("CastLike", samples, partial(variants, "CastLike"), partial(node, "CastLike"), truth, lower, ("T1", "T2")),
+    CastOperator(
+        "Cast",
+        partial(samples, "Cast"),
+        partial(variants, "Cast"),
+        partial(node, "Cast"),
+        truth,
+        lower,
+        varied=("T1", "T2"),
+    ),
+    Operator(
+        "CastLike",
+        partial(samples, "CastLike"),
+        partial(variants, "CastLike"),
+        partial(node, "CastLike"),
+        truth,
+        lower,
+        ("T1", "T2"),
+    ),
 )

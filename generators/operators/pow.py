@@ -78,7 +78,7 @@ def _constant_exponents() -> Iterator[PowSample]:
             name=f"to_the_{name}",
             shapes=((3, 5), ()),
             power=power,
-            kinds="fi" if whole and power <= 4 else FLOATS,
+            kinds="fi" if whole and power in (0, 1, 2, 4) else FLOATS,
             every_dtype=power in (0, 2, 3, 0.5, -1),
             spread=True,
         )
@@ -124,7 +124,9 @@ def _types() -> Iterator[PowSample]:
         yield PowSample(name=f"exponent_{name}", rows=small, exponent=name, every_dtype=True)
         yield PowSample(name=f"exponent_{name}_of_negative_bases", rows=signed, exponent=name, every_dtype=True)
         if np.dtype(name).kind != "u":
-            yield PowSample(name=f"negative_exponent_{name}", rows=negative, exponent=name, kinds=FLOATS)
+            yield PowSample(
+                name=f"negative_exponent_{name}", rows=negative, exponent=name, kinds=FLOATS, every_dtype=True
+            )
     for name in ("int32", "int64", "float32"):
         yield PowSample(
             name=f"constant_exponent_{name}", shapes=((3, 5), ()), power=3, exponent=name, every_dtype=True, spread=True
