@@ -58,8 +58,8 @@ class ElementwiseSample(Sample):
     unchecked: rows need not be admitted by the rule, since a newer text defines them.
     kinds, dtypes: the numpy kinds, and if there are any the names, of the dtypes that the sample is about.
     spread: every way for inputs to enter the model. attributes: of the node. mixed: the second input has another dtype,
-    which no operator with one type allows. missing: the last input is left out. since: words of the operator's text
-    that must be there for the sample to make sense, until: words that must not be.
+    which no operator with one type allows. since: words of the operator's text that must be there for the sample to
+    make sense, until: words that must not be.
     """
 
     shapes: tuple[Shape, ...] = ()
@@ -71,7 +71,6 @@ class ElementwiseSample(Sample):
     spread: bool = False
     attributes: Attributes = ()
     mixed: bool = False
-    missing: bool = False
     since: str = ""
     until: str = ""
 
@@ -200,7 +199,6 @@ def refused_pairs() -> Iterator[ElementwiseSample]:
     yield ElementwiseSample(name="refused_first_axes_differ", shapes=((2, 3), (3, 3)))
     yield ElementwiseSample(name="refused_row_for_columns", shapes=((3, 5), (3,)))
     yield ElementwiseSample(name="refused_two_dtypes", shapes=((3, 5), (3, 5)), mixed=True)
-    yield ElementwiseSample(name="refused_second_input_missing", shapes=((3, 5), (3, 5)), missing=True)
 
 
 def variants(rule: Rule, sample: ElementwiseSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -243,13 +241,11 @@ def node(rule: Rule, sample: ElementwiseSample, binding: Binding) -> Node:
         other = np.dtype(np.int32 if binding.dtype.kind != "i" else np.float32)
         values = (values[0], np.ones(values[1].shape, other), *values[2:])
     last = len(values) - 1
-    operands: tuple[Operand | None, ...] = tuple(
+    given = tuple(
         Operand(name, value, parameter=last > 0 and index == last)
         for index, (name, value) in enumerate(zip(names, values, strict=True))
     )
-    if sample.missing:
-        operands = (*operands[:-1], None)
-    return Node(rule.name, rule.domain, binding.since_version, operands, (result,), dict(sample.attributes))
+    return Node(rule.name, rule.domain, binding.since_version, given, (result,), dict(sample.attributes))
 
 
 def _values(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:
@@ -302,10 +298,7 @@ def _shape_of_all(shapes: tuple[Shape, ...]) -> Shape | None:
 
 def refusal(rule: Rule, node: Node) -> str | None:
     """Why the node is not valid; None when it is."""
-    for index, operand in enumerate(node.inputs):
-        if operand is None:
-            return f"input {index} of {rule.name} is not optional"
-    values = [operand.value for operand in node.inputs if operand is not None]
+    values = operands(node)
     if rule.one_type and len({value.dtype for value in values}) > 1:
         return f"all inputs of {rule.name} have one type T, not {', '.join(str(value.dtype) for value in values)}"
     shapes = tuple(value.shape for value in values)

@@ -77,7 +77,6 @@ def _shift_samples() -> Iterator[ElementwiseSample]:
         )
     for sample in refused_pairs():
         yield replace(sample, attributes=LEFT)
-    yield ElementwiseSample(name="refused_direction_missing", shapes=((3, 5), (3, 5)))
     yield ElementwiseSample(
         name="refused_direction_unknown", shapes=((3, 5), (3, 5)), attributes=(("direction", "UP"),)
     )

@@ -158,8 +158,7 @@ def node(sample: PowSample, binding: Binding) -> Node:
     """X of dtype T, Y of dtype T, or T1 from Pow-12 on; their shapes broadcast."""
     made = elementwise.node(RULE, sample, binding)
     base, exponent = made.inputs
-    if exponent is None:
-        return made
+    assert exponent is not None
     value = exponent.value if sample.power is None else np.full(exponent.value.shape, sample.power, binding.dtype)
     if sample.exponent:
         value = value.astype(sample.exponent)
