@@ -43,7 +43,6 @@ BoundOf = Callable[[np.dtype[Any], tuple[Array, ...]], Bound]
 """(dtype of the output, widened inputs) -> bound."""
 
 ANY = "fiub"
-NUMBERS = "fiu"
 INTEGERS = "iu"
 FLOATS = "f"
 

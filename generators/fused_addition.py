@@ -6,7 +6,9 @@ is not given, is LeakyRelu's 0.01 (FusionHelpers::TryGetFusedActivationDesc).
 
 from __future__ import annotations
 
-from epcheck.generators.case import Node
+import numpy as np
+
+from epcheck.generators.case import Array, Node
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.elementwise import ElementWiseAdd1, FusedLeakyRelu, FusedRelu
 from epcheck.generators.elementwise import Attributes
@@ -18,13 +20,15 @@ RELU: Attributes = (("fused_activation", "Relu"), *_SINCE)
 LEAKY_RELU: Attributes = (("fused_activation", "LeakyRelu"), *_SINCE)
 
 
-def activation_of(node: Node) -> FusedRelu | FusedLeakyRelu:
-    """The activation that the attributes of a node name."""
+def activated(node: Node, x: Array) -> Array:
+    """The activation of a node, of float64: Relu is max(0, x), LeakyRelu scales what is negative."""
     if node.text("fused_activation", "") == "Relu":
-        return FusedRelu()
-    return FusedLeakyRelu(None, None, node.number("fused_alpha", DEFAULT_ALPHA))
+        return np.maximum(x, 0.0)
+    return np.where(x < 0, node.number("fused_alpha", DEFAULT_ALPHA) * x, x)
 
 
 def describe_fused(node: Node, tensors: tuple[TensorDesc, ...], result: TensorDesc) -> OperatorDesc:
     """ADD1 with the activation; DirectML fuses two summands only."""
-    return ElementWiseAdd1(tensors[0], tensors[1], result, activation_of(node))
+    relu = node.text("fused_activation", "") == "Relu"
+    activation = FusedRelu() if relu else FusedLeakyRelu(None, None, node.number("fused_alpha", DEFAULT_ALPHA))
+    return ElementWiseAdd1(tensors[0], tensors[1], result, activation)

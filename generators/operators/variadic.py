@@ -37,7 +37,7 @@ from epcheck.generators.elementwise import (
     whole_range,
     within,
 )
-from epcheck.generators.fused_addition import LEAKY_RELU, RELU, activation_of, describe_fused
+from epcheck.generators.fused_addition import LEAKY_RELU, RELU, activated, describe_fused
 
 Draws = tuple[Array, ...]
 
@@ -193,7 +193,7 @@ RULES = (
         "DmlFusedSum",
         tuple(_fused_samples()),
         draw=whole_range,
-        compute=lambda node, values: activation_of(node).of(_sum(*values)),
+        compute=lambda node, values: activated(node, _sum(*values)),
         describe=describe_fused,
         bound=within(2.0, f"{bounds.WEBNN}: an addition, 1 ULP, and a product with alpha, 1 ULP"),
         domain="com.microsoft.dml",
