@@ -24,7 +24,7 @@ from epcheck.generators import bounds, schema
 from epcheck.generators.case import Array, Bound, Node
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml import elementwise as dml
-from epcheck.generators.elementwise import (
+from epcheck.generators.broadcasting import (
     FLOATS,
     INTEGERS,
     Attributes,

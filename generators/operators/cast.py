@@ -39,7 +39,7 @@ from epcheck.generators.case import (
 )
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.elementwise import Cast
-from epcheck.generators.elementwise import MAX_RANK, Attributes, broadcast
+from epcheck.generators.broadcasting import MAX_RANK, Attributes, broadcast
 from epcheck.generators.operator import Operator
 
 Shape = tuple[int, ...]

@@ -13,7 +13,7 @@ import numpy as np
 
 from epcheck.generators.case import Array
 from epcheck.generators.directml import elementwise as dml
-from epcheck.generators.elementwise import (
+from epcheck.generators.broadcasting import (
     FLOATS,
     INTEGERS,
     ElementwiseSample,

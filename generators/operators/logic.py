@@ -19,7 +19,7 @@ from epcheck.generators import data
 from epcheck.generators.case import Array, Node
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml import elementwise as dml
-from epcheck.generators.elementwise import (
+from epcheck.generators.broadcasting import (
     Attributes,
     ElementwiseSample,
     Rule,

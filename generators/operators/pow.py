@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import bounds, elementwise, graph, schema
+from epcheck.generators import bounds, broadcasting, graph, schema
 from epcheck.generators.case import Array, Binding, Bound, Lowering, Node
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.elementwise import ElementWiseConstantPow, ElementWisePow
-from epcheck.generators.elementwise import (
+from epcheck.generators.broadcasting import (
     FLOATS,
     ElementwiseSample,
     Rule,
@@ -214,4 +214,4 @@ RULE = Rule(
     one_type=False,
 )
 
-OPERATORS = (Operator("Pow", samples, variants, node, partial(elementwise.truth, RULE), lower),)
+OPERATORS = (Operator("Pow", samples, variants, node, partial(broadcasting.truth, RULE), lower),)

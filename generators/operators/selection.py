@@ -32,7 +32,7 @@ from epcheck.generators.case import (
 )
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.elementwise import ElementWiseClip, ElementWiseClip1, ElementWiseIf
-from epcheck.generators.elementwise import (
+from epcheck.generators.broadcasting import (
     MAX_RANK,
     ElementwiseSample,
     Rule,
