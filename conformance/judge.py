@@ -18,7 +18,7 @@ from epcheck.generators.claims import claims_of
 UNPLACED = re.compile(
     r"fallback to CPU EP has been explicitly disabled"
     r"|NOT_IMPLEMENTED : (Could not find an implementation|Failed to find kernel)"
-    r"|Current official support for domain \S+ is till opset"
+    r"|Unsupported model IR version|Current official support for domain \S+ is till opset"
     r"|is not a registered function/op"
     r"|IsNodeCompatibleWithProvider !node_provider_type\.empty\(\)"
 )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from epcheck.generators.broadcasting import Attributes
 from epcheck.generators.case import Array, Node
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.elementwise import ElementWiseAdd1, FusedLeakyRelu, FusedRelu
-from epcheck.generators.broadcasting import Attributes
 
 DEFAULT_ALPHA = 0.01
 

@@ -21,6 +21,7 @@ import numpy as np
 from onnx import helper
 
 from epcheck.generators import bounds, data, graph, operator, schema
+from epcheck.generators.broadcasting import MAX_RANK, Attributes, broadcast
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -39,7 +40,6 @@ from epcheck.generators.case import (
 )
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.elementwise import Cast
-from epcheck.generators.broadcasting import MAX_RANK, Attributes, broadcast
 from epcheck.generators.operator import Operator
 
 Shape = tuple[int, ...]

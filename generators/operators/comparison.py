@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array
-from epcheck.generators.directml import elementwise as dml
 from epcheck.generators.broadcasting import (
     FLOATS,
     INTEGERS,
@@ -26,6 +24,8 @@ from epcheck.generators.broadcasting import (
     plain,
     refused_pairs,
 )
+from epcheck.generators.case import Array
+from epcheck.generators.directml import elementwise as dml
 
 NUMBERS = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf)
 

@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data
-from epcheck.generators.case import Array, Node
-from epcheck.generators.directml import OperatorDesc, TensorDesc
-from epcheck.generators.directml import elementwise as dml
 from epcheck.generators.broadcasting import (
     Attributes,
     ElementwiseSample,
@@ -34,6 +31,9 @@ from epcheck.generators.broadcasting import (
     unary_shapes,
     whole_range,
 )
+from epcheck.generators.case import Array, Node
+from epcheck.generators.directml import OperatorDesc, TensorDesc
+from epcheck.generators.directml import elementwise as dml
 
 TRUTH_TABLE = ElementwiseSample(name="truth_table", rows=every_combination((False, True), (False, True)), spread=True)
 

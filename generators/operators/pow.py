@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import bounds, broadcasting, graph, schema
-from epcheck.generators.case import Array, Binding, Bound, Lowering, Node
-from epcheck.generators.directml import OperatorDesc, TensorDesc
-from epcheck.generators.directml.elementwise import ElementWiseConstantPow, ElementWisePow
 from epcheck.generators.broadcasting import (
     FLOATS,
     ElementwiseSample,
@@ -30,6 +27,9 @@ from epcheck.generators.broadcasting import (
     plain,
     refused_pairs,
 )
+from epcheck.generators.case import Array, Binding, Bound, Lowering, Node
+from epcheck.generators.directml import OperatorDesc, TensorDesc
+from epcheck.generators.directml.elementwise import ElementWiseConstantPow, ElementWisePow
 from epcheck.generators.operator import Operator
 
 
@@ -143,7 +143,7 @@ def variants(sample: PowSample, since_version: int, dtypes: tuple[str, ...]) -> 
         return (graph.RUNTIME,) if not has_two_types(since_version) and dtypes == ("float32",) else ()
     if sample.exponent and (not has_two_types(since_version) or sample.exponent == dtypes[0]):
         return ()
-    return elementwise.variants(RULE, sample, since_version, dtypes)
+    return broadcasting.variants(RULE, sample, since_version, dtypes)
 
 
 def _draw(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:
@@ -156,7 +156,7 @@ def _draw(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.Genera
 
 def node(sample: PowSample, binding: Binding) -> Node:
     """X of dtype T, Y of dtype T, or T1 from Pow-12 on; their shapes broadcast."""
-    made = elementwise.node(RULE, sample, binding)
+    made = broadcasting.node(RULE, sample, binding)
     base, exponent = made.inputs
     assert exponent is not None
     value = exponent.value if sample.power is None else np.full(exponent.value.shape, sample.power, binding.dtype)
@@ -180,7 +180,7 @@ def _bound(dtype: np.dtype[Any], _values: tuple[Array, ...]) -> Bound:
 
 
 def _rejects(node: Node) -> str | None:
-    base, exponent = elementwise.operands(node)
+    base, exponent = broadcasting.operands(node)
     if base.dtype != exponent.dtype and not has_two_types(node.since_version):
         return f"X and Y of Pow-{node.since_version} have one type, not {base.dtype} and {exponent.dtype}"
     return None
@@ -192,8 +192,8 @@ def _describe(_node: Node, tensors: tuple[TensorDesc, ...], result: TensorDesc) 
 
 def lower(node: Node) -> Lowering | None:
     """An exponent of one element stands for an initializer, as exporters write it; a node does not say which it is."""
-    general = elementwise.lower(RULE, node)
-    exponent = elementwise.operands(node)[-1]
+    general = broadcasting.lower(RULE, node)
+    exponent = broadcasting.operands(node)[-1]
     power = float(exponent.reshape(-1)[0]) if exponent.size == 1 else math.nan
     if general is None or np.float32(power) != power:
         return general

@@ -17,6 +17,18 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data, graph, schema
+from epcheck.generators.broadcasting import (
+    MAX_RANK,
+    ElementwiseSample,
+    Rule,
+    Shape,
+    broadcast,
+    broadcasts,
+    edge_values,
+    operands,
+    operator,
+    plain,
+)
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -32,18 +44,6 @@ from epcheck.generators.case import (
 )
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.elementwise import ElementWiseClip, ElementWiseClip1, ElementWiseIf
-from epcheck.generators.broadcasting import (
-    MAX_RANK,
-    ElementwiseSample,
-    Rule,
-    Shape,
-    broadcast,
-    broadcasts,
-    edge_values,
-    operands,
-    operator,
-    plain,
-)
 from epcheck.generators.operator import Operator, spread
 
 

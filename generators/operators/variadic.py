@@ -19,9 +19,6 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import bounds, schema
-from epcheck.generators.case import Array, Bound, Node
-from epcheck.generators.directml import OperatorDesc, TensorDesc
-from epcheck.generators.directml import elementwise as dml
 from epcheck.generators.broadcasting import (
     FLOATS,
     INTEGERS,
@@ -37,6 +34,9 @@ from epcheck.generators.broadcasting import (
     whole_range,
     within,
 )
+from epcheck.generators.case import Array, Bound, Node
+from epcheck.generators.directml import OperatorDesc, TensorDesc
+from epcheck.generators.directml import elementwise as dml
 from epcheck.generators.fused_addition import LEAKY_RELU, RELU, activated, describe_fused
 
 Draws = tuple[Array, ...]
