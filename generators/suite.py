@@ -58,7 +58,7 @@ def cases(
         if name not in every:
             raise SelectionError(f"unknown operator '{name}'; the suite has: {', '.join(every)}")
     wanted = set(dtypes)
-    if unknown := wanted - (available := _dtypes(source)):
+    if wanted and (unknown := wanted - (available := _dtypes(source))):
         raise SelectionError(f"unknown dtype '{min(unknown)}'; the suite has: {', '.join(sorted(available))}")
     selected = (
         case
