@@ -203,7 +203,8 @@ class CumulativeSummation(OperatorDesc):
         self.require_arrays(input_tensor=input_tensor)
         wide = input_tensor.astype(np.float64) if input_tensor.dtype.kind == "f" else input_tensor
         turned = np.flip(wide, self.axis) if self.axis_direction is AxisDirection.DECREASING else wide
-        sums = np.cumsum(turned, axis=self.axis, dtype=turned.dtype)
+        with np.errstate(invalid="ignore"):
+            sums = np.cumsum(turned, axis=self.axis, dtype=turned.dtype)
         if self.has_exclusive_sum:
             sums = np.roll(sums, 1, axis=self.axis)
             sums[(slice(None),) * self.axis + (0,)] = 0
