@@ -38,7 +38,7 @@ class Activation:
 
 
 ACTIVATIONS: Mapping[str, Activation] = {
-    "Relu": Activation(14, lambda y, p: np.maximum(y, 0), descs.FusedRelu),
+    "Relu": Activation(14, lambda y, _: np.maximum(y, 0), descs.FusedRelu),
     "LeakyRelu": Activation(
         16,
         lambda y, p: np.where(y < 0, p["alpha"] * y, y),
@@ -61,9 +61,9 @@ ACTIVATIONS: Mapping[str, Activation] = {
         parameters={"alpha": 0.375, "beta": 0.25},
         defaults={"alpha": 0.2, "beta": 0.5},
     ),
-    "Sigmoid": Activation(13, lambda y, p: np.asarray(1 / (1 + np.exp(-y))), descs.FusedSigmoid),
-    "Tanh": Activation(13, lambda y, p: np.tanh(y), descs.FusedTanh),
-    "Softsign": Activation(1, lambda y, p: np.asarray(y / (1 + np.abs(y))), descs.FusedSoftsign),
+    "Sigmoid": Activation(13, lambda y, _: np.asarray(1 / (1 + np.exp(-y))), descs.FusedSigmoid),
+    "Tanh": Activation(13, lambda y, _: np.tanh(y), descs.FusedTanh),
+    "Softsign": Activation(1, lambda y, _: np.asarray(y / (1 + np.abs(y))), descs.FusedSoftsign),
 }
 
 

@@ -48,7 +48,8 @@ def log_error(x: Array, dtype: np.dtype[Any]) -> Array:
     with np.errstate(all="ignore"):
         outside = 3 * eps * np.abs(np.log(np.asarray(x)))
     near_one = (x >= 0.5) & (x <= 2)
-    return np.where(near_one, np.maximum(outside, _LOG_NEAR_ONE.get(dtype.name, 4 * eps)), outside)
+    near = np.maximum(outside, _LOG_NEAR_ONE.get(dtype.name, 4 * eps))
+    return np.where(near_one, near, outside)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """DML_REDUCE, DML_ARGMAX, DML_ARGMIN and DML_CUMULATIVE_SUMMATION_OPERATOR_DESC (their pages)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
@@ -105,17 +105,17 @@ def _log_sum_exp(x: Array, along: dict[str, Any]) -> Array:
     return np.asarray(np.log(np.sum(np.exp(x - shift), **along)) + shift)
 
 
-_EVALUATED = {
-    ReduceFunction.AVERAGE: lambda x, along: np.mean(x, **along),
-    ReduceFunction.L1: lambda x, along: np.sum(np.abs(x), **along),
-    ReduceFunction.L2: lambda x, along: np.sqrt(np.sum(x * x, **along)),
-    ReduceFunction.LOG_SUM: lambda x, along: np.log(np.sum(x, **along)),
+_EVALUATED: dict[ReduceFunction, Callable[[Array, dict[str, Any]], Array]] = {
+    ReduceFunction.AVERAGE: lambda x, along: np.asarray(np.mean(x, **along)),
+    ReduceFunction.L1: lambda x, along: np.asarray(np.sum(np.abs(x), **along)),
+    ReduceFunction.L2: lambda x, along: np.asarray(np.sqrt(np.sum(x * x, **along))),
+    ReduceFunction.LOG_SUM: lambda x, along: np.asarray(np.log(np.sum(x, **along))),
     ReduceFunction.LOG_SUM_EXP: _log_sum_exp,
-    ReduceFunction.MAX: lambda x, along: np.max(x, **along),
-    ReduceFunction.MIN: lambda x, along: np.min(x, **along),
-    ReduceFunction.MULTIPLY: lambda x, along: np.prod(x, **along),
-    ReduceFunction.SUM: lambda x, along: np.sum(x, **along),
-    ReduceFunction.SUM_SQUARE: lambda x, along: np.sum(x * x, **along),
+    ReduceFunction.MAX: lambda x, along: np.asarray(np.max(x, **along)),
+    ReduceFunction.MIN: lambda x, along: np.asarray(np.min(x, **along)),
+    ReduceFunction.MULTIPLY: lambda x, along: np.asarray(np.prod(x, **along)),
+    ReduceFunction.SUM: lambda x, along: np.asarray(np.sum(x, **along)),
+    ReduceFunction.SUM_SQUARE: lambda x, along: np.asarray(np.sum(x * x, **along)),
 }
 
 

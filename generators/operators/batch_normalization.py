@@ -186,6 +186,8 @@ def truth(node: Node) -> Truth:
     if reason := _invalid(node):
         return Refusal(reason)
     x = node.array("X")
+    if node.integer("training_mode", 0):
+        return _trained(node)
     wide = x.astype(np.longdouble)
     scale, bias, mean, variance = (one.astype(np.longdouble) for one in _per_channel(node))
     with np.errstate(all="ignore"):
@@ -196,6 +198,25 @@ def truth(node: Node) -> Truth:
         y, error = normalization_activation.applied(node, y, error, x.dtype)
     floor = np.nan_to_num(error.astype(np.float64), nan=0.0, posinf=0.0)
     return Outputs((bounds.rounded("Y", y.astype(np.float64), x.dtype, bounds.ulp(2, SOURCE, x.dtype, floor)),))
+
+
+def _trained(node: Node) -> Truth:
+    """With the batch's own mean and variance, and the running ones as further outputs. It has no cases of its own."""
+    x = node.array("X")
+    wide = x.astype(np.float64)
+    axes = tuple(axis for axis in range(x.ndim) if axis != 1)
+    scale, bias, *running = (one.astype(np.float64) for one in _per_channel(node))
+    moments = propagation.Moments.of(wide, axes, x.dtype)
+    inverse = moments.inverse_deviation(node.number("epsilon", 1e-5), x.dtype)
+    y, error = propagation.scaled(*propagation.normalized(wide, moments, inverse, x.dtype), scale, bias, x.dtype)
+    momentum = node.number("momentum", 0.9)
+    outputs = [bounds.rounded("Y", y, x.dtype, bounds.ulp(2, SOURCE, x.dtype, error))]
+    batch = ((moments.mean, moments.mean_error), (moments.variance, moments.variance_error))
+    for name, old, (new, of_new) in zip(node.outputs[1:], running, batch, strict=False):
+        updated = (old * momentum + new * (1 - momentum)).reshape(-1)
+        bound = bounds.ulp(2, SOURCE, x.dtype, of_new.reshape(-1) + np.abs(updated) * propagation.gamma(3, x.dtype))
+        outputs.append(bounds.rounded(name, updated, x.dtype, bound))
+    return Outputs(tuple(outputs))
 
 
 def lower(node: Node) -> Lowering | None:

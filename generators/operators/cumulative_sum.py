@@ -74,10 +74,9 @@ def samples() -> Iterator[CumSumSample]:
         yield CumSumSample(name=f"length_{length}_exclusive_reverse", shape=(2, length), axis=1, exclusive=1, reverse=1)
     yield CumSumSample(name="length_1025_first_axis", shape=(1025, 3), axis=0)
     for values in sorted(FLOAT_DATA):
-        for reverse in (None, 1):
-            side = "_reverse" if reverse else ""
+        for side, reverse_or_not in (("", None), ("_reverse", 1)):
             yield CumSumSample(
-                name=f"{values}{side}", shape=(3, 8), axis=1, reverse=reverse, values=values, every_dtype=True
+                name=f"{values}{side}", shape=(3, 8), axis=1, reverse=reverse_or_not, values=values, every_dtype=True
             )
     yield CumSumSample(name="refused_axis_at_rank", axis=3)
     yield CumSumSample(name="refused_axis_below_rank", axis=-4)

@@ -1,13 +1,13 @@
-"""InstanceNormalization-6, 22, MeanVarianceNormalization-1, 9, 13, GroupNormalization-21, com.microsoft::GroupNorm-1 and
-com.microsoft.dml's DmlFusedInstanceNormalization-1, DmlFusedMeanVarianceNormalization-1
+"""InstanceNormalization-6, 22, MeanVarianceNormalization-1, 9, 13, GroupNormalization-21, com.microsoft::GroupNorm-1,
+com.microsoft.dml's DmlFusedInstanceNormalization-1 and DmlFusedMeanVarianceNormalization-1
 -> DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC.
 
 Sources: the operator pages, ContribOperators.md and `normalization_activation` for what is fused. An instance, or a
 group of its channels, is normalized to mean 0 and variance 1. MeanVarianceNormalization has no epsilon in its formula
 (its function body adds 1e-9 to the deviation) and so no sample whose variance is 0; its revision 1, ONNX Runtime's,
-normalizes each channel of each instance, or with `across_channels` the instance, and with `normalize_variance` 0
-subtracts the mean only. GroupNorm is GroupNormalization with the channels last, and its `activation` 1 is SiLU, x times
-sigmoid(x). GroupNormalization has its first stage in float32 (`stash_type` 1).
+takes each channel, as the default axes of revision 9 do, or with `across_channels` everything, and with
+`normalize_variance` 0 subtracts the mean only. GroupNorm is GroupNormalization with the channels last, and its
+`activation` 1 is SiLU, x times sigmoid(x). GroupNormalization has its first stage in float32 (`stash_type` 1).
 
 Bounds: `propagation.Moments`, `normalized` and `scaled`, as in layer_normalization; an activation passes the error on.
 
@@ -331,7 +331,8 @@ def mean_variance_axes(node: Node) -> tuple[int, ...]:
     assert operand is not None
     rank = operand.value.ndim
     if node.since_version == 1:
-        return tuple(range(1 if node.integer("across_channels", 0) else 2, rank))
+        across = node.integer("across_channels", 0) != 0
+        return tuple(axis for axis in range(rank) if across or axis != 1)
     return tuple(sorted(axis % rank for axis in node.integers("axes", (0, 2, 3))))
 
 

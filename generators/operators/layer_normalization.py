@@ -3,7 +3,8 @@ SkipLayerNormalization-1 and SkipSimplifiedLayerNormalization-1 -> DML_MEAN_VARI
 
 Sources: the operator pages and ContribOperators.md. The elements from `axis` on are normalized to mean 0 (not by the
 simplified operators) and mean square 1, then multiplied by Scale, then B is added. `stash_type` 1, the default, has
-the first stage computed in float32 whatever the type of X; the Skip operators first add input, skip and bias, which
+the first stage computed in float32 whatever the type of X (in ONNX; the operators of revision 1 are ONNX Runtime's,
+where it only says of what type the statistics are); the Skip operators first add input, skip and bias, which
 their fourth output gives. Their outputs mean and inv_std_var are for training and are left out. Mean and InvStdDev have
 cases where the schema leaves them one type: the type of an output is taken from the schema and the inputs alone.
 
@@ -286,7 +287,8 @@ def layer_truth(node: Node) -> Truth:
         return Refusal(axes)
     x, scale = (operand.value for operand in node.inputs[:2] if operand is not None)
     bias = node.value("B")
-    stash = FLOAT32 if node.integer("stash_type", 1) == 1 else x.dtype
+    in_float32 = node.since_version > 1 and node.integer("stash_type", 1) == 1
+    stash = FLOAT32 if in_float32 else x.dtype
     epsilon = node.number("epsilon", 1e-5)
     with np.errstate(all="ignore"):
         stage = _Stage.of(x.astype(np.longdouble), axes, (node.op_type in CENTRED, epsilon, stash))

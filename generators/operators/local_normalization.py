@@ -3,8 +3,8 @@
 Sources: the operator pages. The window of LRN around channel c is from c - floor((size - 1) / 2) to
 c + ceil((size - 1) / 2), so that an even size reaches further up. LpNormalization gives 0 where the norm is 0.
 
-Bounds. LRN: the sum of squares by gamma, the power by 16 ULP (OpenCL C, full profile), which has beta times the relative
-error of its base, then a division. LpNormalization: the norm by gamma and a root, then a division.
+Bounds. LRN: the sum of squares by gamma, the power by 16 ULP (OpenCL C, full profile), which has beta times the
+relative error of its base, then a division. LpNormalization: the norm by gamma and a root, then a division.
 
 How the DML EP lowers it: DmlOperatorLocalResponseNormalization.cpp and DmlOperatorLpNormalization.cpp, rank padded to 4
 with leading dimensions of 1, epsilon 1e-5 for the latter.

@@ -2,19 +2,19 @@
 
 Sources: the operator pages. `axes` is an attribute of the older revisions and an input of the newer ones; with
 `noop_with_empty_axes` and no axes, nothing is reduced, but what else the operator does (log, square, absolute value)
-still happens. Reducing nothing, where the page of the revision says what it gives, gives 0 for a sum, 1 for a product, -infinity for Max and the logarithms; the mean of
-nothing is undefined and has no sample, and integers have none for the logarithm of nothing. Negative axes begin with
-the revision 11.
+still happens. Reducing nothing gives 0 for a sum, 1 for a product, -infinity or the least value for Max, the opposite
+for Min, -infinity for the logarithms; the newer revisions are asked for it, in a few dtypes. The mean of nothing is
+undefined and has no sample, and integers have none for the logarithm of nothing. Negative axes begin with revision 11.
 
-NaN: the pages of Max and Min are silent; the suite follows IEEE 754-2019 `maximum` and ReferenceEvaluator: it stays NaN.
+NaN: the pages of Max and Min are silent; the suite follows IEEE 754-2019 `maximum` and ReferenceEvaluator: NaN stays.
 Integers are kept small enough that nothing wraps around, and such that a mean, a root or a logarithm is an integer,
 since how an operator rounds to an integer type is said nowhere. Squares that leave the range of a float while
 their root is within it, too, are left out: the page defines ReduceL2 by its formula.
 
 Bounds: a sum by `bounds.accumulated`. A mean and L2 divide it or take its root. The logarithm of a sum s: the sum's
-relative error becomes absolute, and log has its own. LogSumExp: exp's relative error of each term, weighted by the share
-of the term, goes through the logarithm in the same way; shifted by the maximum or not is left to the provider, so the
-greater of both arguments counts.
+relative error becomes absolute, and log has its own. LogSumExp: exp's relative error of each term, weighted by the
+share of the term, goes through the logarithm in the same way; shifted by the maximum or not is left to the provider, so
+the greater of both arguments counts.
 
 How the DML EP lowers it: DmlOperatorReduce.cpp, rank at least 1, the reduced axes stay with size 1.
 """
@@ -49,6 +49,7 @@ from epcheck.generators.directml.reduction import Reduce, ReduceFunction
 from epcheck.generators.operator import Operator
 
 Axes = tuple[int, ...]
+EMPTY_DTYPES = frozenset({"float32", "float16", "int8", "uint32", "bool"})
 FLOAT_DATA = frozenset({"nan", "infinities", "cancellation", "offset", "large", "very_negative", "minus_infinity"})
 
 
@@ -106,7 +107,9 @@ def _ranks_and_sizes() -> Iterator[ReduceSample]:
     yield ReduceSample(name="size_1_reduced", shape=(4, 1, 3), axes=(1,), keepdims=0, every_dtype=True)
     yield ReduceSample(name="size_1_kept", shape=(1, 5, 1), axes=(1,))
     yield ReduceSample(name="size_1_everywhere", shape=(1, 1))
-    yield ReduceSample(name="size_0_reduced", shape=(3, 0, 2), axes=(1,), every_dtype=True)
+    yield ReduceSample(name="size_0_reduced", shape=(3, 0, 2), axes=(1,))
+    extremes = ("ReduceMax", "ReduceMin")
+    yield ReduceSample(name="size_0_least_value", shape=(0, 3), axes=(0,), every_dtype=True, only=extremes)
     yield ReduceSample(name="size_0_reduced_keepdims_0", shape=(0, 2), axes=(0,), keepdims=0)
     yield ReduceSample(name="size_0_everything", shape=(2, 0, 3))
     yield ReduceSample(name="size_0_kept", shape=(0, 3), axes=(1,))
@@ -150,6 +153,8 @@ def variants(name: str, sample: ReduceSample, since_version: int, dtypes: tuple[
     as_input = axes_are_input(name, since_version)
     if not (first or sample.every_dtype) or not _applies(name, sample, since_version, dtype):
         return ()
+    if _reduces_nothing(sample):
+        return (graph.RUNTIME,) if as_input and dtypes[0] in EMPTY_DTYPES else ()
     if not as_input:
         return (graph.RUNTIME,)
     given = sample.axes is not None
@@ -159,14 +164,19 @@ def variants(name: str, sample: ReduceSample, since_version: int, dtypes: tuple[
     return (graph.INITIALIZER, graph.RUNTIME, *symbolic) if given else (graph.RUNTIME, *symbolic)
 
 
+def _reduces_nothing(sample: ReduceSample) -> bool:
+    axes = _axes(sample.axes, sample.noop, len(sample.shape))
+    return not isinstance(axes, str) and any(sample.shape[axis] == 0 for axis in axes)
+
+
 def _applies(name: str, sample: ReduceSample, since_version: int, dtype: np.dtype[Any]) -> bool:
     if not axes_are_input(name, since_version) and (sample.noop is not None or sample.axes == ()):
         return False
     axes = _axes(sample.axes, sample.noop, len(sample.shape))
     if since_version == 1 and min(sample.axes or (0,)) < 0:
         return False
-    nothing = not isinstance(axes, str) and any(sample.shape[axis] == 0 for axis in axes)
-    if nothing and (name == "ReduceMean" or "empty set" not in schema.schema(name, since_version).doc):
+    nothing = _reduces_nothing(sample)
+    if nothing and (name == "ReduceMean" or "empty set" not in (schema.schema(name, since_version).doc or "")):
         return False
     if dtype.kind == "f":
         return True
@@ -243,7 +253,8 @@ def _integers(name: str, shape: tuple[int, ...], axes: Axes, dtype: np.dtype[Any
     small = np.asarray(rng.integers(low, 9, shape, endpoint=True)).astype(dtype)
     match name:
         case "ReduceMean":
-            return small * dtype.type(np.prod([shape[axis] for axis in axes], dtype=np.int64))
+            count = np.prod([shape[axis] for axis in axes], dtype=np.int64)
+            return np.asarray(small * dtype.type(count))
         case "ReduceProd":
             flat = rng.choice(np.array([1, 1, 1] if low == 0 else [1, 1, -1], dtype), small.size)
             flat[: min(12, small.size) : 2] = 3
@@ -273,7 +284,7 @@ def axes_of(node: Node) -> Axes | str:
     """What a node reduces, wherever its revision has the axes."""
     given = node.value("axes")
     listed = node.attributes.get("axes") if given is None else given
-    axes = None if listed is None else tuple(int(axis) for axis in np.atleast_1d(listed))  # type: ignore[arg-type]
+    axes = None if listed is None else tuple(int(axis) for axis in np.atleast_1d(listed))
     return _axes(axes, node.integer("noop_with_empty_axes", 0), node.array("data").ndim)
 
 
