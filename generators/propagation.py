@@ -49,7 +49,7 @@ def log_error(x: Array, dtype: np.dtype[Any]) -> Array:
         outside = 3 * eps * np.abs(np.log(np.asarray(x)))
     near_one = (x >= 0.5) & (x <= 2)
     near = np.maximum(outside, _LOG_NEAR_ONE.get(dtype.name, 4 * eps))
-    return np.where(near_one, near, outside)
+    return np.asarray(np.where(near_one, near, outside))
 
 
 @dataclass(frozen=True)
