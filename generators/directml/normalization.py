@@ -233,7 +233,7 @@ class MeanVarianceNormalization2(_MeanVariance):
 
 @dataclass(frozen=True)
 class LpNormalization(_Normalization):
-    """Divides by the Lp norm along an axis."""
+    """Divides by the Lp norm along an axis; where Epsilon goes, the page does not say, so nothing is evaluated."""
 
     NAME: ClassVar[str] = "DML_LP_NORMALIZATION_OPERATOR_DESC"
 
@@ -249,14 +249,6 @@ class LpNormalization(_Normalization):
         yield from axes_violations(self, self.input_tensor, (self.axis,))
         if self.p not in (1, 2):
             yield self.violation("p_1_or_2", f"P is {self.p}")
-
-    def evaluate(self, x: Array) -> tuple[Array]:
-        """x over its norm plus epsilon, in float64, cast once."""
-        self.require_defined()
-        self.require_arrays(input_tensor=x)
-        wide = x.astype(np.float64)
-        norm = np.sum(np.abs(wide) ** self.p, axis=self.axis, keepdims=True) ** (1 / self.p)
-        return self._finish(wide / (norm + self.epsilon), None, self.output_tensor)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ the first stage computed in float32 whatever the type of X (in ONNX; the operato
 where it only says of what type the statistics are); the Skip operators first add input, skip and bias, which
 their fourth output gives. Their outputs mean and inv_std_var are for training and are left out. Mean and InvStdDev have
 cases where the schema leaves them one type: the type of an output is taken from the schema and the inputs alone.
+RMSNormalization gets no scale of another type than X: its schema gives Y the type of scale, its inference that of X.
 
 Bounds: `propagation.Moments` and `propagation.normalized`: the error of mean and variance (gamma of the mean magnitude,
 of the mean square) travels through the quotient, first order; in float32 where stash_type says so. The second stage
@@ -151,7 +152,7 @@ def _formals(name: str, since_version: int, domain: str) -> tuple[str, ...]:
 def layer_variants(name: str, sample: LayerSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     definition = schema.schema(name, since_version)
     takes_bias = "B" in _formals(name, since_version, "")
-    own_scale_type = definition.inputs[1].type_str != "T"
+    own_scale_type = since_version == 1 and definition.inputs[1].type_str != "T"
     has_mean = "U" in schema.signature(name, since_version).single
     if (sample.more and not has_mean) or (sample.scale_type and not own_scale_type):
         return ()

@@ -157,6 +157,14 @@ class _Shares:
         return cls(shifted, share, total, of_exp + of_sum)
 
 
+def _first_maximum(x: Array, axes: tuple[int, ...]) -> Array:
+    """1 where an element is the first greatest one of its row; the axes follow each other."""
+    rows = x.reshape(int(np.prod(x.shape[: axes[0]])), -1, int(np.prod(x.shape[axes[-1] + 1 :])))
+    greatest = rows == rows.max(axis=1, keepdims=True)
+    first = greatest & (np.cumsum(greatest, axis=1) == 1)
+    return first.astype(x.dtype).reshape(x.shape)
+
+
 def truth(node: Node) -> Truth:
     """The page's formula in longdouble; Hardmax marks the first maximum."""
     axes = axes_of(node)
@@ -166,7 +174,7 @@ def truth(node: Node) -> Truth:
     if x.size == 0:
         return Outputs((Output("output", x),))
     if node.op_type == "Hardmax":
-        return Outputs((Output("output", descs.hardmax(x, axes)),))
+        return Outputs((Output("output", _first_maximum(x, axes)),))
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         shares = _Shares.of(x.astype(np.longdouble), axes, x.dtype)
         if node.op_type == "Softmax":
