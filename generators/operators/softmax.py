@@ -162,7 +162,7 @@ def _first_maximum(x: Array, axes: tuple[int, ...]) -> Array:
     rows = x.reshape(int(np.prod(x.shape[: axes[0]])), -1, int(np.prod(x.shape[axes[-1] + 1 :])))
     greatest = rows == rows.max(axis=1, keepdims=True)
     first = greatest & (np.cumsum(greatest, axis=1) == 1)
-    return first.astype(x.dtype).reshape(x.shape)
+    return np.asarray(first, x.dtype).reshape(x.shape)
 
 
 def truth(node: Node) -> Truth:
