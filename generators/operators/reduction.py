@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -145,6 +145,12 @@ def axes_are_input(name: str, since_version: int) -> bool:
     return len(schema.schema(name, since_version).inputs) > 1
 
 
+@cache
+def _first_with_input(name: str) -> int:
+    """The revision in which every way for the axes to enter the model is tried; the newer ones differ in types only."""
+    return next(version for version in schema.since_versions(name) if axes_are_input(name, version))
+
+
 def variants(name: str, sample: ReduceSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     dtype = np.dtype(dtypes[0])
     first = dtypes[0] == "float32"
@@ -157,6 +163,8 @@ def variants(name: str, sample: ReduceSample, since_version: int, dtypes: tuple[
     if not as_input:
         return (graph.RUNTIME,)
     given = sample.axes is not None
+    if since_version > _first_with_input(name):
+        return (graph.INITIALIZER,) if given else (graph.RUNTIME,)
     if not first:
         return (graph.INITIALIZER, graph.RUNTIME) if given else (graph.RUNTIME,)
     symbolic = (graph.SYMBOLIC,) if sample.shape else ()
