@@ -69,7 +69,8 @@ def samples(name: str) -> Iterator[BatchSample]:
         for activation in normalization_activation.ACTIVATIONS:
             word = activation.lower()
             yield BatchSample(name=word, activation=activation, every_dtype=True)
-            yield BatchSample(name=f"{word}_defaults", activation=activation, activation_parameters=False)
+            if normalization_activation.ACTIVATIONS[activation].parameters:
+                yield BatchSample(name=f"{word}_defaults", activation=activation, activation_parameters=False)
             yield BatchSample(name=f"{word}_rank_2", activation=activation, shape=(4, 33))
         yield BatchSample(name="relu_epsilon_large", activation="Relu", epsilon=10.0)
         yield BatchSample(name="relu_size_1089", activation="Relu", shape=(1, 2, 33, 33))

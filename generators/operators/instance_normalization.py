@@ -199,8 +199,8 @@ def _mean_variance_samples() -> Iterator[InstanceSample]:
 def _fused(
     plain: tuple[tuple[str, tuple[tuple[str, Attribute], ...]], ...], *, defaults: bool = True
 ) -> Iterator[InstanceSample]:
-    for activation in normalization_activation.ACTIVATIONS:
-        for given in (True, False):
+    for activation, known in normalization_activation.ACTIVATIONS.items():
+        for given in (True, False) if known.parameters else (True,):
             fused = tuple(normalization_activation.attributes(activation, given=given).items())
             word = activation.lower() + ("" if given else "_defaults")
             yield InstanceSample(name=word, attributes=fused, every_dtype=given)

@@ -20,10 +20,11 @@ than the first are left to CPU by the former.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import product
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -46,6 +47,7 @@ from epcheck.generators.directml.normalization import MeanVarianceNormalization2
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.propagation import Moments
 
+S = TypeVar("S", bound=Sample)
 MICROSOFT = "com.microsoft"
 SKIP = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 CENTRED = frozenset({"LayerNormalization", "SkipLayerNormalization"})
@@ -142,6 +144,14 @@ def skip_samples() -> Iterator[SkipSample]:
     yield SkipSample(name="rows_300", shape=(3, 100, 4), epsilon=1e-5)
     for values in ("constant", "offset", "small", "large", "nan"):
         yield SkipSample(name=values, values=values, epsilon=1e-5, every_dtype=values in ("constant", "nan"))
+
+
+def _used(
+    samples: Iterable[S], variants: Callable[[S, int, tuple[str, ...]], tuple[str, ...]], versions: Iterable[int]
+) -> Iterator[S]:
+    """The samples that apply to at least one revision of the operator."""
+    places = tuple(product(versions, (("float32",), ("float16",))))
+    return (sample for sample in samples if any(variants(sample, *place) for place in places))
 
 
 def _formals(name: str, since_version: int, domain: str) -> tuple[str, ...]:
@@ -373,16 +383,24 @@ def _lowered(node: Node, x: Array, parts: list[Array], how: tuple[tuple[int, ...
 
 
 def _layer(name: str) -> Operator[LayerSample]:
-    return Operator(
-        name, layer_samples, partial(layer_variants, name), partial(layer_node, name), layer_truth, layer_lower
-    )
+    variants = partial(layer_variants, name)
+
+    def samples() -> Iterator[LayerSample]:
+        return _used(layer_samples(), variants, schema.since_versions(name))
+
+    return Operator(name, samples, variants, partial(layer_node, name), layer_truth, layer_lower)
 
 
 def _skip(name: str) -> Operator[SkipSample]:
+    variants = partial(skip_variants, name)
+
+    def samples() -> Iterator[SkipSample]:
+        return _used(skip_samples(), variants, schema.since_versions(name, MICROSOFT))
+
     return Operator(
         name,
-        skip_samples,
-        partial(skip_variants, name),
+        samples,
+        variants,
         partial(skip_node, name),
         skip_truth,
         skip_lower,
