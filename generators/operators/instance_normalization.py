@@ -236,11 +236,13 @@ def variants(name: str, sample: InstanceSample, since_version: int, dtypes: tupl
     oldest, latest = sample.since
     if not oldest <= since_version <= latest or sample.scale_type == dtypes[0]:
         return ()
-    first = dtypes[0] == "float32"
-    every = spread(sample, first=first, newest=since_version in versions[-2:])
-    takes_scale = len(schema.schema(name, since_version, DOMAINS.get(name, "")).inputs) > 1
-    kept = (graph.INITIALIZER, graph.RUNTIME, graph.SYMBOLIC) if takes_scale else (graph.RUNTIME, graph.SYMBOLIC)
-    return tuple(variant for variant in every if variant in kept) or (every and (graph.RUNTIME,))
+    first, newest = dtypes[0] == "float32", since_version in versions[-2:]
+    if len(schema.schema(name, since_version, DOMAINS.get(name, "")).inputs) > 1:
+        every = spread(sample, first=first, newest=newest)
+        return tuple(variant for variant in every if variant != graph.CONSTANT)
+    if not first:
+        return (graph.RUNTIME,) if sample.every_dtype else ()
+    return (graph.RUNTIME, graph.SYMBOLIC) if newest else (graph.RUNTIME,)
 
 
 def node(name: str, sample: InstanceSample, binding: Binding) -> Node:
