@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 from fault import Array, Fault, attribute, inputs, misread, swapped
 
-from epcheck.generators.case import Attribute, Node
+from epcheck.generators.case import Attribute, BuiltCase, Node
 
 BATCH, INSTANCE, LAYER = "BatchNormalization", "InstanceNormalization", "LayerNormalization"
 SIMPLIFIED, RMS, GROUP = "SimplifiedLayerNormalization", "RMSNormalization", "GroupNormalization"
@@ -56,7 +56,7 @@ def window_below(node: Node) -> Node:
 def _window_reaches_down() -> Fault:
     turned = misread("LRN", "an even window reaches further down", window_below)
 
-    def answer(built):  # type: ignore[no-untyped-def]
+    def answer(built: BuiltCase) -> Mapping[str, Array] | None:
         got = turned.answer(built)
         return got and {name: np.flip(value, 1) for name, value in got.items()}
 
