@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -78,7 +78,7 @@ def schema(operator: str, since_version: int, domain: str = "") -> OpSchema:
 class Signature:
     """The types of one revision: the type string of each input and output, and the constraints they may name.
 
-    single: constraint -> numpy dtype name, for constraints that allow one type only.
+    single: constraint -> numpy dtype name, for constraints that allow one type only of those that numpy has.
     variadic: the last input, the last output stands for any number of them.
     """
 
@@ -110,7 +110,7 @@ def signature(operator: str, since_version: int, domain: str = "") -> Signature:
         tuple(formal.type_str for formal in definition.inputs),
         tuple(formal.type_str for formal in definition.outputs),
         frozenset(allowed),
-        {name: element_name(types[0]) for name, types in allowed.items() if len(types) == 1},
+        {name: names.pop() for name, types in allowed.items() if len(names := _numpy_names(types)) == 1},
         (_is_variadic(definition.inputs), _is_variadic(definition.outputs)),
     )
 
@@ -123,6 +123,12 @@ def _is_variadic(formals: Sequence[OpSchema.FormalParameter]) -> bool:
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """`dtype.name`, which numpy works out anew each time."""
     return dtype.name
+
+
+def is_in_onnx(operator: str, since_version: int, domain: str = "") -> bool:
+    """Whether the onnx package itself has the schema of exactly that revision."""
+    versions = _history(domain).get(operator, {})
+    return since_version in versions and versions[since_version] not in _runtime_schemas()
 
 
 def has(operator: str, since_version: int, domain: str = "") -> bool:
@@ -149,8 +155,12 @@ def dtypes(operator: str, since_version: int, constraint: str, domain: str = "")
         for c in schema(operator, since_version, domain).type_constraints
         if c.type_param_str == constraint
     )
-    names = {element_name(name) for name in allowed} - {""}
+    names = _numpy_names(allowed)
     return tuple(sorted(names, key=lambda name: (name != "float32", name)))
+
+
+def _numpy_names(types: Iterable[str]) -> set[str]:
+    return {element_name(name) for name in types} - {""}
 
 
 def element_name(tensor_type: str) -> str:

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from enum import StrEnum
 from fnmatch import translate
 from functools import cache, partial
@@ -56,10 +57,12 @@ def cases(
     every = _of_source(source)
     for name in names:
         if name not in every:
-            raise SelectionError(f"unknown operator '{name}'; the suite has: {', '.join(every)}")
+            near = ", ".join(get_close_matches(name, every, cutoff=0.4)) or "nothing like it"
+            raise SelectionError(f"unknown operator '{name}'; there is {near}; `epcheck list operators` prints all")
     wanted = set(dtypes)
     if wanted and (unknown := wanted - (available := _dtypes(source))):
-        raise SelectionError(f"unknown dtype '{min(unknown)}'; the suite has: {', '.join(sorted(available))}")
+        listed = ", ".join(sorted(_single(available)))
+        raise SelectionError(f"unknown dtype '{min(unknown)}'; the suite has: {listed}")
     selected = (
         case
         for name in dict.fromkeys(names or every)
@@ -138,4 +141,9 @@ def case_by_id(case_id: str) -> Case:
 @cache
 def _dtypes(source: Source) -> frozenset[str]:
     labels = {case.dtype for of_operator in _of_source(source).values() for case in of_operator()}
-    return frozenset(labels | {name for label in labels for name in label.split("-")})
+    return frozenset(labels | _single(labels))
+
+
+def _single(labels: Iterable[str]) -> set[str]:
+    """The dtypes in labels that may name several."""
+    return {name for label in labels for name in label.split("-")}

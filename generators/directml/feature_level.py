@@ -61,7 +61,7 @@ def introduced_in(name: str) -> FeatureLevel:
 
     Raises LookupError if there is no such operator.
     """
-    return FeatureLevel[_record(name)["introduced_in"]]
+    return FeatureLevel[operator_record(name)["introduced_in"]]
 
 
 @cache
@@ -71,13 +71,14 @@ def tensor_support(name: str, level: FeatureLevel) -> Mapping[str, TensorSupport
     Empty below the operator's introduction and for the operators whose table is not recorded. Raises LookupError if
     there is no such operator, or if its table depends on more than the level (DML_REDUCE_OPERATOR_DESC).
     """
-    tables = _record(name)["support_by_level"] or {}
+    tables = operator_record(name)["support_by_level"] or {}
     levels = [table_level for table_level in map(FeatureLevel.__getitem__, tables) if table_level <= level]
     rows = tables[max(levels).name] if levels else []
-    return MappingProxyType({row["tensor"]: _support(row) for row in rows})
+    return MappingProxyType({row["tensor"]: support_row(row) for row in rows})
 
 
-def _support(row: Mapping[str, Any]) -> TensorSupport:
+def support_row(row: Mapping[str, Any]) -> TensorSupport:
+    """A row of a table in `feature_levels.json`."""
     low, _, high = row["dimension_count"].partition("..")
     return TensorSupport(
         tensor=row["tensor"],
@@ -87,7 +88,8 @@ def _support(row: Mapping[str, Any]) -> TensorSupport:
     )
 
 
-def _record(name: str) -> Mapping[str, Any]:
+def operator_record(name: str) -> Mapping[str, Any]:
+    """What `feature_levels.json` has of the DML_*_OPERATOR_DESC `name`. Raises LookupError if there is none."""
     key = "DML_OPERATOR_" + name.removeprefix("DML_").removesuffix("_OPERATOR_DESC")
     try:
         return _facts()["operators"][key]  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ import numpy as np
 
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.enumerations import AxisDirection
-from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, _record, _support
+from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, operator_record, support_row
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import Array, TensorDesc
 
@@ -121,11 +121,11 @@ _EVALUATED: dict[ReduceFunction, Callable[[Array, dict[str, Any]], Array]] = {
 
 @cache
 def _reduce_support(function: str, level: FeatureLevel) -> Mapping[str, TensorSupport]:
-    for functions, tables in _record(Reduce.NAME)["support_by_function"].items():
+    for functions, tables in operator_record(Reduce.NAME)["support_by_function"].items():
         if function in functions.split(", "):
             levels = [one for one in map(FeatureLevel.__getitem__, tables) if one <= level]
             rows = tables[max(levels).name] if levels else []
-            return MappingProxyType({row["tensor"]: _support(row) for row in rows})
+            return MappingProxyType({row["tensor"]: support_row(row) for row in rows})
     return MappingProxyType({})
 
 

@@ -11,10 +11,18 @@ from epcheck.generators import suite
 from epcheck.generators.case import Array, BuiltCase, Node, Operand, Outputs, Selection, Truth
 from epcheck.generators.schema import schema
 
+FIRST = ("Slice", "TopK", "QLinearConv")
+"""Operators of which more is asserted than of all."""
+
 
 @cache
 def built_suite() -> tuple[BuiltCase, ...]:
     return tuple(case.build() for case in suite.cases())
+
+
+def built_first() -> list[BuiltCase]:
+    """The cases of FIRST."""
+    return [built for built in built_suite() if built.case.operator_key in FIRST]
 
 
 def built(operator: str, since_version: int | None = None) -> list[BuiltCase]:

@@ -11,11 +11,14 @@ from collections.abc import Iterable
 import numpy as np
 import onnx
 import pytest
-from built_suite import built_suite
+from built_suite import FIRST, built_first, built_suite
 from onnx import numpy_helper
 
 from epcheck.generators import data, graph, schema, suite
 from epcheck.generators.case import BuiltCase, Node, Operand, Outputs, Refusal, Selection
+
+NO_INFERENCE = ("MeanVarianceNormalization",)
+"""Operators for whose own function bodies onnx's inference fails in float16 and float64."""
 
 
 def model_of(built: BuiltCase) -> onnx.ModelProto:
@@ -23,16 +26,21 @@ def model_of(built: BuiltCase) -> onnx.ModelProto:
 
 
 def test_every_model_is_valid_and_its_shapes_can_be_inferred() -> None:
+    """As far as onnx itself knows the operators; the bodies of its own functions are not always right (NO_INFERENCE)."""
     for built in built_suite():
-        onnx.checker.check_model(model_of(built), full_check=not isinstance(built.truth, Refusal))
+        if built.case.domain or not schema.is_in_onnx(built.case.operator, built.case.since_version):
+            continue
+        full = not isinstance(built.truth, Refusal) and built.case.operator not in NO_INFERENCE
+        onnx.checker.check_model(model_of(built), full_check=full)
 
 
 def test_the_stamped_opset_resolves_to_the_version_of_the_case() -> None:
     for built in built_suite():
-        (imported,) = model_of(built).opset_import
-        assert (imported.domain, imported.version) == ("", built.opset)
-        resolved = onnx.defs.get_schema(built.case.operator, imported.version, imported.domain)
-        assert resolved.since_version == built.case.since_version
+        imported = {one.domain: one.version for one in model_of(built).opset_import}
+        assert imported[built.case.domain] == built.opset
+        if schema.is_in_onnx(built.case.operator, built.case.since_version, built.case.domain):
+            resolved = onnx.defs.get_schema(built.case.operator, built.opset, built.case.domain)
+            assert resolved.since_version == built.case.since_version
 
 
 @pytest.mark.parametrize(("since_version", "opset"), [(1, 7), (6, 7), (7, 7), (10, 10), (13, 13), (24, 24)])
@@ -41,14 +49,16 @@ def test_the_opset_is_the_oldest_from_7_on(since_version: int, opset: int) -> No
 
 
 def test_the_ir_version_is_8_unless_the_opset_needs_a_newer_one() -> None:
-    versions = {(built.opset, model_of(built).ir_version) for built in built_suite()}
-    assert {ir for opset, ir in versions if opset < 24} == {8}
-    (newest,) = {ir for opset, ir in versions if opset == 24}
-    assert newest == onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", 24)])
+    versions = {
+        (max(one.version for one in model.opset_import if not one.domain), model.ir_version)
+        for model in map(model_of, built_suite())
+    }
+    for opset, ir_version in versions:
+        assert ir_version == max(8, onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)]))
 
 
 def test_dtypes_in_the_model_are_those_of_the_case() -> None:
-    for built in built_suite():
+    for built in built_first():
         graph_proto = model_of(built).graph
         declared = {i.name: i.type.tensor_type.elem_type for i in (*graph_proto.input, *graph_proto.output)}
         declared |= {tensor.name: tensor.data_type for tensor in graph_proto.initializer}
@@ -97,9 +107,12 @@ def test_where_inputs_enter_the_model_in_each_variant() -> None:
     assert entering == {"initializer": ["X"], "runtime": ["K", "X"], "symbolic": ["X"], "constant": []}
 
 
-def test_every_operator_is_tried_in_every_variant() -> None:
-    for name in suite.all_operators():
+def test_every_operator_is_tried_in_every_variant_that_differs() -> None:
+    """A node without parameters has no variant of its own in which they are initializers."""
+    for name in FIRST:
         assert {case.variant for case in suite.cases([name])} == set(graph.VARIANTS)
+    for name in suite.all_operators():
+        assert {case.variant for case in suite.cases([name])} & {graph.RUNTIME, graph.INITIALIZER}, name
 
 
 def test_outputs_have_their_rank_and_no_sizes() -> None:
