@@ -192,3 +192,18 @@ def convolve_transposed(x: Array, w: Array, windows: Windows, group: int) -> Arr
     places, kernel = "xyz"[: windows.rank], "ijk"[: windows.rank]
     spread = np.einsum(f"ngc{places},gcm{kernel}->ngm{places}{kernel}", grouped, weights)
     return scatter(spread, windows).reshape(batch, group * w.shape[1], *windows.image)
+
+
+def maximum(values: Array, windows: Windows) -> tuple[Array, Array]:
+    """(the greatest element under each window, its place in the flattened image), padding left out.
+
+    NaN is greater than any number. Of equal elements it is the first.
+    """
+    lowest = -np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).min
+    under, on_image = columns(values, windows, lowest), is_image(windows)
+    at = np.where(on_image, under, lowest).argmax(-1)
+    chosen = np.take_along_axis(np.broadcast_to(on_image, under.shape), at[..., None], -1)[..., 0]
+    at = np.where(chosen, at, on_image.argmax(-1))[..., None]
+    places = columns(np.arange(prod(windows.image)).reshape(windows.image), windows, -1)
+    found = np.take_along_axis(np.broadcast_to(places, under.shape), at, -1)
+    return np.take_along_axis(under, at, -1)[..., 0], found[..., 0]
