@@ -117,9 +117,7 @@ def taps(values: Array, windows: Windows, fill: float) -> Array:
             windows.output, windows.strides, windows.dilations, windows.kernel, strict=True
         )
     ]
-    behind = [
-        max(0, need - b - size) for need, b, size in zip(needed, windows.begin, windows.image, strict=True)
-    ]
+    behind = [max(0, need - b - size) for need, b, size in zip(needed, windows.begin, windows.image, strict=True)]
     padded = np.pad(values, ((0, 0),) * leading + tuple(zip(windows.begin, behind, strict=True)), constant_values=fill)
     steps = padded.strides[leading:]
     return np.lib.stride_tricks.as_strided(
@@ -158,20 +156,21 @@ def scatter(under: Array, windows: Windows) -> Array:
     What falls on the padding is dropped.
     """
     rank = windows.rank
-    leading = under.shape[: under.ndim - 2 * rank]
     extents = [d * (k - 1) + 1 for d, k in zip(windows.dilations, windows.kernel, strict=True)]
     reached = [(n - 1) * s + e for n, s, e in zip(windows.output, windows.strides, extents, strict=True)]
     sizes = [max(r, b + size) for r, b, size in zip(reached, windows.begin, windows.image, strict=True)]
-    total = np.zeros((*leading, *sizes), under.dtype)
-    for tap in np.ndindex(*windows.kernel):
+    total = np.zeros((*under.shape[: -2 * rank], *sizes), under.dtype)
+    leading = (slice(None),) * (under.ndim - 2 * rank)
+    by_tap = under.reshape(*under.shape[:-rank], windows.taps_each)
+    for index, tap in enumerate(np.ndindex(*windows.kernel)):
         starts = [at * dilation for at, dilation in zip(tap, windows.dilations, strict=True)]
         places = tuple(
             slice(start, start + (count - 1) * stride + 1, stride)
             for start, count, stride in zip(starts, windows.output, windows.strides, strict=True)
         )
-        total[(..., *places)] += under[(..., *tap)]
+        total[leading + places] += by_tap[..., index]
     inside = tuple(slice(b, b + size) for b, size in zip(windows.begin, windows.image, strict=True))
-    return total[(..., *inside)]
+    return total[leading + inside]
 
 
 def convolve(x: Array, w: Array, windows: Windows, group: int) -> Array:
@@ -180,7 +179,7 @@ def convolve(x: Array, w: Array, windows: Windows, group: int) -> Array:
     under = columns(x.reshape(batch, group, channels // group, *x.shape[2:]), windows, 0)
     weights = w.reshape(group, w.shape[0] // group, w.shape[1], windows.taps_each)
     places = "xyz"[: windows.rank]
-    sums = np.einsum(f"ngc{places}k,gmck->ngm{places}", under, weights)
+    sums: Array = np.einsum(f"ngc{places}k,gmck->ngm{places}", under, weights)
     return sums.reshape(batch, w.shape[0], *windows.output)
 
 

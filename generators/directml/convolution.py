@@ -171,7 +171,13 @@ class Convolution(OperatorDesc):
         wide, narrow = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
         image, output = (wide, narrow) if forward else (narrow, wide)
         windows = Windows(
-            image, self.filter_tensor.sizes[2:], self.strides, self.dilations, self.start_padding, self.end_padding, output
+            image,
+            self.filter_tensor.sizes[2:],
+            self.strides,
+            self.dilations,
+            self.start_padding,
+            self.end_padding,
+            output,
         )
         compute = convolve if forward else convolve_transposed
         total = compute(input_tensor.astype(np.float64), filter_tensor.astype(np.float64), windows, self.group_count)
@@ -235,7 +241,13 @@ class ConvolutionInteger(OperatorDesc):
             w = w - filter_zero_point_tensor.astype(np.int64).reshape(-1, *(1,) * (w.ndim - 1))
         image, output = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
         windows = Windows(
-            image, self.filter_tensor.sizes[2:], self.strides, self.dilations, self.start_padding, self.end_padding, output
+            image,
+            self.filter_tensor.sizes[2:],
+            self.strides,
+            self.dilations,
+            self.start_padding,
+            self.end_padding,
+            output,
         )
         return (convolve(x, w, windows, self.group_count).astype(np.int32),)
 

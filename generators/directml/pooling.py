@@ -235,7 +235,13 @@ class Fold(OperatorDesc):
         blocks = tuple(
             (size + begin + end - dilation * (window - 1) - 1) // stride + 1
             for size, begin, end, dilation, window, stride in zip(
-                image, self.start_padding, self.end_padding, self.dilations, self.window_sizes, self.strides, strict=True
+                image,
+                self.start_padding,
+                self.end_padding,
+                self.dilations,
+                self.window_sizes,
+                self.strides,
+                strict=True,
             )
         )
         windows = Windows(

@@ -1,7 +1,7 @@
 """DML_ROI_POOLING_OPERATOR_DESC and DML_ROI_ALIGN1_OPERATOR_DESC.
 
-Pages: ns-directml-dml_roi_pooling_operator_desc, ns-directml-dml_roi_align1_operator_desc. The first leaves its rounding
-open and the second what an interpolation beyond the image's edge takes, so that neither is evaluated.
+Pages: ns-directml-dml_roi_pooling_operator_desc, ns-directml-dml_roi_align1_operator_desc. The first leaves its
+rounding open and the second what an interpolation beyond the image's edge takes, so that neither is evaluated.
 """
 
 from collections.abc import Iterator

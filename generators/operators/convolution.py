@@ -31,6 +31,7 @@ from epcheck.generators.case import (
     Refusal,
     Sample,
     Truth,
+    Ulp,
 )
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.convolution import (
@@ -39,8 +40,9 @@ from epcheck.generators.directml.convolution import (
     ConvolutionDirection,
     ConvolutionInteger,
     ConvolutionMode,
+    FusedActivation,
 )
-from epcheck.generators.fused_activation import ACTIVATIONS, activated, fused
+from epcheck.generators.fused_activation import ACTIVATIONS, Activation, activated, fused
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.window import Windows, convolve, slide
 
@@ -163,15 +165,15 @@ def _values_of_x() -> Iterator[ConvSample]:
 def _refused() -> Iterator[ConvSample]:
     yield _sample("refused_channels_differ", w=(3, 3, 3, 2))
     yield _sample("refused_group_does_not_divide_outputs", (("group", 2),), w=(3, 1, 3, 2))
-    yield _sample("refused_kernel_beyond_image", w=(3, 2, 7, 2))
+    yield _sample("refused_kernel_beyond_image", w=(3, 2, 9, 2))
     yield _sample("refused_kernel_shape_differs", (("kernel_shape", (2, 2)),))
     yield _sample("refused_pads_too_short", (("pads", (1, 1)),))
     yield _sample("refused_strides_too_short", (("strides", (2,)),))
     yield _sample("refused_bias_of_wrong_length", bias=(4,))
 
 
-FUSED_BASE = ("defaults", "bias_absent", "pads_asymmetric", "strides", "dilations", "same_lower", "group_2", "depthwise",
-              "1d", "3d", "kernel_1x1", "many_channels", "size_0_batch", "refused_channels_differ",
+FUSED_BASE = ("defaults", "bias_absent", "pads_asymmetric", "strides", "dilations", "same_lower", "group_2",
+              "depthwise", "1d", "3d", "kernel_1x1", "many_channels", "size_0_batch", "refused_channels_differ",
               "refused_kernel_beyond_image")  # fmt: skip
 GIVEN: dict[str, tuple[tuple[str, float], ...]] = {
     "LeakyRelu": (("alpha", 0.25),),
@@ -239,9 +241,11 @@ def attributes_of(sample: ConvSample) -> dict[str, Attribute]:
 def values_of(sample: ConvSample, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     """The data of x: floats of [-1, 1), or what the sample asks for; a special value stands in the middle."""
     if sample.values == "signed_zeros":
-        return rng.choice(np.array([0.0, -0.0], dtype), shape)
+        zeros: Array = np.where(rng.random(shape) < 0.5, dtype.type(0.0), dtype.type(-0.0))
+        return zeros
     if sample.values == "large":
-        return (rng.uniform(0.5, 1, shape) * np.sqrt(float(np.finfo(dtype).max))).astype(dtype)
+        large: Array = (rng.uniform(0.5, 1, shape) * np.sqrt(float(np.finfo(dtype).max))).astype(dtype)
+        return large
     x = plain_values(shape, sample.values, dtype, rng)
     special = {"infinity": np.inf, "nan": np.nan}.get(sample.values)
     if special is not None:
@@ -284,16 +288,16 @@ def truth(node: Node) -> Truth:
     length = windows.taps_each * w.shape[1] + (bias is not None)
     exact, bound = activated(node, total, length, magnitude, x.dtype)
     output = bounds.rounded("Y", exact, x.dtype, bound)
-    return Outputs((_channels_last(output, bound.floor) if node.op_type == "NhwcConv" else output,))
+    return Outputs((_channels_last(output, bound) if node.op_type == "NhwcConv" else output,))
 
 
-def _channels_last(output: Output, floor: float | Array) -> Output:
+def _channels_last(output: Output, bound: Ulp) -> Output:
     def moved(array: Array) -> Array:
         return np.ascontiguousarray(np.moveaxis(array, 1, -1))
 
     assert output.exact is not None
-    bound = replace(output.bound, floor=moved(np.broadcast_to(floor, output.value.shape)))  # type: ignore[call-arg]
-    return replace(output, value=moved(output.value), exact=moved(output.exact), bound=bound)
+    last = replace(bound, floor=moved(np.broadcast_to(bound.floor, output.value.shape)))
+    return replace(output, value=moved(output.value), exact=moved(output.exact), bound=last)
 
 
 def parse(node: Node) -> tuple[Array, Array, Array | None, Windows, int] | str:
@@ -371,11 +375,14 @@ def convolution(
         end_padding=(0,) * missing + windows.end,
         output_padding=(0,) * (missing + windows.rank),
         group_count=group,
-        fused_activation=None
-        if activation is None
-        else FUSED[activation.name](**dict(zip(activation.parameters, activation.values(node), strict=True))),
+        fused_activation=None if activation is None else _described(activation, node),
     )
     return Lowering(desc, (x, w, bias))
+
+
+def _described(activation: Activation, node: Node) -> FusedActivation:
+    parameters: dict[str, Any] = dict(zip(activation.parameters, activation.values(node), strict=True))
+    return FUSED[activation.name](**parameters)
 
 
 def with_missing_axes(array: Array, missing: int) -> Array:
@@ -510,6 +517,12 @@ OPERATORS = (
     _conv("NhwcConv", CONTRIB, nhwc_samples),
     _conv("DmlFusedConv", DML, lambda: fused_samples(samples(), ConvSample)),
     Operator(
-        "ConvInteger", integer_samples, integer_variants, integer_node, integer_truth, integer_lower, varied=("T1", "T2")
+        "ConvInteger",
+        integer_samples,
+        integer_variants,
+        integer_node,
+        integer_truth,
+        integer_lower,
+        varied=("T1", "T2"),
     ),
 )

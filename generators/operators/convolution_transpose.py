@@ -5,9 +5,9 @@ DmlFusedConvTranspose (an activation follows). Sources: the operator pages, for 
 ContribOperators.md. How the DML EP lowers them: DmlOperatorConvolution.cpp; it zeroes the output padding, which the
 sizes of the output already contain.
 
-ConvTranspose-1 says that SAME keeps the size of the image, ConvTranspose-11 that it is multiplied by the stride: strided
-SAME is asked for from 11 on. Where the formula gives pads below 0 that are not one element at the end, the text leaves
-open what they are; no sample asks for them.
+ConvTranspose-1 says that SAME keeps the size of the image, ConvTranspose-11 that it is multiplied by the stride:
+strided SAME is asked for from 11 on. Where the formula gives pads below 0 that are not one element at the end, the text
+leaves open what they are; no sample asks for them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -65,8 +66,8 @@ def _attributes() -> Iterator[TransposeSample]:
     yield _sample("defaults", every_dtype=True)
     yield _sample("bias_absent", bias=None, every_dtype=True)
     yield _sample("all_attributes_at_their_defaults", (
-        ("auto_pad", "NOTSET"), ("dilations", (1, 1)), ("group", 1), ("kernel_shape", (3, 2)), ("output_padding", (0, 0)),
-        ("pads", (0,) * 4), ("strides", (1, 1)),
+        ("auto_pad", "NOTSET"), ("dilations", (1, 1)), ("group", 1), ("kernel_shape", (3, 2)),
+        ("output_padding", (0, 0)), ("pads", (0,) * 4), ("strides", (1, 1)),
     ))  # fmt: skip
     yield _sample("kernel_shape", (("kernel_shape", (3, 2)),))
     yield _sample("pads_symmetric", (("pads", (1, 1, 1, 1)),), every_dtype=True)
@@ -142,13 +143,13 @@ def _refused() -> Iterator[TransposeSample]:
 
 
 def dynamic_samples() -> Iterator[TransposeSample]:
-    """Those of ConvTranspose that the schema can say, and what stands in Pads."""
+    """Those of ConvTranspose in which explicit pads, or none, decide; they stand in Pads."""
     for sample in samples():
         given = dict(sample.attributes)
-        pads = given.pop("pads", None)
-        if not {"output_shape"} & given.keys() and len(sample.x) == 4 and sample.name != "refused_pads_too_short":
-            yield replace(sample, attributes=tuple(given.items()), dynamic_pads=pads)  # type: ignore[arg-type]
-    yield _sample("pads_zero", (("strides", (2, 2)),), dynamic_pads=(0, 0, 0, 0))
+        pads = cast(tuple[int, ...], given.pop("pads", (0,) * 2 * (len(sample.x) - 2)))
+        if not {"output_shape", "auto_pad"} & given.keys():
+            yield replace(sample, attributes=tuple(given.items()), dynamic_pads=pads)
+    yield _sample("pads_absent", (("strides", (2, 2)),))
     yield _sample("pads_bias_absent", bias=None, dynamic_pads=(1, 0, 0, 1), every_dtype=True)
 
 
@@ -261,9 +262,7 @@ def lower(node: Node) -> Lowering | None:
     return convolution(node, (x, w, bias), windows, group, ConvolutionDirection.BACKWARD, leading)
 
 
-def _transposed(
-    name: str, domain: str, samples: Callable[[], Iterator[TransposeSample]]
-) -> Operator[TransposeSample]:
+def _transposed(name: str, domain: str, samples: Callable[[], Iterator[TransposeSample]]) -> Operator[TransposeSample]:
     return Operator(
         name, samples, partial(variants, domain=domain), partial(node, name=name, domain=domain), truth, lower,
         domain=domain,

@@ -112,7 +112,9 @@ def _same(operator: str) -> Iterator[PoolSample]:
         yield _sample(low, (3, 2), (auto_pad,), every_dtype=True)
         yield _sample(f"{low}_even_kernel", (4, 4), (auto_pad,))
         yield _sample(f"{low}_strided", (3, 4), (auto_pad, ("strides", (2, 3))), since=strided)
-        yield _sample(f"{low}_strided_even_image", (3, 3), (auto_pad, ("strides", (2, 2))), x=(1, 2, 8, 6), since=strided)
+        yield _sample(
+            f"{low}_strided_even_image", (3, 3), (auto_pad, ("strides", (2, 2))), x=(1, 2, 8, 6), since=strided
+        )
         yield _sample(f"{low}_stride_beyond_kernel", (2, 2), (auto_pad, ("strides", (4, 3))), since=strided)
         yield _sample(f"{low}_dilated", (3, 2), (auto_pad, ("dilations", (2, 2))))
         yield _sample(f"{low}_1d", (4,), (auto_pad,), x=(2, 2, 9))
@@ -128,7 +130,9 @@ def _rounded_up(operator: str) -> Iterator[PoolSample]:
     yield _sample("ceil_mode", (2, 2), (up, ("strides", (2, 2))), every_dtype=True)
     yield _sample("ceil_mode_both_axes", (3, 3), (up, ("strides", (2, 3))), x=(1, 2, 6, 7))
     yield _sample("ceil_mode_pads", (3, 3), (up, ("strides", (2, 2)), ("pads", (0, 0, 1, 0))))
-    yield _sample("ceil_mode_pads_both_sides", (3, 3), (up, ("strides", (3, 3)), ("pads", (1, 1, 1, 0))), x=(2, 1, 6, 6))
+    yield _sample(
+        "ceil_mode_pads_both_sides", (3, 3), (up, ("strides", (3, 3)), ("pads", (1, 1, 1, 0))), x=(2, 1, 6, 6)
+    )
     yield _sample("ceil_mode_1d", (3,), (up, ("strides", (2,))), x=(1, 2, 8))
     yield _sample("ceil_mode_3d", (2, 2, 2), (up, ("strides", (2, 2, 2))), x=(1, 1, 3, 5, 4))
     yield _sample("ceil_mode_dilations", (2, 2), (up, ("strides", (2, 2)), ("dilations", (2, 2))), x=(1, 1, 6, 6))
@@ -143,7 +147,9 @@ def _dimensions() -> Iterator[PoolSample]:
     yield _sample("1d", (3,), x=(2, 3, 11), every_dtype=True)
     yield _sample("1d_pads_strides", (3,), (("pads", (2, 1)), ("strides", (2,))), x=(2, 3, 10))
     yield _sample("3d", (2, 3, 2), x=(1, 2, 4, 5, 3), every_dtype=True)
-    yield _sample("3d_pads_strides", (2, 3, 2), (("pads", (1, 0, 1, 0, 2, 1)), ("strides", (2, 2, 1))), x=(1, 2, 4, 5, 3))
+    yield _sample(
+        "3d_pads_strides", (2, 3, 2), (("pads", (1, 0, 1, 0, 2, 1)), ("strides", (2, 2, 1))), x=(1, 2, 4, 5, 3)
+    )
     yield _sample("batch_3_channels_5", (2, 2), x=(3, 5, 4, 4))
     yield _sample("kernel_1x1", (1, 1))
     yield _sample("kernel_1x1_strided", (1, 1), (("strides", (2, 2)),), x=(1, 2, 5, 7))
@@ -220,7 +226,7 @@ def _of_max() -> Iterator[PoolSample]:
 def _refused() -> Iterator[PoolSample]:
     yield PoolSample(name="refused_kernel_shape_absent")
     yield _sample("refused_kernel_shape_too_short", (3,))
-    yield _sample("refused_kernel_beyond_image", (7, 2))
+    yield _sample("refused_kernel_beyond_image", (9, 2))
     yield _sample("refused_pads_too_short", (3, 2), (("pads", (1, 1)),))
     yield _sample("refused_pads_negative", (2, 2), (("pads", (-1, 0, 0, 0)),))
     yield _sample("refused_strides_0", (2, 2), (("strides", (0, 1)),))
@@ -433,7 +439,12 @@ _DESCRIBE: dict[str, Callable[[Node, dict[str, Any], tuple[int, ...]], OperatorD
 def _pool(name: str, kind: str, truth: Callable[[Node], Truth]) -> Operator[PoolSample]:
     of = global_samples if name.startswith("Global") else samples
     return Operator(
-        name, partial(of, name), partial(variants, name=name), partial(node, name=name), truth, partial(lower, kind=kind)
+        name,
+        partial(of, name),
+        partial(variants, name=name),
+        partial(node, name=name),
+        truth,
+        partial(lower, kind=kind),
     )
 
 

@@ -82,7 +82,7 @@ def samples() -> Iterator[QuantizedSample]:
     yield QuantizedSample(name="kernel_1x1", kernel=(1, 1))
     yield QuantizedSample(name="kernel_is_the_image", kernel=(6, 7))
     yield QuantizedSample(name="more_than_a_thread_group", x=(1, 2, 33, 35))
-    yield QuantizedSample(name="refused_kernel_beyond_image", kernel=(7, 2))
+    yield QuantizedSample(name="refused_kernel_beyond_image", kernel=(9, 2))
     yield QuantizedSample(name="refused_pads_too_short", attributes=(("pads", (1, 1)),))
 
 
@@ -268,7 +268,13 @@ def _channels_last(tensor: TensorDesc, missing: int) -> TensorDesc:
 
 OPERATORS = (
     Operator(
-        "QLinearAveragePool", average_only, variants, partial(node, name="QLinearAveragePool"), truth, lower, domain=DOMAIN
+        "QLinearAveragePool",
+        average_only,
+        variants,
+        partial(node, name="QLinearAveragePool"),
+        truth,
+        lower,
+        domain=DOMAIN,
     ),
     Operator(GLOBAL, global_samples, variants, partial(node, name=GLOBAL), truth, lower, domain=DOMAIN),
 )

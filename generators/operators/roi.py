@@ -4,10 +4,10 @@ Sources: the operator pages; Mask R-CNN (arXiv 1703.06870), to which RoiAlign re
 its published layer for MaxRoiPool, whose page defines neither rounding nor bins. How the DML EP lowers them:
 DmlOperatorRoiPooling.cpp, DmlOperatorRoiAlign.cpp.
 
-RoiAlign's page is silent beyond the image's edge: as in its node tests, a sample up to one pixel outside takes the edge,
-one farther out is 0. Mode max is the greatest *interpolated* value, as the text says; the node test of onnx has the
-greatest weighted corner instead. Regions without extent, and of less than a pixel without the half-pixel shift, have no
-sample, nor have MaxRoiPool's coordinates that lie between two roundings.
+RoiAlign's page is silent beyond the image's edge: as in its node tests, a sample up to one pixel outside takes the
+edge, one farther out is 0. Mode max is the greatest *interpolated* value, as the text says; the node test of onnx has
+the greatest weighted corner instead. Regions without extent, and of less than a pixel without the half-pixel shift,
+have no sample, nor have MaxRoiPool's coordinates that lie between two roundings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import Any
 
 import numpy as np
 
@@ -69,12 +68,16 @@ def align_samples() -> Iterator[RoiSample]:
     for prefix, mode in modes.items():
         for ratio in (0, 1, 2, 3):
             given: Attributes = (*mode, *SIZE, ("sampling_ratio", ratio))
-            yield RoiSample(name=f"{prefix}avg_ratio_{ratio}", rois=INNER, attributes=given, every_dtype=ratio in (0, 2))
+            yield RoiSample(
+                name=f"{prefix}avg_ratio_{ratio}", rois=INNER, attributes=given, every_dtype=ratio in (0, 2)
+            )
             yield RoiSample(name=f"{prefix}max_ratio_{ratio}", rois=INNER, attributes=(*given, ("mode", "max")),
                             every_dtype=ratio in (0, 2))  # fmt: skip
         for name, scale in (("half", 0.5), ("quarter", 0.25), ("2", 2.0)):
             rois = tuple(tuple(one / scale for one in roi) for roi in INNER)
-            yield RoiSample(name=f"{prefix}scale_{name}", rois=rois, attributes=(*mode, *SIZE, ("spatial_scale", scale)))
+            yield RoiSample(
+                name=f"{prefix}scale_{name}", rois=rois, attributes=(*mode, *SIZE, ("spatial_scale", scale))
+            )
         two: Attributes = (*mode, *SIZE, ("sampling_ratio", 2))
         yield RoiSample(name=f"{prefix}roi_partly_outside", rois=((-3.0, -2.0, 5.0, 4.0), (6.0, 5.0, 14.0, 11.0)),
                         attributes=two)  # fmt: skip
@@ -325,11 +328,7 @@ def pool_lower(node: Node) -> Lowering | None:
     return Lowering(desc, (x, rois))
 
 
-def _varied(name: str, constraint: str, *functions: Any) -> Operator[RoiSample]:
-    return Operator(name, *functions, varied=(constraint,))
-
-
 OPERATORS = (
-    _varied("RoiAlign", "T1", align_samples, align_variants, align_node, align_truth, align_lower),
-    _varied("MaxRoiPool", "T", pool_samples, pool_variants, pool_node, pool_truth, pool_lower),
+    Operator("RoiAlign", align_samples, align_variants, align_node, align_truth, align_lower, varied=("T1",)),
+    Operator("MaxRoiPool", pool_samples, pool_variants, pool_node, pool_truth, pool_lower),
 )

@@ -55,7 +55,9 @@ def unpool_samples() -> Iterator[UnpoolSample]:
     yield UnpoolSample(name="strides_equal_kernel", every_dtype=True)
     yield UnpoolSample(name="strides_beyond_kernel", attributes=(("strides", (3, 4)),))
     yield UnpoolSample(name="strides_below_kernel", kernel=(3, 3), attributes=(("strides", (2, 1)),))
-    yield UnpoolSample(name="pads", kernel=(3, 3), attributes=(("strides", (2, 2)), ("pads", (1, 1, 1, 1))), every_dtype=True)
+    yield UnpoolSample(
+        name="pads", kernel=(3, 3), attributes=(("strides", (2, 2)), ("pads", (1, 1, 1, 1))), every_dtype=True
+    )
     yield UnpoolSample(name="pads_asymmetric", kernel=(3, 3), attributes=(("strides", (2, 3)), ("pads", (0, 1, 2, 0))))
     yield UnpoolSample(name="batch_and_channels", x=(2, 3, 2, 2), every_dtype=True)
     yield UnpoolSample(name="1d", x=(2, 2, 4), kernel=(3,), attributes=(("strides", (3,)),), every_dtype=True)
@@ -228,7 +230,9 @@ def fold_node(sample: FoldSample, binding: Binding) -> Node:
     blocks = 1 if isinstance(windows, str) else prod(windows.output)
     shape = (batch, channels * prod(sample.block) + sample.rows_off, blocks + sample.blocks_off)
     columns = _fold_values(shape, binding.dtype, binding.rng)
-    return Node("Col2Im", "", binding.since_version, (Operand("input", columns), *operands[1:]), ("output",), attributes)
+    return Node(
+        "Col2Im", "", binding.since_version, (Operand("input", columns), *operands[1:]), ("output",), attributes
+    )
 
 
 def _fold_values(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
@@ -288,8 +292,6 @@ def fold_lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = (
-    Operator(
-        "MaxUnpool", unpool_samples, unpool_variants, unpool_node, unpool_truth, unpool_lower, varied=("T1",)
-    ),
+    Operator("MaxUnpool", unpool_samples, unpool_variants, unpool_node, unpool_truth, unpool_lower, varied=("T1",)),
     Operator("Col2Im", fold_samples, fold_variants, fold_node, fold_truth, fold_lower),
 )
