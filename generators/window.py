@@ -56,7 +56,7 @@ def slide(node: Node, image: Sizes, kernel: Sizes, *, ceil_mode: bool = False) -
         begin = end = (0,) * len(image)
     padded = tuple(size + b + e for size, b, e in zip(image, begin, end, strict=True))
     if any(e > p for e, p in zip(extent, padded, strict=True)):
-        return f"the kernel {kernel} with dilations {dilations} is larger than the padded image {padded}"
+        return f"the kernel {extent} is larger than the padded image {padded}"
     rounds_up = ceil_mode and mode == "NOTSET"
     output = tuple(
         _count(size, p, e, stride, b, rounds_up)
@@ -70,8 +70,10 @@ def spatial_attributes(node: Node, rank: int) -> tuple[Sizes, Sizes, Sizes, Size
     ones = (1,) * rank
     strides, dilations = node.integers("strides", ones), node.integers("dilations", ones)
     pads = node.integers("pads", (0,) * 2 * rank)
-    if len(strides) != rank or len(dilations) != rank or len(pads) != 2 * rank:
-        return f"strides, dilations and pads must have a value for each of {rank} spatial axes (pads two)"
+    if len(strides) != rank or len(dilations) != rank:
+        return f"strides {strides} and dilations {dilations} must have a value for each of {rank} spatial axes"
+    if len(pads) != 2 * rank:
+        return f"pads must have a begin and an end for each of {rank} spatial axes"
     if min(strides) < 1 or min(dilations) < 1:
         return f"strides {strides} and dilations {dilations} must be positive"
     if min(pads) < 0:
