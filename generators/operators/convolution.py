@@ -203,10 +203,12 @@ def fused_samples(base: Iterator[S], kind: type[S]) -> Iterator[S]:
 
 
 def nhwc_samples() -> Iterator[ConvSample]:
-    """Two spatial axes, channels last."""
+    """Two spatial axes, channels last; kernel_shape is given, as whoever writes this operator does."""
     for sample in samples():
-        if len(sample.x) == len(sample.w) == 4 and not sample.name.endswith(("_1d", "_3d")):
-            yield sample
+        if len(sample.x) == len(sample.w) == 4 and "kernel_shape" not in dict(sample.attributes):
+            yield replace(sample, attributes=(("kernel_shape", sample.w[2:]), *sample.attributes))
+    yield _sample("kernel_shape_absent")
+    yield _sample("refused_kernel_shape_differs", (("kernel_shape", (2, 2)),))
 
 
 def variants(sample: ConvSample, since_version: int, dtypes: tuple[str, ...], *, domain: str) -> tuple[str, ...]:
