@@ -5,7 +5,7 @@ its published layer for MaxRoiPool, whose page defines neither rounding nor bins
 DmlOperatorRoiPooling.cpp, DmlOperatorRoiAlign.cpp.
 
 RoiAlign's page is silent beyond the image's edge: as in its node tests, a sample up to one pixel outside takes the
-edge, one farther out is 0. Mode max is the greatest *interpolated* value, as the text says; the node test of onnx has
+edge, one farther out is 0; none lies exactly there. Mode max is the greatest *interpolated* value, as the text says; the node test of onnx has
 the greatest weighted corner instead. Regions without extent, and of less than a pixel without the half-pixel shift,
 have no sample, nor have MaxRoiPool's coordinates that lie between two roundings.
 """
@@ -79,7 +79,7 @@ def align_samples() -> Iterator[RoiSample]:
                 name=f"{prefix}scale_{name}", rois=rois, attributes=(*mode, *SIZE, ("spatial_scale", scale))
             )
         two: Attributes = (*mode, *SIZE, ("sampling_ratio", 2))
-        yield RoiSample(name=f"{prefix}roi_partly_outside", rois=((-3.0, -2.0, 5.0, 4.0), (6.0, 5.0, 14.0, 11.0)),
+        yield RoiSample(name=f"{prefix}roi_partly_outside", rois=((-3.25, -2.25, 5.0, 4.0), (6.25, 5.25, 14.0, 11.0)),
                         attributes=two)  # fmt: skip
         yield RoiSample(name=f"{prefix}roi_outside", rois=((-20.0, -20.0, -10.0, -12.0), (30.0, 2.0, 36.0, 5.0)),
                         attributes=two)  # fmt: skip
