@@ -5,9 +5,9 @@ its published layer for MaxRoiPool, whose page defines neither rounding nor bins
 DmlOperatorRoiPooling.cpp, DmlOperatorRoiAlign.cpp.
 
 RoiAlign's page is silent beyond the image's edge: as in its node tests, a sample up to one pixel outside takes the
-edge, one farther out is 0; none lies exactly there. Mode max is the greatest *interpolated* value, as the text says; the node test of onnx has
-the greatest weighted corner instead. Regions without extent, and of less than a pixel without the half-pixel shift,
-have no sample, nor have MaxRoiPool's coordinates that lie between two roundings.
+edge, one farther out is 0; none lies exactly there. Mode max is the greatest *interpolated* value, as the text says;
+the node test of onnx has the greatest weighted corner instead. Regions without extent, and of less than a pixel without
+the half-pixel shift, have no sample, nor have MaxRoiPool's coordinates that lie between two roundings.
 """
 
 from __future__ import annotations
