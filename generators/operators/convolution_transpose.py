@@ -147,10 +147,12 @@ def dynamic_samples() -> Iterator[TransposeSample]:
     for sample in samples():
         given = dict(sample.attributes)
         pads = cast(tuple[int, ...], given.pop("pads", (0,) * 2 * (len(sample.x) - 2)))
-        if not {"output_shape", "auto_pad"} & given.keys():
-            yield replace(sample, attributes=tuple(given.items()), dynamic_pads=pads)
-    yield _sample("pads_absent", (("strides", (2, 2)),))
-    yield _sample("pads_bias_absent", bias=None, dynamic_pads=(1, 0, 0, 1), every_dtype=True)
+        if "bias" not in sample.name and not {"output_shape", "auto_pad"} & given.keys():
+            yield replace(sample, attributes=tuple(given.items()), dynamic_pads=pads, bias=None)
+    yield _sample("bias", dynamic_pads=(0, 0, 0, 0), every_dtype=True)
+    yield _sample("bias_pads_strides", (("strides", (2, 2)),), dynamic_pads=(1, 0, 0, 1), every_dtype=True)
+    yield _sample("pads_absent", (("strides", (2, 2)),), bias=None)
+    yield _sample("refused_bias_of_wrong_length", dynamic_pads=(0, 0, 0, 0), bias=(3,))
 
 
 def variants(sample: TransposeSample, since_version: int, dtypes: tuple[str, ...], *, domain: str) -> tuple[str, ...]:
