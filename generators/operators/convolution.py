@@ -196,7 +196,8 @@ def fused_samples(base: Iterator[S], kind: type[S]) -> Iterator[S]:
         low = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)[1:]
         plain = kind(name=f"{low}_integers", values="integers", every_dtype=True, activation=(name, ()))
         yield plain
-        if name != "ThresholdedRelu":  # a sum beside the threshold may fall to either side
+        # A sum beside the threshold may fall to either side; Relu has its random data above.
+        if name not in ("ThresholdedRelu", "Relu"):
             yield replace(plain, name=f"{low}_random", values="random")
         if name in GIVEN:
             yield replace(plain, name=f"{low}_parameters", activation=(name, GIVEN[name]))
