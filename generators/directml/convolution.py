@@ -13,8 +13,8 @@ import numpy as np
 
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.operator_desc import OperatorDesc
+from epcheck.generators.directml.sliding import Sliding
 from epcheck.generators.directml.tensor import Array, TensorDesc
-from epcheck.generators.window import Windows, convolve, convolve_transposed
 
 
 class ConvolutionMode(Enum):
@@ -170,17 +170,9 @@ class Convolution(OperatorDesc):
         forward = self.direction is ConvolutionDirection.FORWARD
         wide, narrow = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
         image, output = (wide, narrow) if forward else (narrow, wide)
-        windows = Windows(
-            image,
-            self.filter_tensor.sizes[2:],
-            self.strides,
-            self.dilations,
-            self.start_padding,
-            self.end_padding,
-            output,
-        )
-        compute = convolve if forward else convolve_transposed
-        total = compute(input_tensor.astype(np.float64), filter_tensor.astype(np.float64), windows, self.group_count)
+        sliding = Sliding(image, output, self.filter_tensor.sizes[2:], self.strides, self.dilations, self.start_padding)
+        compute = sliding.convolve if forward else sliding.spread
+        total = compute(input_tensor.astype(np.float64), filter_tensor.astype(np.float64), self.group_count)
         total = total if bias_tensor is None else total + bias_tensor.astype(np.float64)
         with np.errstate(over="ignore"):
             return (total.astype(self.output_tensor.data_type.dtype),)
@@ -240,16 +232,8 @@ class ConvolutionInteger(OperatorDesc):
         if filter_zero_point_tensor is not None:
             w = w - filter_zero_point_tensor.astype(np.int64).reshape(-1, *(1,) * (w.ndim - 1))
         image, output = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
-        windows = Windows(
-            image,
-            self.filter_tensor.sizes[2:],
-            self.strides,
-            self.dilations,
-            self.start_padding,
-            self.end_padding,
-            output,
-        )
-        return (convolve(x, w, windows, self.group_count).astype(np.int32),)
+        sliding = Sliding(image, output, self.filter_tensor.sizes[2:], self.strides, self.dilations, self.start_padding)
+        return (sliding.convolve(x, w, self.group_count).astype(np.int32),)
 
 
 def spatial_violations(

@@ -15,14 +15,14 @@ import numpy as np
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.convolution import spatial_violations
 from epcheck.generators.directml.operator_desc import OperatorDesc
+from epcheck.generators.directml.sliding import Sliding
 from epcheck.generators.directml.tensor import Array, TensorDesc
-from epcheck.generators.window import Windows, columns, is_image, is_padded_image, maximum, scatter
 
 
-def _windows(desc: "Pooling") -> Windows:
+def _sliding(desc: "Pooling") -> Sliding:
     dilations = getattr(desc, "dilations", (1,) * len(desc.strides))
-    image, output = desc.input_tensor.sizes[2:], desc.output_tensor.sizes[2:]
-    return Windows(image, desc.window_size, desc.strides, dilations, desc.start_padding, desc.end_padding, output)
+    sizes, output = desc.input_tensor.sizes[2:], desc.output_tensor.sizes[2:]
+    return Sliding(sizes, output, desc.window_size, desc.strides, dilations, desc.start_padding)
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Pooling(OperatorDesc):
         yield from spatial_violations(self, self.input_tensor, arrays)
 
     def _average(self, values: Array, include_padding: bool) -> Array:
-        windows = _windows(self)
-        counted = is_padded_image(windows) if include_padding else is_image(windows)
-        averages: Array = columns(values, windows, 0.0).sum(-1) / counted.sum(-1)
+        sliding = _sliding(self)
+        counted = sliding.inside(self.end_padding if include_padding else None)
+        averages: Array = sliding.gather(values, 0.0).sum(-1) / counted.sum(-1)
         return averages
 
     def _norm(self, values: Array, p: int) -> Array:
-        norms: Array = (columns(np.abs(values), _windows(self), 0.0) ** p).sum(-1) ** (1 / p)
+        norms: Array = (_sliding(self).gather(np.abs(values), 0.0) ** p).sum(-1) ** (1 / p)
         return norms
 
     def _prepared(self, values: Array) -> Array:
@@ -128,7 +128,7 @@ class MaxPooling(Pooling):
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """The padding never is the maximum."""
         self._prepared(input_tensor)
-        return (maximum(input_tensor, _windows(self))[0],)
+        return (_sliding(self).maximum(input_tensor)[0],)
 
 
 @dataclass(frozen=True)
@@ -164,15 +164,11 @@ class MaxPooling2(OperatorDesc):
         """The page counts an index from the start of the whole input, padding left out; of equal ones the first."""
         self.require_defined()
         self.require_arrays(input_tensor=input_tensor)
-        image, output = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
-        windows = Windows(
-            image, self.window_size, self.strides, self.dilations, self.start_padding, self.end_padding, output
-        )
-        values, places = maximum(input_tensor, windows)
+        sizes, output = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
+        sliding = Sliding(sizes, output, self.window_size, self.strides, self.dilations, self.start_padding)
+        values, indices = sliding.maximum(input_tensor)
         if self.output_indices_tensor is None:
             return (values,)
-        leading = np.arange(math.prod(values.shape[:2])).reshape(*values.shape[:2], *(1,) * windows.rank)
-        indices = leading * math.prod(image) + places
         return values, indices.astype(self.output_indices_tensor.data_type.dtype)
 
 
@@ -244,15 +240,11 @@ class Fold(OperatorDesc):
                 strict=True,
             )
         )
-        windows = Windows(
-            image, self.window_sizes, self.strides, self.dilations, self.start_padding, self.end_padding, blocks
-        )
-        batch, channels = self.output_tensor.sizes[:2]
-        kernel, places = len(self.window_sizes), len(blocks)
-        under = input_tensor.reshape(batch, channels, *self.window_sizes, *blocks)
-        under = np.moveaxis(under, range(2, 2 + kernel), range(2 + places, 2 + places + kernel))
+        sliding = Sliding(image, blocks, self.window_sizes, self.strides, self.dilations, self.start_padding)
+        under = input_tensor.reshape(*self.output_tensor.sizes[:2], math.prod(self.window_sizes), *blocks)
         wide = np.float64 if input_tensor.dtype.kind == "f" else input_tensor.dtype
-        return (scatter(under.astype(wide), windows).astype(self.output_tensor.data_type.dtype),)
+        total = sliding.add_up(np.moveaxis(under, 2, -1).astype(wide))
+        return (total.astype(self.output_tensor.data_type.dtype),)
 
 
 @dataclass(frozen=True)
@@ -301,15 +293,13 @@ class QuantizedLinearAveragePooling(OperatorDesc):
         self.require_defined()
         if self.output_tensor.strides is not None:
             raise ValueError(f"{self.NAME}: an output that is not packed has its elements in another order")
-        image, output = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
-        windows = Windows(
-            image, self.window_size, self.strides, self.dilations, self.start_padding, self.end_padding, output
-        )
+        sizes, output = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
+        sliding = Sliding(sizes, output, self.window_size, self.strides, self.dilations, self.start_padding)
         zero, out_zero = (
             0 if z is None else int(z.ravel()[0]) for z in (input_zero_point_tensor, output_zero_point_tensor)
         )
-        counted = is_padded_image(windows) if self.include_padding else is_image(windows)
-        total = columns(input_tensor.astype(np.int64) - zero, windows, 0).sum(-1)
+        counted = sliding.inside(self.end_padding if self.include_padding else None)
+        total = sliding.gather(input_tensor.astype(np.int64) - zero, 0).sum(-1)
         scale = float(input_scale_tensor.ravel()[0]) / float(output_scale_tensor.ravel()[0])
         levels = np.rint(total * scale / counted.sum(-1)) + out_zero
         limits = np.iinfo(self.output_tensor.data_type.dtype)
