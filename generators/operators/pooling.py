@@ -224,7 +224,6 @@ def _of_max() -> Iterator[PoolSample]:
 
 
 def _refused() -> Iterator[PoolSample]:
-    yield PoolSample(name="refused_kernel_shape_absent")
     yield _sample("refused_kernel_shape_too_short", (3,))
     yield _sample("refused_kernel_beyond_image", (9, 2))
     yield _sample("refused_pads_too_short", (3, 2), (("pads", (1, 1)),))
@@ -317,8 +316,6 @@ def parse(node: Node) -> tuple[Array, Windows] | str:
     if node.op_type.startswith("Global"):
         image, ones, none = x.shape[2:], (1,) * (x.ndim - 2), (0,) * (x.ndim - 2)
         return x, Windows(image, image, ones, ones, none, none, ones)
-    if "kernel_shape" not in node.attributes:
-        return "kernel_shape is required"
     windows = slide(node, x.shape[2:], node.integers("kernel_shape", ()), ceil_mode=node.integer("ceil_mode", 0) == 1)
     return windows if isinstance(windows, str) else (x, windows)
 

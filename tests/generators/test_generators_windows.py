@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
-from epcheck.generators.case import Array, Attribute, Node, Operand, Outputs, Refusal
+from epcheck.generators.case import Array, Attribute, Node, Operand, Outputs
 from epcheck.generators.operators import pooling
 from epcheck.generators.window import Windows, maximum, scatter, slide, taps
 
@@ -197,8 +197,3 @@ def test_samples_farther_than_a_pixel_outside_are_0() -> None:
         ("batch_indices", np.array([0])),
     )
     assert output(node("RoiAlign", 16, inputs)).item() == 0
-
-
-def test_a_pool_needs_its_kernel_shape() -> None:
-    truth = pooling.average_truth(node("AveragePool", 22, (("X", np.ones((1, 1, 2, 2))),)))
-    assert isinstance(truth, Refusal)
