@@ -30,6 +30,7 @@ from epcheck.generators.case import (
 )
 from epcheck.generators.directml import QuantizedLinearConvolution, TensorDesc
 from epcheck.generators.operator import Operator
+from epcheck.generators.window import Windows, convolve, slide
 
 INT32 = np.iinfo(np.int32)
 FIRST = ("uint8", "int8", "uint8")
@@ -314,7 +315,7 @@ def _level(value: Ends, dtype: np.dtype[Any]) -> int:
 
 @dataclass(frozen=True)
 class _Conv:
-    """A valid node in plain terms; every tuple has one element per spatial dimension."""
+    """A valid node in plain terms."""
 
     x: Array
     w: Array
@@ -325,26 +326,8 @@ class _Conv:
     w_zero_point: Array  # [1] or [M]
     y_zero_point: Array
     bias: Array | None
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    pads_begin: tuple[int, ...]
-    pads_end: tuple[int, ...]
+    windows: Windows
     group: int
-
-    @property
-    def output_spatial(self) -> tuple[int, ...]:
-        return tuple(
-            (size + begin + end - (dilation * (kernel - 1) + 1)) // stride + 1
-            for size, kernel, begin, end, dilation, stride in zip(
-                self.x.shape[2:],
-                self.w.shape[2:],
-                self.pads_begin,
-                self.pads_end,
-                self.dilations,
-                self.strides,
-                strict=True,
-            )
-        )
 
 
 def truth(node: Node) -> Truth:
@@ -374,7 +357,7 @@ def _parse(node: Node) -> _Conv | str:
     """The convolution, or the rule that the node breaks."""
     get = {o.name: o.value for o in node.inputs if o is not None}
     x, w = get["x"], get["w"]
-    spatial, channels_out = x.ndim - 2, w.shape[0]
+    channels_out = w.shape[0]
     group = node.integer("group", 1)
     for name in ("x_scale", "y_scale", "x_zero_point", "y_zero_point"):
         if get[name].size != 1:
@@ -390,61 +373,24 @@ def _parse(node: Node) -> _Conv | str:
     kernel = w.shape[2:]
     if node.integers("kernel_shape", kernel) != kernel:
         return f"kernel_shape {node.attributes['kernel_shape']} differs from the kernel of w, {kernel}"
-    ones = (1,) * spatial
-    strides, dilations = (node.integers(n, ones) for n in ("strides", "dilations"))
-    pads = node.integers("pads", (0,) * 2 * spatial)
-    if len(pads) != 2 * spatial:
-        return f"pads must have a begin and an end for each of {spatial} spatial axes"
-    begin, end = pads[:spatial], pads[spatial:]
-    mode = node.text("auto_pad", "NOTSET")
-    if mode.startswith("SAME"):
-        begin, end = _same_padding(x.shape[2:], kernel, strides, dilations, upper=mode == "SAME_UPPER")
-    conv = _Conv(
+    windows = slide(node, x.shape[2:], kernel)
+    if isinstance(windows, str):
+        return windows
+    return _Conv(
         x, w, float(get["x_scale"].reshape(())), get["w_scale"].reshape(-1), float(get["y_scale"].reshape(())),
         int(get["x_zero_point"].reshape(())), get["w_zero_point"].reshape(-1), get["y_zero_point"], get.get("B"),
-        strides, dilations, begin, end, group,
+        windows, group,
     )  # fmt: skip
-    if any(size < 1 for size in conv.output_spatial):
-        return f"the kernel {kernel} is larger than the padded image {x.shape[2:]}"
-    return conv
-
-
-def _same_padding(
-    image: tuple[int, ...],
-    kernel: tuple[int, ...],
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    *,
-    upper: bool,
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Conv-11: output = ceil(input / stride); an odd total puts the extra one at the end (UPPER) or begin (LOWER)."""
-    totals = [
-        max(0, (-(-size // stride) - 1) * stride + dilation * (k - 1) + 1 - size)
-        for size, k, stride, dilation in zip(image, kernel, strides, dilations, strict=True)
-    ]
-    less, more = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
-    return (less, more) if upper else (more, less)
 
 
 def _accumulate(conv: _Conv, absolute: bool = False) -> Array:
     """The exact integer sums [N, M, *spatial], int64; with `absolute` the sums of magnitudes."""
-    padding = ((0, 0), (0, 0), *zip(conv.pads_begin, conv.pads_end, strict=True))
-    x = np.pad(conv.x.astype(np.int64) - conv.x_zero_point, padding)
+    x = conv.x.astype(np.int64) - conv.x_zero_point
     w = conv.w.astype(np.int64) - conv.w_zero_point.astype(np.int64).reshape(-1, *(1,) * (conv.w.ndim - 1))
     bias = np.zeros(1, np.int64) if conv.bias is None else conv.bias.astype(np.int64)
     if absolute:
         x, w, bias = abs(x), abs(w), abs(bias)
-    batch, out_channels, group = x.shape[0], w.shape[0], conv.group
-    x = x.reshape(batch, group, x.shape[1] // group, *x.shape[2:])
-    w = w.reshape(group, out_channels // group, *w.shape[1:])
-    spatial = tuple(range(3, x.ndim))
-    extent = tuple(d * (k - 1) + 1 for d, k in zip(conv.dilations, conv.w.shape[2:], strict=True))
-    windows = np.lib.stride_tricks.sliding_window_view(x, extent, spatial)
-    windows = windows[(slice(None),) * 3 + tuple(slice(None, None, step) for step in (*conv.strides, *conv.dilations))]
-    places, taps = "xyz"[: len(spatial)], "ijk"[: len(spatial)]
-    sums: Array = np.einsum(f"ngc{places}{taps},gmc{taps}->ngm{places}", windows, w)
-    sums = sums.reshape(batch, out_channels, *conv.output_spatial)
-    return sums + bias.reshape(1, -1, *(1,) * len(conv.output_spatial))
+    return convolve(x, w, conv.windows, conv.group) + bias.reshape(1, -1, *(1,) * conv.windows.rank)
 
 
 def _round_half_even(real: Array, sums: Array, conv: _Conv) -> tuple[Array, Array]:
@@ -508,14 +454,14 @@ def lower(node: Node) -> Lowering | None:
         "output_scale_tensor": channels(get["y_scale"]),
         "output_zero_point_tensor": channels(get["y_zero_point"]),
     }
-    output = (conv.x.shape[0], conv.w.shape[0], *(1,) * missing, *conv.output_spatial)
+    output = (conv.x.shape[0], conv.w.shape[0], *(1,) * missing, *conv.windows.output)
     desc = QuantizedLinearConvolution(
         **cast(Any, {name: None if array is None else TensorDesc.of(array) for name, array in feeds.items()}),
         output_tensor=TensorDesc.of(conv.y_zero_point, sizes=output),
-        strides=(1,) * missing + conv.strides,
-        dilations=(1,) * missing + conv.dilations,
-        start_padding=(0,) * missing + conv.pads_begin,
-        end_padding=(0,) * missing + conv.pads_end,
+        strides=(1,) * missing + conv.windows.strides,
+        dilations=(1,) * missing + conv.windows.dilations,
+        start_padding=(0,) * missing + conv.windows.begin,
+        end_padding=(0,) * missing + conv.windows.end,
         group_count=conv.group,
     )
     return Lowering(desc, tuple(feeds.values()))

@@ -1,0 +1,250 @@
+"""DML_CONVOLUTION_OPERATOR_DESC and DML_CONVOLUTION_INTEGER_OPERATOR_DESC.
+
+Pages: ns-directml-dml_convolution_operator_desc, ns-directml-dml_convolution_integer_operator_desc. A fused activation
+is a description whose tensors are null.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+
+from epcheck.generators.directml.constraint import Violation
+from epcheck.generators.directml.operator_desc import OperatorDesc
+from epcheck.generators.directml.sliding import Sliding
+from epcheck.generators.directml.tensor import Array, TensorDesc
+
+
+class ConvolutionMode(Enum):
+    """DML_CONVOLUTION_MODE."""
+
+    CONVOLUTION = 0
+    CROSS_CORRELATION = 1
+
+
+class ConvolutionDirection(Enum):
+    """DML_CONVOLUTION_DIRECTION; backward is what ONNX calls ConvTranspose."""
+
+    FORWARD = 0
+    BACKWARD = 1
+
+
+@dataclass(frozen=True)
+class FusedActivation(OperatorDesc):
+    """An activation inside another operator: its tensors are left out."""
+
+    input_tensor: TensorDesc | None = None
+    output_tensor: TensorDesc | None = None
+
+
+@dataclass(frozen=True)
+class FusedRelu(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_RELU_OPERATOR_DESC"
+
+
+@dataclass(frozen=True)
+class FusedLeakyRelu(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC"
+    alpha: float = 0.01
+
+
+@dataclass(frozen=True)
+class FusedThresholdedRelu(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_THRESHOLDED_RELU_OPERATOR_DESC"
+    alpha: float = 1.0
+
+
+@dataclass(frozen=True)
+class FusedElu(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_ELU_OPERATOR_DESC"
+    alpha: float = 1.0
+
+
+@dataclass(frozen=True)
+class FusedScaledElu(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_SCALED_ELU_OPERATOR_DESC"
+    alpha: float = 1.67326319217681884765625
+    gamma: float = 1.05070102214813232421875
+
+
+@dataclass(frozen=True)
+class FusedHardSigmoid(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_HARD_SIGMOID_OPERATOR_DESC"
+    alpha: float = 0.2
+    beta: float = 0.5
+
+
+@dataclass(frozen=True)
+class FusedSigmoid(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_SIGMOID_OPERATOR_DESC"
+
+
+@dataclass(frozen=True)
+class FusedTanh(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_TANH_OPERATOR_DESC"
+
+
+@dataclass(frozen=True)
+class FusedSoftplus(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_SOFTPLUS_OPERATOR_DESC"
+    steepness: float = 1.0
+
+
+@dataclass(frozen=True)
+class FusedSoftsign(FusedActivation):
+    NAME: ClassVar[str] = "DML_ACTIVATION_SOFTSIGN_OPERATOR_DESC"
+
+
+FUSED: dict[str, type[FusedActivation]] = {
+    "Relu": FusedRelu,
+    "LeakyRelu": FusedLeakyRelu,
+    "ThresholdedRelu": FusedThresholdedRelu,
+    "Elu": FusedElu,
+    "Selu": FusedScaledElu,
+    "HardSigmoid": FusedHardSigmoid,
+    "Sigmoid": FusedSigmoid,
+    "Tanh": FusedTanh,
+    "Softplus": FusedSoftplus,
+    "Softsign": FusedSoftsign,
+}
+"""The ONNX name of an activation -> its description."""
+
+
+@dataclass(frozen=True)
+class Convolution(OperatorDesc):
+    """Convolves an input [N, C, *spatial] with a filter; backward it is the transposed convolution.
+
+    `dimension_count` is the number of spatial dimensions, which is the length of `strides`.
+    """
+
+    NAME: ClassVar[str] = "DML_CONVOLUTION_OPERATOR_DESC"
+
+    input_tensor: TensorDesc
+    filter_tensor: TensorDesc
+    bias_tensor: TensorDesc | None
+    output_tensor: TensorDesc
+    mode: ConvolutionMode
+    direction: ConvolutionDirection
+    dimension_count: int = field(init=False)
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    start_padding: tuple[int, ...]
+    end_padding: tuple[int, ...]
+    output_padding: tuple[int, ...]
+    group_count: int
+    fused_activation: FusedActivation | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimension_count", len(self.strides))
+
+    def constraints(self) -> Iterator[Violation]:
+        """Same types, one value per spatial dimension, channels that divide into the groups."""
+        tensors = [self.input_tensor, self.filter_tensor, self.output_tensor]
+        tensors += [self.bias_tensor] if self.bias_tensor else []
+        if len({tensor.data_type for tensor in tensors}) > 1:
+            yield self.violation("same_data_type", "input, filter, bias and output differ in their data type")
+        if len({tensor.dimension_count for tensor in tensors}) > 1:
+            yield self.violation("same_dimension_count", "input, filter, bias and output differ in dimension count")
+            return
+        arrays = (self.strides, self.dilations, self.start_padding, self.end_padding, self.output_padding)
+        yield from spatial_violations(self, self.input_tensor, arrays)
+        forward = self.direction is ConvolutionDirection.FORWARD
+        per_group = self.filter_tensor.sizes[1]
+        channels = (self.input_tensor if forward else self.output_tensor).sizes[1]
+        if channels != per_group * self.group_count:
+            yield self.violation(
+                "channels_in_groups",
+                f"{channels} channels are not {self.group_count} groups of {per_group}",
+            )
+
+    def evaluate(self, input_tensor: Array, filter_tensor: Array, bias_tensor: Array | None) -> tuple[Array]:
+        """The direct sum in float64, cast to the output's type. Raises ValueError with a fused activation."""
+        self.require_defined()
+        self.require_arrays(input_tensor=input_tensor, filter_tensor=filter_tensor, bias_tensor=bias_tensor)
+        if self.fused_activation is not None or self.mode is not ConvolutionMode.CROSS_CORRELATION:
+            raise ValueError(f"{self.NAME}: only a cross-correlation without an activation is evaluated")
+        if self.output_tensor.strides is not None:
+            raise ValueError(f"{self.NAME}: an output that is not packed has its elements in another order")
+        forward = self.direction is ConvolutionDirection.FORWARD
+        wide, narrow = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
+        image, output = (wide, narrow) if forward else (narrow, wide)
+        sliding = Sliding(image, output, self.filter_tensor.sizes[2:], self.strides, self.dilations, self.start_padding)
+        compute = sliding.convolve if forward else sliding.spread
+        total = compute(input_tensor.astype(np.float64), filter_tensor.astype(np.float64), self.group_count)
+        total = total if bias_tensor is None else total + bias_tensor.astype(np.float64)
+        with np.errstate(over="ignore"):
+            return (total.astype(self.output_tensor.data_type.dtype),)
+
+
+@dataclass(frozen=True)
+class ConvolutionInteger(OperatorDesc):
+    """Convolves (input - its zero point) with (filter - its zero point), in INT32."""
+
+    NAME: ClassVar[str] = "DML_CONVOLUTION_INTEGER_OPERATOR_DESC"
+
+    input_tensor: TensorDesc
+    input_zero_point_tensor: TensorDesc | None
+    filter_tensor: TensorDesc
+    filter_zero_point_tensor: TensorDesc | None
+    output_tensor: TensorDesc
+    dimension_count: int = field(init=False)
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    start_padding: tuple[int, ...]
+    end_padding: tuple[int, ...]
+    group_count: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimension_count", len(self.strides))
+
+    def constraints(self) -> Iterator[Violation]:
+        """Zero points of the type of their tensors, one value per spatial dimension."""
+        pairs = (
+            (self.input_tensor, self.input_zero_point_tensor),
+            (self.filter_tensor, self.filter_zero_point_tensor),
+        )
+        for tensor, zero_point in pairs:
+            if zero_point is not None and zero_point.data_type is not tensor.data_type:
+                yield self.violation("zero_point_same_data_type", "a zero point differs from its tensor in data type")
+        arrays = (self.strides, self.dilations, self.start_padding, self.end_padding)
+        yield from spatial_violations(self, self.input_tensor, arrays)
+
+    def evaluate(
+        self,
+        input_tensor: Array,
+        input_zero_point_tensor: Array | None,
+        filter_tensor: Array,
+        filter_zero_point_tensor: Array | None,
+    ) -> tuple[Array]:
+        """The exact sums of integers; the padding is the real value 0, which is the zero point."""
+        self.require_defined()
+        self.require_arrays(
+            input_tensor=input_tensor,
+            input_zero_point_tensor=input_zero_point_tensor,
+            filter_tensor=filter_tensor,
+            filter_zero_point_tensor=filter_zero_point_tensor,
+        )
+        x, w = input_tensor.astype(np.int64), filter_tensor.astype(np.int64)
+        if input_zero_point_tensor is not None:
+            x = x - int(input_zero_point_tensor.ravel()[0])
+        if filter_zero_point_tensor is not None:
+            w = w - filter_zero_point_tensor.astype(np.int64).reshape(-1, *(1,) * (w.ndim - 1))
+        image, output = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
+        sliding = Sliding(image, output, self.filter_tensor.sizes[2:], self.strides, self.dilations, self.start_padding)
+        return (sliding.convolve(x, w, self.group_count).astype(np.int32),)
+
+
+def spatial_violations(
+    desc: OperatorDesc, tensor: TensorDesc, arrays: tuple[tuple[int, ...], ...]
+) -> Iterator[Violation]:
+    """Every array has one value per spatial dimension of the tensor; the first two, where given, are positive."""
+    expected = tensor.dimension_count - 2
+    if any(len(values) != expected for values in arrays):
+        yield desc.violation(
+            "arrays_have_dimension_count",
+            f"{[len(values) for values in arrays]} values for {expected} spatial dimensions",
+        )
+    if min((1, *arrays[0])) < 1:
+        yield desc.violation("strides_positive", f"the strides are {arrays[0]}")
