@@ -55,8 +55,9 @@ def quantised(name: str, real: Array, zero_point: Array | int, dtype: np.dtype[A
     distance = abs(bounded - (np.floor(bounded) + 0.5))
     allowed = (distance <= error) & (levels >= int(info.min) - 1) & (levels <= int(info.max) + 1)
     exact = np.clip(bounded + np.asarray(zero_point, np.float64), float(info.min), float(info.max))
-    value = np.clip(levels, int(info.min), int(info.max)).astype(dtype)
-    return Output(name, value, OneStep(np.broadcast_to(allowed, value.shape)), np.broadcast_to(exact, value.shape))
+    value = np.asarray(np.clip(levels, int(info.min), int(info.max))).astype(dtype)
+    every = (np.ascontiguousarray(np.broadcast_to(part, value.shape)).reshape(value.shape) for part in (allowed, exact))
+    return Output(name, value, OneStep(next(every)), next(every))
 
 
 def exact_ratio(sums: Array, numerator: Fraction, denominator: Fraction) -> Array:

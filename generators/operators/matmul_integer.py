@@ -317,8 +317,9 @@ def _scaled(
         exact, magnitude = exact + bias.astype(np.float64), magnitude + abs(bias.astype(np.float64))
     bound = bounds.accumulated(a.shape[-1] + 1, dtype, np.asarray(magnitude), roundings=4)
     if slack is not None and slack.any():
-        floor = np.asarray(bound.floor) + (slack @ abs(b).astype(np.float64)) * factor
-        bound = Ulp(bound.bound, f"{bound.source}; elements of A on a rounding boundary may miss a step", floor)
+        missing = np.asarray((slack @ abs(b).astype(np.float64)) * factor)
+        floor = np.asarray(bound.floor) + missing
+        bound = Ulp(bound.bound, f"{bound.source}; elements of A on a rounding boundary may miss a step", np.asarray(floor))
     return bounds.rounded("Y", np.asarray(exact), dtype, bound)
 
 

@@ -3,7 +3,8 @@ DML_QUANTIZED_LINEAR_MATRIX_MULTIPLY_OPERATOR_DESC, DML_ELEMENT_WISE_QUANTIZED_L
 others dequantising, DML_JOIN or DML_ACTIVATION_SIGMOID, quantising.
 
 Sources: the page QLinearMatMul-21; ONNX Runtime's ContribOperators.md: each operator is what its name says of the real
-values that its inputs stand for, quantised as QuantizeLinear does. How the DML EP lowers them:
+values that its inputs stand for, quantised. It does not say whether the zero point is added before rounding or after,
+so ties stand with even zero points, where both are the same. How the DML EP lowers them:
 DmlOperatorQLinearMatMul.cpp, DmlOperatorQLinearAdd.cpp, DmlOperatorQLinearConcat.cpp, DmlOperatorQLinearSigmoid.cpp.
 """
 
@@ -94,7 +95,6 @@ def product_samples() -> Iterator[ProductSample]:
         yield ProductSample(name=f"inner_{inner}", a=(2, inner), b=(inner, 3), y_scale=4.0)
     yield ProductSample(name="refused_inner_sizes_differ", b=(5, 5))
     yield ProductSample(name="refused_batches_differ", a=(2, 3, 4), b=(3, 4, 5))
-    yield ProductSample(name="refused_y_scale_0", y_scale=0.0)
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,6 @@ def product_truth(node: Node) -> Truth:
     a_scale, b_scale = (_aligned(node.array(f"{n}_scale"), v.ndim, n == "a") for n, v in (("a", a), ("b", b)))
     a_zero, b_zero = (_aligned(node.array(f"{n}_zero_point"), v.ndim, n == "a") for n, v in (("a", a), ("b", b)))
     y_scale, y_zero = node.array("y_scale").reshape(()), node.array("y_zero_point").reshape(())
-    if y_scale == 0:
-        return Refusal("y_scale is 0: no quantisation has a step of nothing")
     wide_a, wide_b = (v.astype(np.int64) - zero.astype(np.int64) for v, zero in ((a, a_zero), (b, b_zero)))
     sums = np.asarray(wide_a @ wide_b)
     if a_scale.ndim or b_scale.ndim:
@@ -229,14 +227,13 @@ def add_samples() -> Iterator[ElementwiseSample]:
     table = ElementwiseSample(name="", shapes=((256, 1), (256,)), fills=("every", "every"))
     yield replace(table, name="every_pair", every_dtype=True)
     yield replace(table, name="every_pair_exact", scales=(0.5, 0.25, 1.0), every_dtype=True)
-    yield replace(table, name="every_pair_exact_ties", scales=(0.5, 0.5, 1.0), zero_points=(3, 5, 1), every_dtype=True)
+    yield replace(table, name="every_pair_exact_ties", scales=(0.5, 0.5, 1.0), zero_points=(3, 5, 2), every_dtype=True)
     yield replace(table, name="every_pair_equal_scales", scales=(0.1, 0.1, 0.1))
     for fill in ("low", "high"):
         yield ElementwiseSample(name=f"saturation_{fill}", fills=(fill, fill), every_dtype=True)
     for name, scales in {"b_negligible": (1.0, 1e-6, 1.0), "a_negligible": (1e-6, 1.0, 1.0), "small": (1e-6, 2e-6, 3e-6),
                          "large": (1e6, 2e6, 3e6), "c_large": (0.1, 0.1, 1e6), "c_small": (1.0, 1.0, 1e-3)}.items():  # fmt: skip
         yield ElementwiseSample(name=f"scales_{name}", scales=scales)
-    yield ElementwiseSample(name="scales_of_one_element", scale_shape=(1,))
     for name, a, b in (
         ("scalar_b", (3, 4), ()), ("scalar_a", (), (3, 4)), ("scalars", (), ()), ("row", (3, 4), (4,)),
         ("column", (3, 4), (3, 1)), ("both_ways", (3, 1), (1, 4)), ("of_rank_1_and_4", (5,), (2, 3, 4, 5)),
@@ -392,7 +389,7 @@ def concat_samples() -> Iterator[ConcatSample]:
     yield replace(whole, name="every_level")
     yield replace(whole, name="exact_ties", shapes=((521,), (521,)), scales=(0.5, 0.25), y_scale=1.0, every_dtype=True)
     yield replace(whole, name="exact_ties_odd_zero_points", shapes=((300,), (300,)), scales=(0.5, 0.25), y_scale=1.0,
-                  zero_points=(1, 3), y_zero_point=1)  # fmt: skip
+                  zero_points=(1, 3), y_zero_point=2)  # fmt: skip
     yield replace(whole, name="saturation", scales=(1.0, 2.0), y_scale=0.01, every_dtype=True)
     yield replace(whole, name="y_scale_large", y_scale=1e6)
     for axis in (0, 1, 2, -1, -2, -3):
