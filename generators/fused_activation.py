@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +34,8 @@ class Activation:
 
 def _sigmoid(x: Array) -> Array:
     small = np.exp(-abs(x))
-    return np.where(x < 0, small, 1.0) / (1 + small)
-
-
-def _softplus(x: Array) -> Array:
-    return np.logaddexp(0.0, x)
+    result: Array = np.where(x < 0, small, 1.0) / (1 + small)
+    return result
 
 
 def _elu(x: Array, alpha: float) -> Array:
@@ -47,25 +45,25 @@ def _elu(x: Array, alpha: float) -> Array:
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 
 ACTIVATIONS: Mapping[str, Activation] = {
-    "Relu": Activation(lambda x, a, b, g: np.maximum(x, 0), lambda a, b, g: 1, 0, 14, {}),
+    "Relu": Activation(lambda x, *_: np.maximum(x, 0), lambda *_: 1, 0, 14, {}),
     "LeakyRelu": Activation(
-        lambda x, a, b, g: np.where(x < 0, a * x, x), lambda a, b, g: max(1, abs(a)), 2, 16, {"alpha": 0.01}
+        lambda x, a, *_: np.where(x < 0, a * x, x), lambda a, *_: max(1, abs(a)), 2, 16, {"alpha": 0.01}
     ),
-    "Sigmoid": Activation(lambda x, a, b, g: _sigmoid(x), lambda a, b, g: 0.25, 34, 13, {}),
+    "Sigmoid": Activation(lambda x, *_: _sigmoid(x), lambda *_: 0.25, 34, 13, {}),
     "HardSigmoid": Activation(
-        lambda x, a, b, g: np.clip(a * x + b, 0, 1), lambda a, b, g: abs(a), 2, 6, {"alpha": 0.2, "beta": 0.5}
+        lambda x, a, b, _: np.clip(a * x + b, 0, 1), lambda a, *_: abs(a), 2, 6, {"alpha": 0.2, "beta": 0.5}
     ),
-    "Tanh": Activation(lambda x, a, b, g: np.tanh(x), lambda a, b, g: 1, 16, 13, {}),
-    "Elu": Activation(lambda x, a, b, g: _elu(x, a), lambda a, b, g: max(1, abs(a)), 18, 6, {"alpha": 1.0}),
+    "Tanh": Activation(lambda x, *_: np.tanh(x), lambda *_: 1, 16, 13, {}),
+    "Elu": Activation(lambda x, a, *_: _elu(x, a), lambda a, *_: max(1, abs(a)), 18, 6, {"alpha": 1.0}),
     "Selu": Activation(
-        lambda x, a, b, g: g * _elu(x, a),
-        lambda a, b, g: abs(g) * max(1, abs(a)),
+        lambda x, a, _, g: g * _elu(x, a),
+        lambda a, _, g: abs(g) * max(1, abs(a)),
         19,
         6,
         {"alpha": SELU_ALPHA, "gamma": SELU_GAMMA},
     ),
-    "Softsign": Activation(lambda x, a, b, g: x / (1 + abs(x)), lambda a, b, g: 1, 3, 1, {}),
-    "Softplus": Activation(lambda x, a, b, g: _softplus(x), lambda a, b, g: 1, 18, 1, {}),
+    "Softsign": Activation(lambda x, *_: x / (1 + abs(x)), lambda *_: 1, 3, 1, {}),
+    "Softplus": Activation(lambda x, *_: np.logaddexp(0.0, x), lambda *_: 1, 18, 1, {}),
 }
 """What DmlFusedGemm and DmlFusedMatMul are tested with. ThresholdedRelu, which jumps at its threshold, and ScaledTanh
 and ParametricSoftplus, which ONNX has dropped, are left out."""
@@ -81,7 +79,7 @@ def parameters(node: Node, activation: Activation, prefix: str) -> tuple[float, 
     return alpha, beta, gamma
 
 
-def applied(node: Node, name: str, prefix: str, exact: Array, bound: Ulp, dtype: np.dtype) -> tuple[Array, Ulp]:  # type: ignore[type-arg]
+def applied(node: Node, name: str, prefix: str, exact: Array, bound: Ulp, dtype: np.dtype[Any]) -> tuple[Array, Ulp]:
     """The activation of an exact sum and its bound: the sum's own error times the slope, and the activation's ULP."""
     activation = ACTIVATIONS[name]
     given = parameters(node, activation, prefix)

@@ -1,7 +1,7 @@
 """What every quantised operator does last: round to the nearest step, ties to even, add the zero point, saturate.
 
-Source: the page QuantizeLinear. One step beside the truth is accepted only where the arithmetic that the standard leaves
-to the implementation cannot tell the side of a rounding boundary, and not at all where that arithmetic is exact.
+Source: the page QuantizeLinear. One step beside the truth is accepted only where the arithmetic that the standard
+leaves to the implementation cannot tell the side of a rounding boundary, and not at all where it is exact.
 """
 
 from __future__ import annotations

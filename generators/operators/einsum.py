@@ -107,7 +107,9 @@ def samples() -> Iterator[EinsumSample]:
 
 def _one_input() -> Iterator[EinsumSample]:
     for labels in ("", "i", "ij", "ijk", "ijkl", "ijkla", "ijklab"):
-        yield EinsumSample(name=f"identity_rank_{len(labels)}", equation=f"{labels}->{labels}", every_dtype=labels == "ij")
+        yield EinsumSample(
+            name=f"identity_rank_{len(labels)}", equation=f"{labels}->{labels}", every_dtype=labels == "ij"
+        )
     for equation in ("ij->ji", "ijk->kji", "ijk->ikj", "ijk->jik", "ijk->jki", "ijk->kij", "ijkl->lkji", "ijkl->ikjl",
                      "ijkl->klij", "abijk->kjiba"):  # fmt: skip
         name = f"transpose_{equation.replace('->', '_to_')}"
@@ -211,7 +213,9 @@ def variants(sample: EinsumSample, since_version: int, dtypes: tuple[str, ...]) 
         return (graph.RUNTIME,) if sample.every_dtype else ()
     if not any(sample.inputs):
         return (graph.RUNTIME, graph.CONSTANT)
-    return (graph.RUNTIME, graph.SYMBOLIC) if not sample.every_dtype else (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT)
+    return (
+        (graph.RUNTIME, graph.SYMBOLIC) if not sample.every_dtype else (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT)
+    )
 
 
 def node(sample: EinsumSample, binding: Binding) -> Node:
@@ -275,7 +279,7 @@ def truth(node: Node) -> Truth:
     return Outputs((bounds.rounded("Output", exact, dtype, bound),))
 
 
-def lower(node: Node) -> Lowering | None:
+def lower(_node: Node) -> Lowering | None:
     return None
 
 

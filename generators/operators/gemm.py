@@ -3,8 +3,8 @@
 Sources: the page Gemm-13 (alpha * A' * B' + beta * C, C broadcast to [M, N]), Gemm-7 and -9, where C is required;
 DmlOperatorGemm.cpp. DmlFusedGemm is Gemm-9 and an activation, which the EP's own graph fusion makes.
 
-Integers: the page does not say how a fraction of an integer is rounded nor what an overflow gives, so alpha and beta are
-whole numbers there and no sum leaves its type. 0 * C is 0 * C: what it gives for an infinite C is IEEE 754's NaN, where
+Integers: the page does not say how a fraction of an integer is rounded nor what an overflow gives, so alpha and beta
+are whole numbers there and no sum leaves its type. 0 * C is 0 * C: what it gives for an infinite C is IEEE 754's NaN, where
 BLAS does not read C, so no sample has both.
 """
 
@@ -121,8 +121,10 @@ def _values() -> Iterator[GemmSample]:
     yield GemmSample(name="values_integers", values="integers", c_values="integers", floats=True, every_dtype=True)
     yield GemmSample(name="values_zeros", values="zeros", c_values="zeros")
     for kind in ("infinities", "nan", "cancellation"):
-        shapes = {"a": (4, 64), "b": (64, 4)} if kind == "cancellation" else {"a": (4, 6), "b": (6, 4)}
-        yield GemmSample(name=f"values_{kind}", c=(4,), values=kind, floats=True, every_dtype=True, **shapes)
+        inner = 64 if kind == "cancellation" else 6
+        yield GemmSample(
+            name=f"values_{kind}", a=(4, inner), b=(inner, 4), c=(4,), values=kind, floats=True, every_dtype=True
+        )
     for kind in ("infinities", "nan"):
         yield GemmSample(name=f"c_values_{kind}", c_values=kind, c=(3, 5), floats=True, every_dtype=True)
 
@@ -251,7 +253,7 @@ def _zeros(a: Array, b: Array) -> Array:
     return np.zeros((a.shape[0], b.shape[1]), object)
 
 
-def lower(node: Node) -> Lowering | None:
+def lower(_node: Node) -> Lowering | None:
     return None
 
 

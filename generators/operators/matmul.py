@@ -112,8 +112,10 @@ def _values() -> Iterator[MatMulSample]:
     for kind in ("integers", "zeros", "identity"):
         yield MatMulSample(name=f"values_{kind}", a=(5, 5), b=(5, 5), values=kind, every_dtype=True)
     for kind in ("cancellation", "infinities", "nan", "denormals", "large", "small"):
-        shapes = {"a": (4, 64), "b": (64, 4)} if kind == "cancellation" else {"a": (4, 6), "b": (6, 4)}
-        yield MatMulSample(name=f"values_{kind}", values=kind, floats=True, every_dtype=True, **shapes)
+        inner = 64 if kind == "cancellation" else 6
+        yield MatMulSample(
+            name=f"values_{kind}", a=(4, inner), b=(inner, 4), values=kind, floats=True, every_dtype=True
+        )
 
 
 def _refused() -> Iterator[MatMulSample]:
@@ -244,11 +246,10 @@ def values_of(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.r
     """The data of A (B where `second`): `uniform` in [-2, 2], of integer types in [0, 9] (signed [-9, 9])."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype.kind != "f":
-        flat = {
-            "zeros": lambda: np.zeros(count, dtype),
-            "identity": lambda: np.eye(shape[-1], dtype=dtype)[: shape[-2]].ravel(),
-        }.get(kind, lambda: rng.integers(0 if dtype.kind == "u" else -9, 10, count).astype(dtype))()
-        return flat.reshape(shape)
+        if kind == "identity":
+            return np.eye(shape[-1], dtype=dtype)[: shape[-2]]
+        low, high = (0, 1) if kind == "zeros" else (0 if dtype.kind == "u" else -9, 10)
+        return rng.integers(low, high, shape).astype(dtype)
     uniform = rng.uniform(-2, 2, count)
     match kind:
         case "uniform":
@@ -280,7 +281,8 @@ def values_of(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.r
             flat = np.sqrt(float(np.finfo(dtype).tiny)) * rng.uniform(1, 9, count)
         case other:
             raise ValueError(f"unknown kind of data '{other}'")
-    return flat.reshape(shape).astype(dtype)
+    result: Array = flat.reshape(shape).astype(dtype)
+    return result
 
 
 def _node(name: str, domain: str) -> Any:
@@ -357,7 +359,7 @@ def _softmax(logits: Array, error: float | Array, axis: int, dtype: np.dtype[Any
     return Outputs((bounds.rounded("Y", exact, dtype, bounds.ulp(ulps, f"{bounds.WEBNN}, softmax", dtype, floor)),))
 
 
-def lower(node: Node) -> Lowering | None:
+def lower(_node: Node) -> Lowering | None:
     return None
 
 

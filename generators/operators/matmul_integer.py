@@ -319,7 +319,9 @@ def _scaled(
     if slack is not None and slack.any():
         missing = np.asarray((slack @ abs(b).astype(np.float64)) * factor)
         floor = np.asarray(bound.floor) + missing
-        bound = Ulp(bound.bound, f"{bound.source}; elements of A on a rounding boundary may miss a step", np.asarray(floor))
+        bound = Ulp(
+            bound.bound, f"{bound.source}; elements of A on a rounding boundary may miss a step", np.asarray(floor)
+        )
     return bounds.rounded("Y", np.asarray(exact), dtype, bound)
 
 
@@ -485,7 +487,7 @@ def bits_samples() -> Iterator[BitsSample]:
     yield BitsSample(name="refused_n_differs", attributes=(("N", 4),))
 
 
-def bits_variants(sample: BitsSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bits_variants(sample: BitsSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     chosen = spread(sample, first=dtypes == ("float32",), newest=True)
     return tuple(v for v in chosen if v != graph.CONSTANT and (v != graph.RUNTIME or sample.every_dtype))
 
@@ -495,7 +497,8 @@ def packed(levels: Array, bits: int) -> Array:
     if bits == 8:
         return levels.astype(np.uint8)
     even = np.concatenate([levels, np.zeros((*levels.shape[:-1], levels.shape[-1] % 2), levels.dtype)], -1)
-    return (even[..., ::2] | even[..., 1::2] << 4).astype(np.uint8)
+    joined: Array = even[..., ::2] | even[..., 1::2] << 4
+    return joined.astype(np.uint8)
 
 
 def unpacked(data: Array, bits: int, count: int) -> Array:
@@ -567,7 +570,7 @@ def truth_bits(node: Node) -> Truth:
     return Outputs((bounds.rounded("Y", exact, a.dtype, bound),))
 
 
-def lower(node: Node) -> Lowering | None:
+def lower(_node: Node) -> Lowering | None:
     return None
 
 

@@ -231,8 +231,10 @@ def add_samples() -> Iterator[ElementwiseSample]:
     yield replace(table, name="every_pair_equal_scales", scales=(0.1, 0.1, 0.1))
     for fill in ("low", "high"):
         yield ElementwiseSample(name=f"saturation_{fill}", fills=(fill, fill), every_dtype=True)
-    for name, scales in {"b_negligible": (1.0, 1e-6, 1.0), "a_negligible": (1e-6, 1.0, 1.0), "small": (1e-6, 2e-6, 3e-6),
-                         "large": (1e6, 2e6, 3e6), "c_large": (0.1, 0.1, 1e6), "c_small": (1.0, 1.0, 1e-3)}.items():  # fmt: skip
+    for name, scales in {
+        "b_negligible": (1.0, 1e-6, 1.0), "a_negligible": (1e-6, 1.0, 1.0), "small": (1e-6, 2e-6, 3e-6),
+        "large": (1e6, 2e6, 3e6), "c_large": (0.1, 0.1, 1e6), "c_small": (1.0, 1.0, 1e-3),
+    }.items():  # fmt: skip
         yield ElementwiseSample(name=f"scales_{name}", scales=scales)
     for name, a, b in (
         ("scalar_b", (3, 4), ()), ("scalar_a", (), (3, 4)), ("scalars", (), ()), ("row", (3, 4), (4,)),
@@ -323,7 +325,7 @@ def _real(node: Node, name: str) -> tuple[Array, float]:
     )
 
 
-def _output(node: Node, name: str, dtype: np.dtype[Any]) -> tuple[float, int]:
+def _output(node: Node, name: str) -> tuple[float, int]:
     zero = node.value(f"{name}_zero_point")
     return float(node.array(f"{name}_scale").reshape(())), 0 if zero is None else int(zero.reshape(()))
 
@@ -336,7 +338,7 @@ def add_truth(node: Node) -> Truth:
     except ValueError:
         return Refusal(f"the shapes {a.shape} and {b.shape} do not broadcast")
     dtype = node.array("A").dtype
-    c_scale, zero_point = _output(node, "C", dtype)
+    c_scale, zero_point = _output(node, "C")
     left, right = a * a_scale, b * b_scale
     real = np.asarray((left + right) / c_scale)
     magnitude = np.asarray((abs(left) + abs(right)) / c_scale)
@@ -351,7 +353,7 @@ def sigmoid_truth(node: Node) -> Truth:
     """Sigmoid of (X - X_zero_point) * X_scale, in steps of Y_scale; the function's own error is WebNN's tolerance."""
     x, x_scale = _real(node, "X")
     dtype = node.array("X").dtype
-    y_scale, zero_point = _output(node, "Y", dtype)
+    y_scale, zero_point = _output(node, "Y")
     value = x * x_scale
     activation = fused_activation.ACTIVATIONS["Sigmoid"]
     with np.errstate(all="ignore"):
@@ -468,7 +470,7 @@ def concat_truth(node: Node) -> Truth:
     return Outputs((quantisation.quantised("Y", joined, y_zero, values[1].dtype, error),))
 
 
-def lower(node: Node) -> Lowering | None:
+def lower(_node: Node) -> Lowering | None:
     return None
 
 

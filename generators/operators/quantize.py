@@ -79,7 +79,8 @@ def samples() -> Iterator[QuantizationSample]:
     yield QuantizationSample(name="zero_point_high", zero_point="high", every_dtype=True)
     yield QuantizationSample(name="zero_point_omitted", zero_point=None, every_dtype=True)
     yield QuantizationSample(name="zero_point_3_scale_half", zero_point=3, scale=0.5)
-    for name, scale in {"smallest_normal": "tiny", "large": "large", "one": 1.0, "third": 1 / 3}.items():
+    scales: dict[str, float | str] = {"smallest_normal": "tiny", "large": "large", "one": 1.0, "third": 1 / 3}
+    for name, scale in scales.items():
         yield QuantizationSample(name=f"scale_{name}", scale=scale, every_dtype=name == "large")
     yield from _per_axis()
     yield from _blocked()
@@ -397,7 +398,9 @@ def _levels(
     """x of DequantizeLinear; int32 to float16 stays where float16 is not infinity."""
     match sample.values:
         case "ascending":
-            return np.resize(np.arange(256).astype(np.int64) - (0 if dtype.kind == "u" else 128), sample.x).astype(dtype)
+            return np.resize(np.arange(256).astype(np.int64) - (0 if dtype.kind == "u" else 128), sample.x).astype(
+                dtype
+            )
         case "boundary" if not (dtype.itemsize > 1 and full == np.float16):
             return np.resize(data.boundary_integers(dtype), sample.x)
         case "zero_point":
@@ -494,7 +497,7 @@ def truth_of_dequantize(node: Node) -> Truth:
     return Outputs((result,))
 
 
-def lower(node: Node) -> Lowering | None:
+def lower(_node: Node) -> Lowering | None:
     return None
 
 

@@ -37,11 +37,11 @@ def _first_batch(name: str, value: Array) -> Array:
     return np.broadcast_to(value[:1], value.shape).copy() if name == "B" and value.ndim > 2 else value
 
 
-def _no_nan(name: str, value: Array) -> Array:
+def _no_nan(_name: str, value: Array) -> Array:
     return np.nan_to_num(value, posinf=np.inf, neginf=-np.inf) if value.dtype.kind == "f" else value
 
 
-def _finite(name: str, value: Array) -> Array:
+def _finite(_name: str, value: Array) -> Array:
     return np.clip(value, np.finfo(value.dtype).min, np.finfo(value.dtype).max) if value.dtype.kind == "f" else value
 
 
@@ -86,8 +86,8 @@ FAULTS = (
     without("Gemm", "C"),
     inputs("Gemm", "a vector C is added to columns", _transposed_c),
     inputs("Gemm", "NaN becomes 0", _no_nan),
-    *(attribute(f"{DML}DmlFusedGemm", name, None)
-      for name in ("alpha", "beta", "transA", "transB", "fused_activation", "fused_alpha", "fused_beta", "fused_gamma")),
+    *(attribute(f"{DML}DmlFusedGemm", name, None) for name in ("alpha", "beta", "transA", "transB")),
+    *(attribute(f"{DML}DmlFusedGemm", f"fused_{name}", None) for name in ("activation", "alpha", "beta", "gamma")),
     swapped("Einsum"),
     outputs("Einsum", "the result is transposed", np.transpose),
     misread("Einsum", "upper and lower case are one", _case_folded),

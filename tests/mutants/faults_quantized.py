@@ -63,7 +63,9 @@ def _rounded_last(node: Node) -> Mapping[str, Array] | None:
     if zero is None or scale.ndim:
         return None
     info = np.iinfo(zero.dtype)
-    return {"y": np.clip(np.rint(x.astype(np.float64) / float(scale) + int(zero)), info.min, info.max).astype(zero.dtype)}
+    return {
+        "y": np.clip(np.rint(x.astype(np.float64) / float(scale) + int(zero)), info.min, info.max).astype(zero.dtype)
+    }
 
 
 def formula(operator: str, what: str, answer: Callable[[Node], Mapping[str, Array] | None]) -> Fault:
@@ -80,7 +82,11 @@ def _dynamic(steps: int, symmetric: bool) -> Callable[[BuiltCase], Mapping[str, 
         scale = np.float32((high - low) / steps)
         zero = np.clip(np.rint(-low / scale), 0, 255)
         y = np.clip(np.rint(x / scale) + zero, 0, 255)
-        return {"y": np.asarray(y).astype(np.uint8), "y_scale": np.array(scale), "y_zero_point": np.array(zero, np.uint8)}
+        return {
+            "y": np.asarray(y).astype(np.uint8),
+            "y_scale": np.array(scale),
+            "y_zero_point": np.array(zero, np.uint8),
+        }
 
     return answer
 
@@ -136,7 +142,9 @@ FAULTS = (
     attribute(DEQUANTIZE, "output_dtype", None),
     *(zeroed(f"{MICROSOFT}QLinearAdd", f"{name}_zero_point") for name in "ABC"),
     swapped(f"{MICROSOFT}QLinearAdd", 1, 4),
-    outputs(f"{MICROSOFT}QLinearAdd", "the highest level is not used", lambda v: np.minimum(v, np.iinfo(v.dtype).max - 1)),
+    outputs(
+        f"{MICROSOFT}QLinearAdd", "the highest level is not used", lambda v: np.minimum(v, np.iinfo(v.dtype).max - 1)
+    ),
     *(one_more(f"{MICROSOFT}QLinearSigmoid", f"{name}_zero_point") for name in "XY"),
     without(f"{MICROSOFT}QLinearSigmoid", "X_zero_point"),
     attribute(f"{MICROSOFT}QLinearConcat", "axis", 0),
