@@ -4,7 +4,7 @@ Sources: the page Gemm-13 (alpha * A' * B' + beta * C, C broadcast to [M, N]), G
 DmlOperatorGemm.cpp. DmlFusedGemm is Gemm-9 and an activation, which the EP's own graph fusion makes.
 
 Integers: the page does not say how a fraction of an integer is rounded nor what an overflow gives, so alpha and beta
-are whole numbers there and no sum leaves its type. 0 * C is 0 * C: what it gives for an infinite C is IEEE 754's NaN, where
+are whole numbers there and no sum leaves its type. For an infinite C 0 * C is IEEE 754's NaN by the formula, where
 BLAS does not read C, so no sample has both.
 """
 
