@@ -28,11 +28,30 @@ def unit(dtype: np.dtype[Any]) -> float:
     return float(np.finfo(dtype).eps) / 2
 
 
+FOUR_BITS = {"int4": (-8, 7), "uint4": (0, 15)}
+"""The dtypes of 4 bits, which numpy has from ml_dtypes (a requirement of onnx) and cannot describe: their ends."""
+
+
+def ends(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The lowest and the highest level of an integer dtype."""
+    if dtype.name in FOUR_BITS:
+        return FOUR_BITS[dtype.name]
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def random_levels(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    """Levels from the whole of an integer dtype."""
+    low, high = ends(dtype)
+    if dtype.name in FOUR_BITS:
+        return rng.integers(low, high, shape, np.int8, endpoint=True).astype(dtype)
+    return rng.integers(low, high, shape, dtype, endpoint=True)
+
+
 def level(value: Ends, dtype: np.dtype[Any]) -> int:
     """The number that an end stands for."""
-    info = np.iinfo(dtype)
-    middle = (int(info.max) + 1) // 2 if dtype.kind == "u" else 0
-    named = {"low": int(info.min), "high": int(info.max), "middle": middle}
+    low, high = ends(dtype)
+    named = {"low": low, "high": high, "middle": (low + high + 1) // 2}
     return named[value] if isinstance(value, str) else value
 
 

@@ -1,6 +1,6 @@
 """QuantizeLinear and DequantizeLinear of ai.onnx and com.microsoft -> DML_ELEMENT_WISE_QUANTIZE_LINEAR_OPERATOR_DESC,
 DML_ELEMENT_WISE_DEQUANTIZE_LINEAR_OPERATOR_DESC; from version 21 on DML_QUANTIZE_OPERATOR_DESC and
-DML_DEQUANTIZE_OPERATOR_DESC.
+DML_DEQUANTIZE_OPERATOR_DESC. DequantizeLinear reads int4 and uint4, too: as initializers, the way models have them.
 
 Sources: the operator pages, every version; ONNX Runtime's ContribOperators.md for com.microsoft, where an axis that is
 left out means one scale for all. How the DML EP lowers them: DmlOperatorElementWise.cpp.
@@ -208,7 +208,15 @@ class QuantizationOperator(Operator[S]):
 
     def _allowed(self, type_string: str, since_version: int) -> tuple[str, ...]:
         single = schema.element_name(type_string)
-        return (single,) if single else schema.dtypes(self.name, since_version, type_string, self.domain)
+        four_bits = () if self.domain or not self._reads_four_bits(type_string, since_version) else FOUR_BITS
+        return (single,) if single else (*schema.dtypes(self.name, since_version, type_string, self.domain), *four_bits)
+
+    def _reads_four_bits(self, type_string: str, since_version: int) -> bool:
+        """Whether x may have 4 bits. No runtime returns such a tensor to numpy, so QuantizeLinear has no such y."""
+        definition = schema.schema(self.name, since_version, self.domain)
+        allowed = {c.type_param_str: c.allowed_type_strs for c in definition.type_constraints}
+        is_read = self.name == "DequantizeLinear" and type_string == definition.inputs[0].type_str
+        return is_read and "tensor(int4)" in allowed.get(type_string, ())
 
     def cases(self) -> Iterator[Case]:
         by_name = {sample.name: sample for sample in self.samples()}
@@ -239,6 +247,7 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
 
 NEWER = frozenset({"precision", "output_dtype"})
 FIRST = ("float32", "uint8")
+FOUR_BITS = tuple(quantisation.FOUR_BITS)
 INT32_SAMPLES = frozenset({"per_tensor", "every_level", "boundary", "blocked_2_of_6", "per_axis_default"})
 
 
@@ -321,7 +330,12 @@ class _Family:
         else:
             x = _levels(sample, quantised, scale_dtype, filled, rng)
         prefix = "y" if self.quantizes else "x"
-        operands = [Operand("x", x), Operand(f"{prefix}_scale", scale, parameter=True)]
+        # numpy cannot feed 4 bits: x travels inside the model then, and the scale is what is fed.
+        has_four_bits = quantised.name in quantisation.FOUR_BITS
+        operands = [
+            Operand("x", x, parameter=has_four_bits),
+            Operand(f"{prefix}_scale", scale, parameter=not has_four_bits),
+        ]
         if has_zero_point:
             operands.append(Operand(f"{prefix}_zero_point", zero_point, parameter=True))
         attributes = dict(sample.attributes)
@@ -346,13 +360,8 @@ class _Family:
         if sample.values == "zero_point_3":
             shape = (3,)
         if isinstance(sample.scale, tuple):
-            return _random_levels(shape, dtype, rng)
+            return quantisation.random_levels(shape, dtype, rng)
         return np.full(shape, quantisation.level(sample.zero_point or 0, dtype), dtype)
-
-
-def _random_levels(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
-    info = np.iinfo(dtype)
-    return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
 
 STEPS_IN_HALF = 250
@@ -398,9 +407,11 @@ def _levels(
     """x of DequantizeLinear; int32 to float16 stays where float16 is not infinity."""
     match sample.values:
         case "ascending":
-            return np.resize(np.arange(256).astype(np.int64) - (0 if dtype.kind == "u" else 128), sample.x).astype(
-                dtype
-            )
+            low, high = quantisation.ends(dtype)
+            middle = (low + high + 1) // 2
+            return np.resize(np.arange(max(low, middle - 128), min(high, middle + 127) + 1), sample.x).astype(dtype)
+        case "boundary" if dtype.name in quantisation.FOUR_BITS:
+            return np.resize(quantisation.ends(dtype), sample.x).astype(dtype)
         case "boundary" if not (dtype.itemsize > 1 and full == np.float16):
             return np.resize(data.boundary_integers(dtype), sample.x)
         case "zero_point":
@@ -409,7 +420,7 @@ def _levels(
             return rng.integers(0, 100, sample.x).astype(dtype)
     if dtype == np.int32 and full == np.float16:
         return rng.integers(-2000, 2000, sample.x).astype(dtype)
-    return _random_levels(sample.x, dtype, rng)
+    return quantisation.random_levels(sample.x, dtype, rng)
 
 
 def _spread_over(x: tuple[int, ...], parameter: Array, attributes: dict[str, Attribute], refused: bool) -> Array:
