@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from onnx.defs import OpSchema
 
-from epcheck.generators import bounds, fused_activation, schema
+from epcheck.generators import bounds, fused_activation, lowering, schema
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -31,6 +31,7 @@ from epcheck.generators.case import (
     Sample,
     Truth,
 )
+from epcheck.generators.directml.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.operators.matmul import DML, activation_attributes, values_of
 
@@ -253,8 +254,21 @@ def _zeros(a: Array, b: Array) -> Array:
     return np.zeros((a.shape[0], b.shape[1]), object)
 
 
-def lower(_node: Node) -> Lowering | None:
-    return None
+def lower(node: Node) -> Lowering | None:
+    """DML_GEMM, C broadcast by strides; None for types that it lacks, fused activations, and nothing to multiply."""
+    given = _parsed(node)
+    a, b = node.array("A"), node.array("B")
+    if isinstance(given, str) or a.dtype.name not in ("float32", "float16"):
+        return None
+    if not a.size or not b.size or "fused_activation" in node.attributes:
+        return None
+    sizes = (given[0].shape[0], given[1].shape[1])
+    (a_desc, a_view), (b_desc, b_view) = lowering.broadcast(a), lowering.broadcast(b)
+    c_desc, c_view = lowering.optional(given[2], sizes)
+    trans_a, trans_b = (MatrixTransform(int(bool(node.integer(name, 0)))) for name in ("transA", "transB"))
+    alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
+    desc = Gemm(a_desc, b_desc, c_desc, lowering.result(a.dtype, sizes), trans_a, trans_b, alpha, beta)
+    return Lowering(desc, (a_view, b_view, c_view))
 
 
 def _operator(name: str, domain: str, its_samples: Any) -> Operator[GemmSample]:

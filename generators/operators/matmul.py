@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import bounds, data, fused_activation
+from epcheck.generators import bounds, data, fused_activation, lowering
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -31,6 +31,7 @@ from epcheck.generators.case import (
     Sample,
     Truth,
 )
+from epcheck.generators.directml.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.schema import since_versions
 
@@ -359,8 +360,31 @@ def _softmax(logits: Array, error: float | Array, axis: int, dtype: np.dtype[Any
     return Outputs((bounds.rounded("Y", exact, dtype, bounds.ulp(ulps, f"{bounds.WEBNN}, softmax", dtype, floor)),))
 
 
-def lower(_node: Node) -> Lowering | None:
-    return None
+def as_matrices(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...]] | None:
+    """A and B with the same batches, vectors as a row and a column, and the sizes of their product; None where DirectML
+    has nothing to multiply: no elements, or more than 4 dimensions."""
+    a = a[None, :] if a.ndim == 1 else a
+    b = b[:, None] if b.ndim == 1 else b
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if len(batch) > 2 or not a.size or not b.size or 0 in batch:
+        return None
+    a, b = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    return a, b, (*batch, a.shape[-2], b.shape[-1])
+
+
+def lower(node: Node) -> Lowering | None:
+    """DML_GEMM with transpositions and broadcasting as strides; None for types that it lacks and fused activations."""
+    given = operands(node)
+    if isinstance(given, str) or given[0].dtype.name not in ("float32", "float16"):
+        return None
+    matrices = as_matrices(*given)
+    if matrices is None or "activation" in node.attributes or "fused_activation" in node.attributes:
+        return None
+    a, b, sizes = matrices
+    (a_desc, a_view), (b_desc, b_view) = lowering.broadcast(a), lowering.broadcast(b)
+    none = MatrixTransform.NONE
+    desc = Gemm(a_desc, b_desc, None, lowering.result(a.dtype, sizes), none, none, node.number("alpha", 1.0), beta=0.0)
+    return Lowering(desc, (a_view, b_view, None))
 
 
 def _operator(name: str, domain: str, its_samples: Any) -> Operator[MatMulSample]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import bounds, graph, quantisation
+from epcheck.generators import bounds, graph, lowering, quantisation
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -34,7 +34,11 @@ from epcheck.generators.case import (
     Truth,
     Ulp,
 )
+from epcheck.generators.directml import TensorDesc
+from epcheck.generators.directml.linear_quantization import DynamicQuantizeLinear as DynamicQuantizeLinearDesc
+from epcheck.generators.directml.matrix_multiply import MatrixMultiplyInteger, MatrixMultiplyIntegerToFloat
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operators.matmul import as_matrices
 from epcheck.generators.quantisation import Ends
 
 MICROSOFT = "com.microsoft"
@@ -570,8 +574,47 @@ def truth_bits(node: Node) -> Truth:
     return Outputs((bounds.rounded("Y", exact, a.dtype, bound),))
 
 
-def lower(_node: Node) -> Lowering | None:
-    return None
+def _parameter(node: Node, name: str, side: str) -> tuple[TensorDesc | None, Array | None]:
+    """A scale or zero point: one element, one for each row of A [M, 1], or one for each column of B [1, N]."""
+    value = node.value(name)
+    if value is not None and value.ndim == 1 and value.size > 1:
+        value = value[:, None] if side == "a" else value[None, :]
+    return lowering.optional(value)
+
+
+def lower(node: Node) -> Lowering | None:
+    """DML_MATRIX_MULTIPLY_INTEGER or DML_MATRIX_MULTIPLY_INTEGER_TO_FLOAT; None for nothing to multiply."""
+    judged = truth_to_float(node) if node.op_type == "MatMulIntegerToFloat" else truth(node)
+    matrices = None if isinstance(judged, Refusal) else as_matrices(node.array("A"), node.array("B"))
+    if matrices is None:
+        return None
+    a, b, sizes = matrices
+    (a_desc, a_view), (b_desc, b_view) = lowering.broadcast(a), lowering.broadcast(b)
+    (a_zero, a_zero_view), (b_zero, b_zero_view) = (_parameter(node, f"{n}_zero_point", n) for n in "ab")
+    if node.op_type == "MatMulInteger":
+        output = lowering.result(np.dtype(np.int32), sizes)
+        return Lowering(
+            MatrixMultiplyInteger(a_desc, a_zero, b_desc, b_zero, output), (a_view, a_zero_view, b_view, b_zero_view)
+        )
+    (a_scale, a_scale_view), (b_scale, b_scale_view) = (_parameter(node, f"{n}_scale", n) for n in "ab")
+    assert a_scale is not None
+    assert b_scale is not None
+    bias, bias_view = lowering.optional(node.value("bias"), sizes)
+    output = lowering.result(node.array("a_scale").dtype, sizes)
+    desc = MatrixMultiplyIntegerToFloat(a_desc, a_scale, a_zero, b_desc, b_scale, b_zero, bias, output)
+    return Lowering(desc, (a_view, a_scale_view, a_zero_view, b_view, b_scale_view, b_zero_view, bias_view))
+
+
+def lower_dynamic_quantize(node: Node) -> Lowering:
+    """DML_DYNAMIC_QUANTIZE_LINEAR; its outputs of one element have as many dimensions as the input."""
+    desc, view = lowering.broadcast(node.array("x"))
+    levels, one = np.dtype(np.uint8), (1,) * view.ndim
+    outputs = (lowering.result(t, s) for t, s in ((levels, view.shape), (np.dtype(np.float32), one), (levels, one)))
+    return Lowering(DynamicQuantizeLinearDesc(desc, *outputs), (view,))
+
+
+def lower_graph(_node: Node) -> None:
+    """A graph of several DirectML operators, which is no single description."""
 
 
 _INTEGER, _TO_FLOAT, _DYNAMIC = (
@@ -587,14 +630,14 @@ OPERATORS = (
         varied=("T3", "T1", "T2"), domain=MICROSOFT,
     ),
     Operator(
-        "DynamicQuantizeMatMul", dynamic_samples, _DYNAMIC.variants, _DYNAMIC.node, truth_dynamic_matmul, lower,
+        "DynamicQuantizeMatMul", dynamic_samples, _DYNAMIC.variants, _DYNAMIC.node, truth_dynamic_matmul, lower_graph,
         varied=("T2",), domain=MICROSOFT,
     ),
     Operator(
-        "MatMulNBits", bits_samples, bits_variants, bits_node, truth_bits, lower, varied=("T1",), domain=MICROSOFT
+        "MatMulNBits", bits_samples, bits_variants, bits_node, truth_bits, lower_graph, varied=("T1",), domain=MICROSOFT
     ),
     Operator(
         "DynamicQuantizeLinear", dynamic_quantize_samples, dynamic_quantize_variants, dynamic_quantize_node,
-        truth_dynamic_quantize, lower, varied=("T1",),
+        truth_dynamic_quantize, lower_dynamic_quantize, varied=("T1",),
     ),
 )  # fmt: skip

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from epcheck.generators import fused_activation, graph, quantisation, schema
+from epcheck.generators import fused_activation, graph, lowering, quantisation, schema
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -31,7 +31,11 @@ from epcheck.generators.case import (
     Sample,
     Truth,
 )
+from epcheck.generators.directml import TensorDesc
+from epcheck.generators.directml.linear_quantization import ElementWiseQuantizedLinearAdd
+from epcheck.generators.directml.matrix_multiply import QuantizedLinearMatrixMultiply
 from epcheck.generators.operator import Operator
+from epcheck.generators.operators.matmul import as_matrices
 from epcheck.generators.quantisation import Ends
 
 MICROSOFT = "com.microsoft"
@@ -469,25 +473,71 @@ def concat_truth(node: Node) -> Truth:
     return Outputs((quantisation.quantised("Y", joined, y_zero, values[1].dtype, error),))
 
 
-def lower(_node: Node) -> Lowering | None:
-    return None
+def _parameter(node: Node, name: str, rank: int = 0, rows: bool = False) -> tuple[TensorDesc, Array]:
+    value = node.array(name)
+    if value.ndim == 1 and value.size > 1 and rank:
+        value = _aligned(value, rank, rows) if rows else value[None, :]
+    return lowering.broadcast(value)
+
+
+def product_lower(node: Node) -> Lowering | None:
+    """DML_QUANTIZED_LINEAR_MATRIX_MULTIPLY; None for scales in float16, which it lacks, and nothing to multiply."""
+    if isinstance(product_truth(node), Refusal) or node.array("y_scale").dtype != np.float32:
+        return None
+    matrices = as_matrices(node.array("a"), node.array("b"))
+    if matrices is None:
+        return None
+    a, b, sizes = matrices
+    tensors = [
+        lowering.broadcast(a),
+        *(_parameter(node, f"a_{kind}", a.ndim, rows=True) for kind in ("scale", "zero_point")),
+        lowering.broadcast(b),
+        *(_parameter(node, f"b_{kind}", b.ndim) for kind in ("scale", "zero_point")),
+        *(_parameter(node, f"y_{kind}") for kind in ("scale", "zero_point")),
+    ]
+    output = lowering.result(node.array("y_zero_point").dtype, sizes)
+    desc = QuantizedLinearMatrixMultiply(*cast(Any, [*(desc for desc, _ in tensors), output]))
+    return Lowering(desc, tuple(view for _, view in tensors))
+
+
+def add_lower(node: Node) -> Lowering | None:
+    """DML_ELEMENT_WISE_QUANTIZED_LINEAR_ADD, A and B broadcast to the result; None for nothing to add."""
+    judged = add_truth(node)
+    if isinstance(judged, Refusal) or not isinstance(judged, Outputs) or not judged.outputs[0].value.size:
+        return None
+    sizes = judged.outputs[0].value.shape
+
+    def tensors(name: str) -> list[tuple[TensorDesc | None, Array | None]]:
+        return [lowering.broadcast(node.array(f"{name}_scale")), lowering.optional(node.value(f"{name}_zero_point"))]
+
+    given = [
+        lowering.broadcast(node.array("A"), sizes), *tensors("A"),
+        lowering.broadcast(node.array("B"), sizes), *tensors("B"), *tensors("C"),
+    ]  # fmt: skip
+    output = lowering.result(node.array("A").dtype, sizes)
+    desc = ElementWiseQuantizedLinearAdd(*cast(Any, [*(desc for desc, _ in given), output]))
+    return Lowering(desc, tuple(view for _, view in given))
+
+
+def lower_graph(_node: Node) -> None:
+    """A graph of several DirectML operators, which is no single description."""
 
 
 OPERATORS = (
     _ByVersion(
-        "QLinearMatMul", product_samples, product_variants, product_node, product_truth, lower,
+        "QLinearMatMul", product_samples, product_variants, product_node, product_truth, product_lower,
         varied=("T1", "T2", "T3"),
     ),
     Operator(
         "QLinearAdd", add_samples, elementwise_variants, _elementwise_node("QLinearAdd", ("A", "B", "C")),
-        add_truth, lower, varied=("T",), domain=MICROSOFT,
+        add_truth, add_lower, varied=("T",), domain=MICROSOFT,
     ),
     Operator(
         "QLinearSigmoid", sigmoid_samples, elementwise_variants, _elementwise_node("QLinearSigmoid", ("X", "Y")),
-        sigmoid_truth, lower, varied=("T",), domain=MICROSOFT,
+        sigmoid_truth, lower_graph, varied=("T",), domain=MICROSOFT,
     ),
     Operator(
-        "QLinearConcat", concat_samples, concat_variants, concat_node, concat_truth, lower,
+        "QLinearConcat", concat_samples, concat_variants, concat_node, concat_truth, lower_graph,
         varied=("T8",), domain=MICROSOFT,
     ),
 )  # fmt: skip

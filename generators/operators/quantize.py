@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from onnx import helper
 
-from epcheck.generators import bounds, data, graph, quantisation, schema
+from epcheck.generators import bounds, data, graph, lowering, quantisation, schema
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -36,6 +36,7 @@ from epcheck.generators.case import (
     Sample,
     Truth,
 )
+from epcheck.generators.directml.linear_quantization import ElementWiseDequantizeLinear, ElementWiseQuantizeLinear
 from epcheck.generators.operator import Operator, random_source
 from epcheck.generators.quantisation import Ends
 
@@ -508,8 +509,28 @@ def truth_of_dequantize(node: Node) -> Truth:
     return Outputs((result,))
 
 
-def lower(_node: Node) -> Lowering | None:
-    return None
+def lower(node: Node) -> Lowering | None:
+    """Up to version 19 the elementwise operators, every parameter broadcast to x; version 21 and later lower to others.
+
+    None for nothing to quantise, for types that the operators lack, and for DML_QUANTIZE and DML_DEQUANTIZE.
+    """
+    quantizes = node.op_type == "QuantizeLinear"
+    x, scale = node.array("x"), node.array("y_scale" if quantizes else "x_scale")
+    zero_point = node.value("y_zero_point" if quantizes else "x_zero_point")
+    blocks = "block_size" in schema.schema(node.op_type, node.since_version, node.domain).attributes
+    if blocks or not x.size or scale.dtype.kind != "f" or _broken_rule(node, scale, zero_point):
+        return None
+    dtype = _y_dtype(node)
+    if quantizes and dtype.itemsize > 1:
+        return None
+    given = dict(node.attributes)
+    spread_scale = _spread_over(x.shape, scale, given, refused=False)
+    zero = None if zero_point is None else _spread_over(x.shape, zero_point, given, refused=False)
+    (x_desc, x_view), (scale_desc, scale_view) = lowering.broadcast(x), lowering.broadcast(spread_scale, x.shape)
+    zero_desc, zero_view = lowering.optional(zero, x.shape)
+    operator = ElementWiseQuantizeLinear if quantizes else ElementWiseDequantizeLinear
+    desc = operator(x_desc, scale_desc, zero_desc, lowering.result(dtype, x.shape))
+    return Lowering(desc, (x_view, scale_view, zero_view))
 
 
 def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> QuantizationOperator[QuantizationSample]:
