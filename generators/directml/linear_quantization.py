@@ -159,7 +159,7 @@ class DynamicQuantizeLinear(OperatorDesc):
                 )
 
     def evaluate(self, input_tensor: Array) -> tuple[Array, Array, Array]:
-        """The formula of ONNX's DynamicQuantizeLinear in float64, with the scale rounded once. ValueError: a range of 0."""
+        """ONNX's DynamicQuantizeLinear in float64, the scale rounded once. Raises ValueError also for a range of 0."""
         self.require_defined()
         self.require_arrays(input_tensor=input_tensor)
         low, high = (float(end) for end in (min(0.0, input_tensor.min()), max(0.0, input_tensor.max())))
