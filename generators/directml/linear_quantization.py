@@ -1,8 +1,9 @@
-"""Quantising and its inverse, element by element: DML_ELEMENT_WISE_QUANTIZE_LINEAR, DML_ELEMENT_WISE_DEQUANTIZE_LINEAR,
-DML_ELEMENT_WISE_QUANTIZED_LINEAR_ADD and DML_DYNAMIC_QUANTIZE_LINEAR, each on the page of its struct."""
+"""Quantising and its inverse: DML_ELEMENT_WISE_QUANTIZE_LINEAR, DML_ELEMENT_WISE_DEQUANTIZE_LINEAR, DML_QUANTIZE,
+DML_DEQUANTIZE, DML_ELEMENT_WISE_QUANTIZED_LINEAR_ADD and DML_DYNAMIC_QUANTIZE_LINEAR, each as its page says."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import ClassVar
 
 import numpy as np
@@ -171,3 +172,92 @@ class DynamicQuantizeLinear(OperatorDesc):
         output = np.clip(np.rint(input_tensor.astype(np.float64) / float(scale)) + zero, info.min, info.max)
         ones = self.output_scale_tensor.sizes
         return output.astype(info.dtype), np.full(ones, scale), np.full(ones, zero).astype(info.dtype)
+
+
+class QuantizationType(Enum):
+    """DML_QUANTIZATION_TYPE (ne-directml-dml_quantization_type)."""
+
+    NONE = 0
+    SCALE = 1
+    SCALE_ZERO_POINT = 2
+
+
+@dataclass(frozen=True)
+class _Blocked(OperatorDesc):
+    """The members of DML_QUANTIZE and DML_DEQUANTIZE: a scale, and by the type a zero point, for each block.
+
+    The pages say of the blocks only that all tensors have as many dimensions; here the sizes of the input are whole
+    multiples of those of the scale, each of which serves as many neighbours.
+    """
+
+    input_tensor: TensorDesc
+    quantization_type: QuantizationType
+    quantization_tensor_count: int = field(init=False)
+    quantization_tensors: tuple[TensorDesc, ...]
+    output_tensor: TensorDesc
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quantization_tensor_count", len(self.quantization_tensors))
+
+    def constraints(self) -> Iterator[Violation]:
+        """As many tensors as the type has, the same dimension count, whole blocks."""
+        if self.quantization_tensor_count != self.quantization_type.value:
+            yield self.violation(
+                "quantization_tensor_count",
+                f"{self.quantization_type.name} has {self.quantization_type.value} tensors, "
+                f"there are {self.quantization_tensor_count}",
+            )
+        yield from _same_sizes(self, "input_tensor")
+        for tensor in self.quantization_tensors:
+            if tensor.dimension_count != self.input_tensor.dimension_count:
+                yield self.violation(
+                    "same_dimension_count",
+                    f"InputTensor has {self.input_tensor.dimension_count} dimensions, "
+                    f"one of QuantizationTensors {tensor.dimension_count}",
+                )
+            elif any(size % blocks for size, blocks in zip(self.input_tensor.sizes, tensor.sizes, strict=True)):
+                yield self.violation("whole_blocks", f"{tensor.sizes} does not divide {self.input_tensor.sizes}")
+
+    def _c_type_violations(self) -> Iterator[Violation]:
+        """Of the sizes and strides of every tensor, those in the array too."""
+        for name, tensor in self.tensors().items():
+            if tensor is not None:
+                yield from self._out_of_range("UINT", f"{name}.Sizes", tensor.sizes)
+                yield from self._out_of_range("UINT", f"{name}.Strides", tensor.strides or ())
+
+    def _parameters(self, quantization_tensors: tuple[Array, ...]) -> tuple[Array, Array]:
+        """Scale and zero point (0 if there is none) in the sizes of the input, float64."""
+        self.require_defined()
+        spread = []
+        for tensor in quantization_tensors:
+            wide = tensor.astype(np.float64)
+            for axis, size in enumerate(self.input_tensor.sizes):
+                wide = np.repeat(wide, size // wide.shape[axis], axis)
+            spread.append(wide)
+        return spread[0], spread[1] if len(spread) > 1 else np.zeros(1)
+
+
+@dataclass(frozen=True)
+class Quantize(_Blocked):
+    """clamp(round(Input / scale) + zero point), the arithmetic of ONNX's QuantizeLinear."""
+
+    NAME: ClassVar[str] = "DML_QUANTIZE_OPERATOR_DESC"
+
+    def evaluate(self, input_tensor: Array, *quantization_tensors: Array) -> tuple[Array]:
+        """In float64; ties to even."""
+        scale, zero_point = self._parameters(quantization_tensors)
+        return (_quantised(input_tensor.astype(np.float64) / scale, zero_point, self.output_tensor),)
+
+
+@dataclass(frozen=True)
+class Dequantize(_Blocked):
+    """(Input - zero point) * scale, the arithmetic of ONNX's DequantizeLinear."""
+
+    NAME: ClassVar[str] = "DML_DEQUANTIZE_OPERATOR_DESC"
+
+    def evaluate(self, input_tensor: Array, *quantization_tensors: Array) -> tuple[Array]:
+        """In float64, rounded once."""
+        scale, zero_point = self._parameters(quantization_tensors)
+        with np.errstate(over="ignore"):
+            real = _real(input_tensor, scale, zero_point)
+            return (real.astype(self.output_tensor.data_type.dtype),)

@@ -36,7 +36,13 @@ from epcheck.generators.case import (
     Sample,
     Truth,
 )
-from epcheck.generators.directml.linear_quantization import ElementWiseDequantizeLinear, ElementWiseQuantizeLinear
+from epcheck.generators.directml.linear_quantization import (
+    Dequantize,
+    ElementWiseDequantizeLinear,
+    ElementWiseQuantizeLinear,
+    QuantizationType,
+    Quantize,
+)
 from epcheck.generators.operator import Operator, random_source
 from epcheck.generators.quantisation import Ends
 
@@ -510,17 +516,22 @@ def truth_of_dequantize(node: Node) -> Truth:
 
 
 def lower(node: Node) -> Lowering | None:
-    """Up to version 19 the elementwise operators, every parameter broadcast to x; version 21 and later lower to others.
+    """Up to version 19 the elementwise operators, from version 21 on those with blocks.
 
-    None for nothing to quantise, for types that the operators lack, and for DML_QUANTIZE and DML_DEQUANTIZE.
+    None for nothing to quantise, for types that the operators lack, and for a last block that is shorter.
     """
     quantizes = node.op_type == "QuantizeLinear"
     x, scale = node.array("x"), node.array("y_scale" if quantizes else "x_scale")
     zero_point = node.value("y_zero_point" if quantizes else "x_zero_point")
-    blocks = "block_size" in schema.schema(node.op_type, node.since_version, node.domain).attributes
-    if blocks or not x.size or scale.dtype.kind != "f" or _broken_rule(node, scale, zero_point):
+    if not x.size or scale.dtype.kind != "f" or _broken_rule(node, scale, zero_point):
         return None
-    dtype = _y_dtype(node)
+    has_blocks = "block_size" in schema.schema(node.op_type, node.since_version, node.domain).attributes
+    return _lower_blocked(node, x, scale, zero_point) if has_blocks else _lower_elementwise(node, x, scale, zero_point)
+
+
+def _lower_elementwise(node: Node, x: Array, scale: Array, zero_point: Array | None) -> Lowering | None:
+    """Every parameter broadcast to x."""
+    quantizes, dtype = node.op_type == "QuantizeLinear", _y_dtype(node)
     if quantizes and dtype.itemsize > 1:
         return None
     given = dict(node.attributes)
@@ -531,6 +542,33 @@ def lower(node: Node) -> Lowering | None:
     operator = ElementWiseQuantizeLinear if quantizes else ElementWiseDequantizeLinear
     desc = operator(x_desc, scale_desc, zero_desc, lowering.result(dtype, x.shape))
     return Lowering(desc, (x_view, scale_view, zero_view))
+
+
+EIGHT_AND_FOUR_BITS = frozenset({"int8", "uint8", *FOUR_BITS})
+
+
+def _lower_blocked(node: Node, x: Array, scale: Array, zero_point: Array | None) -> Lowering | None:
+    """One scale for each block; without a zero point an unsigned type gets zeros, since DirectML takes the middle."""
+    quantizes, dtype = node.op_type == "QuantizeLinear", _y_dtype(node)
+    levels, full = (dtype, x.dtype) if quantizes else (x.dtype, dtype)
+    if levels.name not in EIGHT_AND_FOUR_BITS or full.kind != "f":
+        return None
+    if zero_point is None and levels.name.startswith("u"):
+        zero_point = np.zeros(scale.shape, levels)
+    parameters = [scale] if zero_point is None else [scale, zero_point]
+    block, axis = node.integer("block_size", 0), node.integer("axis", 1)
+    if scale.ndim and not block:
+        along = tuple(-1 if at == axis % x.ndim else 1 for at in range(x.ndim))
+        parameters = [parameter.reshape(along) for parameter in parameters]
+    elif block and x.shape[axis] != scale.shape[axis] * block:
+        return None
+    x_desc, x_view = lowering.broadcast(x)
+    tensors = [lowering.broadcast(parameter.reshape((1,) * (x.ndim - parameter.ndim) + parameter.shape))
+               for parameter in parameters]  # fmt: skip
+    kind = QuantizationType(len(tensors))
+    operator = Quantize if quantizes else Dequantize
+    desc = operator(x_desc, kind, tuple(desc for desc, _ in tensors), lowering.result(dtype, x.shape))
+    return Lowering(desc, (x_view, *(view for _, view in tensors)))
 
 
 def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> QuantizationOperator[QuantizationSample]:
