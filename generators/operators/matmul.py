@@ -238,6 +238,8 @@ def _variants(name: str, domain: str) -> Any:
         newest = since_version == since_versions(name, domain)[-1]
         refused = sample.name.startswith("refused_")
         chosen = spread(sample, first=dtypes[0] == "float32", newest=newest, scalar=refused)
+        if sample.a[-1:] == (0,):
+            return chosen[:1]  # a wrong sum of nothing is what the memory held, and costs many runs to confirm
         return chosen if not domain or refused else chosen[:3:2] if len(chosen) > 2 else chosen
 
     return variants
