@@ -1,9 +1,9 @@
 """Einsum-12, 28 -> DML_GEMM, DML_REDUCE, DML_ELEMENT_WISE_MULTIPLY1 or DML_ELEMENT_WISE_IDENTITY, by the equation.
 
-Sources: the page Einsum-12, which numpy.einsum implements; which equations the DML EP takes: EinSumHelper in ONNX
-Runtime's OperatorHelper.cpp (products of two matrices in up to four dimensions, the outer product, permutations, sums
-over everything or one of two dimensions, elementwise products). Others, among them ones that look alike, stand beside
-them.
+Sources: the page Einsum-12, which numpy.einsum implements; which equations the DML EP takes for one operator:
+EinSumHelper in ONNX Runtime's OperatorHelper.cpp (products of two matrices in up to four dimensions, the outer product,
+permutations, sums over everything or one of two dimensions, elementwise products). Others, among them ones that look
+alike, stand beside them.
 
 A label whose sizes are 1 and n has no sample: only the ellipsis broadcasts by the page, numpy goes further. No sum of
 integers leaves its type.
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import bounds, graph, schema
+from epcheck.generators import bounds, graph, lowering, schema
 from epcheck.generators.case import (
     Array,
     Binding,
@@ -30,6 +30,7 @@ from epcheck.generators.case import (
     Sample,
     Truth,
 )
+from epcheck.generators.directml.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.operator import Operator
 
 SIZES = {"i": 3, "j": 4, "k": 5, "l": 2, "a": 2, "b": 3, "A": 4, "B": 2, "I": 2}
@@ -68,7 +69,7 @@ MATRIX_PRODUCTS = {
     "outer_product": "i,j->ij",
     "inner_product": "i,i->",
 }
-"""The products that the DML EP recognises."""
+"""The products that are one DML_GEMM for the DML EP."""
 
 LOOKALIKES = {
     "matmul_result_transposed": "ij,jk->ki",
@@ -279,8 +280,48 @@ def truth(node: Node) -> Truth:
     return Outputs((bounds.rounded("Output", exact, dtype, bound),))
 
 
-def lower(_node: Node) -> Lowering | None:
-    return None
+def _canonical(equation: str) -> str:
+    """The equation without spaces, its labels named in the order in which they appear."""
+    names: dict[str, str] = {}
+    return "".join(
+        names.setdefault(c, chr(ord("a") + len(names))) if c.isalpha() else c for c in equation.replace(" ", "")
+    )
+
+
+_GEMM = frozenset(_canonical(equation) for name, equation in MATRIX_PRODUCTS.items() if "nhcw" not in name)
+
+
+def lower(node: Node) -> Lowering | None:
+    """DML_GEMM for the products of matrices, transposed by strides; None for all else.
+
+    Sums, permutations and elementwise products become operators of other families; the NHCW products write a permuted
+    output.
+    """
+    values = [operand.value for operand in node.inputs if operand is not None]
+    if _canonical(node.text("equation", "")) not in _GEMM or isinstance(truth(node), Refusal):
+        return None
+    a, b = values
+    if a.dtype.name not in ("float32", "float16") or not a.size or not b.size:
+        return None
+    left, _, result = node.text("equation", "").replace(" ", "").partition("->")
+    a_labels, b_labels = left.split(",")
+    shared = [label for label in a_labels if label in b_labels]
+    batch = [label for label in shared if label in result]
+    inner = [label for label in shared if label not in result]
+    rows = [label for label in a_labels if label not in shared]
+    columns = [label for label in b_labels if label not in shared]
+
+    def matrices(array: Array, labels: str, first: list[str], second: list[str]) -> Array:
+        view = array.transpose([labels.index(label) for label in (*batch, *first, *second)])
+        view = view if first else np.expand_dims(view, len(batch))
+        return view if second else view[..., None]
+
+    (a_desc, a_view), (b_desc, b_view) = (
+        lowering.broadcast(view) for view in (matrices(a, a_labels, rows, inner), matrices(b, b_labels, inner, columns))
+    )
+    output = lowering.result(a.dtype, (*a_view.shape[:-1], b_view.shape[-1]))
+    none = MatrixTransform.NONE
+    return Lowering(Gemm(a_desc, b_desc, None, output, none, none, alpha=1.0, beta=0.0), (a_view, b_view, None))
 
 
 OPERATORS = (Operator("Einsum", samples, variants, node, truth, lower),)
