@@ -252,10 +252,13 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
     )
 
 
-NEWER = frozenset({"precision", "output_dtype"})
 FIRST = ("float32", "uint8")
+"""x and y of QuantizeLinear in which every sample has a case; y and x of DequantizeLinear."""
+
 FOUR_BITS = tuple(quantisation.FOUR_BITS)
+
 INT32_SAMPLES = frozenset({"per_tensor", "every_level", "boundary", "blocked_2_of_6", "per_axis_default"})
+"""Of DequantizeLinear. The page: int32 has no zero point, so all samples that only differ in it are one."""
 
 
 @dataclass(frozen=True)
@@ -273,20 +276,20 @@ class _Family:
         return frozenset(schema.schema(self.name, since_version, self.domain).attributes)
 
     def is_newer(self, since_version: int) -> bool:
-        """Whether it is a version that only counts what came after version 21, which providers have."""
+        """Whether the version is one after 21, of which only the core has cases: no provider's table has it."""
         last = "precision" if self.quantizes else "output_dtype"
         return last in self.attributes(since_version)
 
     def established(self) -> int:
-        """The newest version that providers have."""
+        """The newest version that providers' tables have; it is tried in every variant."""
         return max(v for v in schema.since_versions(self.name, self.domain) if not self.is_newer(v))
 
     def variants(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         if not self._applies(sample, since_version, dtypes):
             return ()
         first = dtypes == (FIRST if self.quantizes else FIRST[::-1])
-        only_newer = bool(NEWER & sample.needs) and not self.quantizes
-        if self.is_newer(since_version) and not only_newer:
+        is_new = not self.quantizes and "output_dtype" in sample.needs
+        if self.is_newer(since_version) and not is_new:
             return (graph.INITIALIZER,) if sample.core or (first and sample.every_dtype) else ()
         if not first:
             return (graph.INITIALIZER,) if sample.every_dtype else ()
@@ -303,7 +306,6 @@ class _Family:
             return False  # without an axis it is per tensor
         x, other = dtypes
         if not self.quantizes:
-            # The page: int32 has no zero point, so all samples that only differ in it are one.
             return x != "int32" or sample.name in INT32_SAMPLES
         if sample.zero_point is None and other != "uint8" and "output_dtype" not in sample.needs:
             return False
