@@ -383,8 +383,10 @@ def _full_precision(
     """x of QuantizeLinear, such that it covers what the quantised type holds and a little more."""
     info = np.iinfo(zero_point.dtype)
     limit = STEPS_IN_HALF if dtype == np.float16 else 2**17
-    each = _spread_over(sample.x, scale, dict(sample.attributes), refused=sample.is_refused)
-    zero = _spread_over(sample.x, zero_point, dict(sample.attributes), refused=sample.is_refused).astype(np.int64)
+    each, zero = np.ones(()), np.zeros((), np.int64)
+    if not sample.is_refused:  # whose parameters do not fit x
+        given = dict(sample.attributes)
+        each, zero = _spread_over(sample.x, scale, given), _spread_over(sample.x, zero_point, given).astype(np.int64)
     low, high = np.maximum(int(info.min) - zero - 9, -limit), np.minimum(int(info.max) - zero + 9, limit)
     count = int(np.prod(sample.x, dtype=np.int64))
     match sample.values:
@@ -432,10 +434,10 @@ def _levels(
     return quantisation.random_levels(sample.x, dtype, rng)
 
 
-def _spread_over(x: tuple[int, ...], parameter: Array, attributes: dict[str, Attribute], refused: bool) -> Array:
+def _spread_over(x: tuple[int, ...], parameter: Array, attributes: dict[str, Attribute]) -> Array:
     """A scale or zero point as an array that broadcasts with x: per tensor, per axis, or one per block."""
-    if refused or not parameter.ndim:
-        return parameter if not refused else np.ones((), parameter.dtype)
+    if not parameter.ndim:
+        return parameter
     axis = int(attributes.get("axis", 1)) % len(x)  # type: ignore[arg-type]
     block = int(attributes.get("block_size", 0))  # type: ignore[arg-type]
     if block:
@@ -486,10 +488,10 @@ def truth_of_quantize(node: Node) -> Truth:
         return Refusal(broken)
     dtype = _y_dtype(node)
     given = dict(node.attributes)
-    each = _spread_over(x.shape, scale, given, refused=False)
+    each = _spread_over(x.shape, scale, given)
     zero = np.zeros((), np.int64)
     if zero_point is not None:
-        zero = _spread_over(x.shape, zero_point, given, refused=False).astype(np.int64)
+        zero = _spread_over(x.shape, zero_point, given).astype(np.int64)
     with np.errstate(over="ignore"):
         real = x.astype(np.float64) / each.astype(np.float64)
     conversion = (abs(x.astype(np.float64)) > 2**24) if x.dtype.kind == "i" else np.zeros(x.shape, bool)
@@ -507,8 +509,8 @@ def truth_of_dequantize(node: Node) -> Truth:
     given = dict(node.attributes)
     difference = x.astype(np.int64)
     if zero_point is not None:
-        difference = difference - _spread_over(x.shape, zero_point, given, refused=False).astype(np.int64)
-    exact = difference.astype(np.float64) * _spread_over(x.shape, scale, given, refused=False).astype(np.float64)
+        difference = difference - _spread_over(x.shape, zero_point, given).astype(np.int64)
+    exact = difference.astype(np.float64) * _spread_over(x.shape, scale, given).astype(np.float64)
     dtype = _y_dtype(node)
     fits = bool((abs(difference) <= 2.0 ** (np.finfo(dtype).nmant + 1)).all())
     roundings = 1 + (not fits) + (scale.dtype.itemsize > dtype.itemsize)
@@ -537,8 +539,8 @@ def _lower_elementwise(node: Node, x: Array, scale: Array, zero_point: Array | N
     if quantizes and dtype.itemsize > 1:
         return None
     given = dict(node.attributes)
-    spread_scale = _spread_over(x.shape, scale, given, refused=False)
-    zero = None if zero_point is None else _spread_over(x.shape, zero_point, given, refused=False)
+    spread_scale = _spread_over(x.shape, scale, given)
+    zero = None if zero_point is None else _spread_over(x.shape, zero_point, given)
     (x_desc, x_view), (scale_desc, scale_view) = lowering.broadcast(x), lowering.broadcast(spread_scale, x.shape)
     zero_desc, zero_view = lowering.optional(zero, x.shape)
     operator = ElementWiseQuantizeLinear if quantizes else ElementWiseDequantizeLinear
