@@ -117,7 +117,7 @@ FIRST = ("uint8", "int8", "uint8")
 def product_variants(sample: ProductSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     newest = since_version == schema.since_versions("QLinearMatMul")[-1]
     if dtypes[:3] == FIRST and dtypes[3:] in ((), ("float32",)):
-        if not newest:
+        if not newest or sample.a[-1:] == (0,):
             return (graph.INITIALIZER,)
         return tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
     if dtypes[3:] == ("float16",) and sample.name.startswith("y_scale_"):
