@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from onnx.defs import OpSchema
 
-from epcheck.generators import bounds, fused_activation, lowering, schema
+from epcheck.generators import bounds, fused_product, lowering, schema
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -142,7 +142,7 @@ def _refused() -> Iterator[GemmSample]:
 
 def fused_samples() -> Iterator[GemmSample]:
     """DmlFusedGemm: every activation, and with one of them what a Gemm has."""
-    for name, activation in fused_activation.ACTIVATIONS.items():
+    for name, activation in fused_product.ACTIVATIONS.items():
         one = GemmSample(name=name.lower(), attributes=activation_attributes(name, **activation.defaults))
         yield replace(one, every_dtype=True)
         if activation.defaults:
@@ -248,7 +248,7 @@ def truth(node: Node) -> Truth:
             exact, magnitude = exact + beta * wide_c, magnitude + abs(beta * wide_c)
     bound = bounds.accumulated(a.shape[1] + 1, dtype, magnitude, roundings=2)
     if "fused_activation" in node.attributes:
-        exact, bound = fused_activation.applied(node, node.text("fused_activation", ""), "fused_", exact, bound, dtype)
+        exact, bound = fused_product.applied(node, node.text("fused_activation", ""), "fused_", exact, bound, dtype)
     return Outputs((bounds.rounded("Y", exact, dtype, bound),))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import bounds, data, fused_activation, lowering
+from epcheck.generators import bounds, data, fused_product, lowering
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -203,13 +203,13 @@ def activation_attributes(name: str, **given: float) -> tuple[tuple[str, Attribu
     return (
         ("fused_activation", name),
         ("fused_activation_domain", ""),
-        ("fused_activation_since_version", fused_activation.ACTIVATIONS[name].since_version),
+        ("fused_activation_since_version", fused_product.ACTIVATIONS[name].since_version),
         *((f"fused_{parameter}", value) for parameter, value in given.items()),
     )
 
 
 def dml_fused_samples() -> Iterator[MatMulSample]:
-    for name, activation in fused_activation.ACTIVATIONS.items():
+    for name, activation in fused_product.ACTIVATIONS.items():
         one = MatMulSample(name=name.lower(), attributes=activation_attributes(name, **activation.defaults))
         yield replace(one, every_dtype=True)
         yield replace(one, name=f"{one.name}_batch", a=(3, 1, 2, 4), b=(2, 4, 5))
@@ -344,7 +344,7 @@ def truth(node: Node) -> Truth:
         magnitude = np.asarray(np.matmul(abs(wide[0]), abs(wide[1])) * abs(alpha))
     bound = bounds.accumulated(a.shape[-1], dtype, magnitude, roundings=1 if alpha == 1.0 else 2)
     if "fused_activation" in node.attributes:
-        exact, bound = fused_activation.applied(node, node.text("fused_activation", ""), "fused_", exact, bound, dtype)
+        exact, bound = fused_product.applied(node, node.text("fused_activation", ""), "fused_", exact, bound, dtype)
     if "activation" in node.attributes:
         return _softmax(exact, bound.floor, node.integer("activation_axis", -1), dtype)
     return Outputs((bounds.rounded("Y", exact, dtype, bound),))

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from epcheck.generators import fused_activation, graph, lowering, quantisation, schema
+from epcheck.generators import fused_product, graph, lowering, quantisation, schema
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -358,7 +358,7 @@ def sigmoid_truth(node: Node) -> Truth:
     dtype = node.array("X").dtype
     y_scale, zero_point = _output(node, "Y")
     value = x * x_scale
-    activation = fused_activation.ACTIVATIONS["Sigmoid"]
+    activation = fused_product.ACTIVATIONS["Sigmoid"]
     with np.errstate(all="ignore"):
         result = np.asarray(activation.f(value, 0, 0, 0))
     roundings = 2 * activation.ulps + quantisation.ROUNDINGS
