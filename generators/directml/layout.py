@@ -54,6 +54,11 @@ def scalar(value: str, data_type: DataType) -> Any:
 class LayoutDesc(OperatorDesc):
     """What the pages of this module have in common."""
 
+    def _out_of_range(self, c_type: str, member: str, values: tuple[Any, ...]) -> Iterator[Violation]:
+        """An array of tensors has no range of values."""
+        if c_type != "TENSORS":
+            yield from super()._out_of_range(c_type, member, values)
+
     def same_type(self, *names: str) -> Iterator[Violation]:
         """The tensors must have one data type."""
         types = [getattr(self, name).data_type for name in names]
@@ -532,7 +537,7 @@ class GatherElements(LayoutDesc):
         """The index stands for the coordinate along the axis."""
         self.require_defined()
         self.require_arrays(input_tensor=input_tensor, indices_tensor=indices_tensor)
-        places = list(np.indices(indices_tensor.shape, sparse=True))
+        places: list[Array] = list(np.indices(indices_tensor.shape, sparse=True))
         places[self.axis] = _positions(indices_tensor, input_tensor.shape[self.axis])
         return (input_tensor[tuple(places)],)
 
@@ -560,9 +565,11 @@ class GatherND1(LayoutDesc):
         values = input_tensor.reshape(input_tensor.shape[input_tensor.ndim - self.input_dimension_count :])
         indices = indices_tensor.reshape(indices_tensor.shape[indices_tensor.ndim - self.indices_dimension_count :])
         batches = self.batch_dimension_count
-        places = [_positions(indices[..., i], values.shape[batches + i]) for i in range(indices.shape[-1])]
-        grid = np.indices(indices.shape[:-1], sparse=True)[:batches]
-        return (values[(*grid, *places)].reshape(self.output_tensor.sizes),)
+        shape, depth = values.shape[batches:], indices_tensor.shape[-1]
+        places = [_positions(indices[..., i], shape[i]) for i in range(depth)]
+        grid = list(np.indices(indices.shape[:-1], sparse=True))[:batches]
+        gathered: Array = values[(*grid, *places)]
+        return (gathered.reshape(self.output_tensor.sizes),)
 
 
 @dataclass(frozen=True)
@@ -587,7 +594,7 @@ class Scatter(LayoutDesc):
         """The index stands for the coordinate along the axis."""
         self.require_defined()
         self.require_arrays(input_tensor=input_tensor, indices_tensor=indices_tensor, updates_tensor=updates_tensor)
-        places = list(np.indices(indices_tensor.shape, sparse=True))
+        places: list[Array] = list(np.indices(indices_tensor.shape, sparse=True))
         places[self.axis] = _positions(indices_tensor, input_tensor.shape[self.axis])
         result = input_tensor.copy()
         result[tuple(np.broadcast_arrays(*places))] = updates_tensor
@@ -617,7 +624,7 @@ class ScatterND(LayoutDesc):
         self.require_arrays(input_tensor=input_tensor, indices_tensor=indices_tensor, updates_tensor=updates_tensor)
         values = input_tensor.reshape(input_tensor.shape[input_tensor.ndim - self.input_dimension_count :]).copy()
         indices = indices_tensor.reshape(indices_tensor.shape[indices_tensor.ndim - self.indices_dimension_count :])
-        depth = indices.shape[-1]
-        places = tuple(_positions(indices[..., i], values.shape[i]) for i in range(depth))
+        shape, depth = values.shape, indices_tensor.shape[-1]
+        places = tuple(_positions(indices[..., i], shape[i]) for i in range(depth))
         values[places] = updates_tensor.reshape(indices.shape[:-1] + values.shape[depth:])
         return (values.reshape(self.output_tensor.sizes),)

@@ -167,7 +167,7 @@ def lower_tile(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 def _blocks(name: str, shape: tuple[int, ...], blocksize: int, mode: str | None = None, every_dtype: bool = False,
             special: bool = False) -> MovementSample:  # fmt: skip
     given: dict[str, int | str] = {"blocksize": blocksize} | ({} if mode is None else {"mode": mode})
-    return MovementSample(name=name, shape=shape, given=given, every_dtype=every_dtype, special=special)  # type: ignore[arg-type]
+    return MovementSample(name=name, shape=shape, given=given, every_dtype=every_dtype, special=special)
 
 
 def depth_to_space_samples() -> Iterator[MovementSample]:
@@ -204,7 +204,7 @@ def _image(node: Node) -> tuple[int, int, int, int, int]:
     shape = first(node).shape
     if len(shape) != 4:
         raise RefusedError(f"the input must be [N, C, H, W]; it has rank {len(shape)}")
-    return *shape, node.integer("blocksize", 0)  # type: ignore[return-value]
+    return *shape, node.integer("blocksize", 0)
 
 
 def lower_depth_to_space(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:

@@ -107,10 +107,10 @@ def gather_elements_samples() -> Iterator[MovementSample]:
     yield _indexed("size_1_dimensions", (1, 3, 1), np.array([0, 2, 1]).reshape(1, 3, 1), axis=1)
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
-        indices = np.arange(np.prod(shape)).reshape(shape) % 2
-        yield _indexed(f"rank_{rank}_first", shape, indices)
+        parity = np.arange(np.prod(shape)).reshape(shape) % 2
+        yield _indexed(f"rank_{rank}_first", shape, parity)
         if rank > 1:
-            yield _indexed(f"rank_{rank}_last", shape, 1 - indices, axis=-1)
+            yield _indexed(f"rank_{rank}_last", shape, 1 - parity, axis=-1)
     yield _indexed("more_than_a_thread_group", (37, 41), (np.arange(37 * 41).reshape(37, 41) * 11) % 37)
     yield _indexed("refused_index_at_length", (3, 2), ((0, 3),))
     yield _indexed("refused_index_below_length", (3, 2), ((-4, 0),))
@@ -125,7 +125,7 @@ def elements(node: Node) -> Array:
     if values.ndim == 0 or values.ndim != indices.ndim:
         raise RefusedError("data and indices must have the same rank, 1 or more")
     axis = axis_of(node, values.ndim, 0)
-    places = list(np.indices(indices.shape, sparse=True))
+    places: list[Array] = list(np.indices(indices.shape, sparse=True))
     places[axis] = checked(indices, values.shape[axis])
     return values[tuple(places)]
 
@@ -174,8 +174,14 @@ def slices(node: Node) -> Array:
     if not 1 <= depth <= values.ndim - batches:
         raise RefusedError(f"index tuples have {depth} values; 1 to {values.ndim - batches} are possible")
     places = [checked(indices[..., i], values.shape[batches + i]) for i in range(depth)]
-    grid = np.indices(indices.shape[:-1], sparse=True)[:batches]
-    return values[(*grid, *places)]
+    grid = list(np.indices(indices.shape[:-1], sparse=True))[:batches]
+    result: Array = values[(*grid, *places)]
+    return result
+
+
+def _described(tensors: list[Array]) -> tuple[TensorDesc, TensorDesc, TensorDesc]:
+    values, indices, output = map(TensorDesc.of, tensors)
+    return values, indices, output
 
 
 def lower_gather(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
@@ -184,7 +190,7 @@ def lower_gather(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     rank = max(4, values.ndim, indices.ndim, outputs[0].ndim)
     tensors = [padded(tensor, rank) for tensor in (values, indices, outputs[0])]
     axis = axis_of(node, values.ndim, 0) + rank - values.ndim
-    desc = Gather(*map(TensorDesc.of, tensors), axis=axis, index_dimensions=indices.ndim)
+    desc = Gather(*_described(tensors), axis=axis, index_dimensions=indices.ndim)
     return Lowering(desc, tuple(tensors[:2]))
 
 
@@ -193,7 +199,7 @@ def lower_elements(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     values = node.array("data")
     tensors = [padded(tensor) for tensor in (values, node.array("indices"), outputs[0])]
     axis = axis_of(node, values.ndim, 0) + tensors[0].ndim - values.ndim
-    return Lowering(GatherElements(*map(TensorDesc.of, tensors), axis=axis), tuple(tensors[:2]))
+    return Lowering(GatherElements(*_described(tensors), axis=axis), tuple(tensors[:2]))
 
 
 def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
@@ -202,7 +208,7 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     rank = max(4, values.ndim, indices.ndim, outputs[0].ndim)
     tensors = [padded(tensor, rank) for tensor in (values, indices, outputs[0])]
     desc = GatherND1(
-        *map(TensorDesc.of, tensors),
+        *_described(tensors),
         input_dimension_count=values.ndim,
         indices_dimension_count=indices.ndim,
         batch_dimension_count=node.integer("batch_dims", 0),

@@ -1,9 +1,9 @@
 """Pad-2 ... 25 -> DML_PADDING1_OPERATOR_DESC.
 
-Sources: the operator pages; the modes are numpy.pad's: `reflect` goes to and fro where it needs more elements than there
-are, `wrap` (from 19 on) goes round. Negative pads remove elements, and what is added is taken from what is left. Left
-out, because the pages do not define it: reflect of a single element, wrap and removal on one axis, any mode but constant
-on an axis of length 0, repeated axes.
+Sources: the operator pages; the modes are numpy.pad's: `reflect` goes to and fro where it needs more elements than
+there are, `wrap` (from 19 on) goes round. Negative pads remove elements, and what is added is taken from what is
+left. Left out, because the pages do not define it: reflect of a single element, wrap and removal on one axis, any mode but
+constant on an axis of length 0, repeated axes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ CONSTANT = Drawn((), parameter=True)
 
 
 def _pad(name: str, shape: tuple[int, ...], pads: tuple[int, ...], since: int = 1, until: int = 10**6,
-         every_dtype: bool = False, special: bool = False, kinds: str = "bfiu", **given: Given) -> MovementSample:  # fmt: skip
+         every_dtype: bool = False, special: bool = False, kinds: str = "bfiu",
+         **given: Given) -> MovementSample:  # fmt: skip
     return MovementSample(
         name=name, shape=shape, given={"pads": pads, **given}, since=since, until=until, every_dtype=every_dtype,
         special=special, kinds=kinds,

@@ -32,7 +32,7 @@ def _reshape(name: str, shape: tuple[int, ...], target: tuple[int, ...], allowze
     given: dict[str, int | tuple[int, ...]] = {"shape": target}
     if allowzero is not None:
         given["allowzero"] = allowzero
-    return MovementSample(name=name, shape=shape, given=given, every_dtype=every_dtype, special=special)  # type: ignore[arg-type]
+    return MovementSample(name=name, shape=shape, given=given, every_dtype=every_dtype, special=special)
 
 
 def reshape_samples() -> Iterator[MovementSample]:

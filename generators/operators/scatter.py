@@ -1,7 +1,7 @@
 """Scatter-9 and ScatterElements-11 ... 18 -> DML_SCATTER_OPERATOR_DESC; ScatterND-11 ... 18 -> DML_SCATTER_ND.
 
-Sources: the operator pages. Without a reduction no two updates meet, since the order is not defined; with one (`add` and
-`mul` from 16, `max` and `min` from 18 on) they do, on small integers, so that sums and products are exact in every
+Sources: the operator pages. Without a reduction no two updates meet, since the order is not defined; with one (`add`
+and `mul` from 16, `max` and `min` from 18 on) they do, on small integers, so that sums and products are exact in every
 dtype and order. Reductions of bool are left out: the pages do not say what + is there.
 """
 
@@ -34,7 +34,8 @@ REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.mi
 
 
 def _scattered(name: str, shape: tuple[int, ...], indices: Any, updates: tuple[int, ...] | None = None,
-               dtype: str = "int64", every_dtype: bool = False, special: bool = False, **given: Given) -> MovementSample:  # fmt: skip
+               dtype: str = "int64", every_dtype: bool = False, special: bool = False,
+               **given: Given) -> MovementSample:  # fmt: skip
     reduction = given.get("reduction", "none")
     small = reduction in REDUCTIONS
     array = np.array(indices, dtype)
@@ -86,7 +87,7 @@ def scattered_elements(node: Node) -> Array:
     if values.ndim == 0 or values.ndim != indices.ndim or indices.shape != updates.shape:
         raise RefusedError("data, indices and updates must have the same rank, 1 or more, and the latter one shape")
     axis = axis_of(node, values.ndim, 0)
-    places = list(np.indices(indices.shape, sparse=True))
+    places: list[Array] = list(np.indices(indices.shape, sparse=True))
     places[axis] = checked(indices, values.shape[axis])
     return _updated(node, values, tuple(np.broadcast_arrays(*places)), updates)
 
@@ -146,6 +147,11 @@ def scattered_slices(node: Node) -> Array:
     return _updated(node, values, places, updates)
 
 
+def _described(tensors: list[Array]) -> tuple[TensorDesc, TensorDesc, TensorDesc, TensorDesc]:
+    values, indices, updates, output = map(TensorDesc.of, tensors)
+    return values, indices, updates, output
+
+
 def lower_elements(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """Rank padded to four; the provider leaves reductions to others, and copies the data where nothing is updated."""
     values = node.array("data")
@@ -153,7 +159,7 @@ def lower_elements(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
         return None
     inputs = tuple(padded(node.array(name)) for name in ("data", "indices", "updates"))
     axis = axis_of(node, values.ndim, 0) + inputs[0].ndim - values.ndim
-    return Lowering(Scatter(*map(TensorDesc.of, (*inputs, padded(outputs[0]))), axis=axis), inputs)
+    return Lowering(Scatter(*_described([*inputs, padded(outputs[0])]), axis=axis), inputs)
 
 
 def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
@@ -163,9 +169,7 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
         return None
     rank = max(4, *(tensor.ndim for tensor in inputs))
     tensors = [padded(tensor, rank) for tensor in (*inputs, outputs[0])]
-    desc = ScatterND(
-        *map(TensorDesc.of, tensors), input_dimension_count=inputs[0].ndim, indices_dimension_count=inputs[1].ndim
-    )
+    desc = ScatterND(*_described(tensors), input_dimension_count=inputs[0].ndim, indices_dimension_count=inputs[1].ndim)
     return Lowering(desc, tuple(tensors[:3]))
 
 

@@ -3,7 +3,8 @@
 ConstantOfShape -> DML_FILL_VALUE_CONSTANT, Range -> DML_FILL_VALUE_SEQUENCE, EyeLike -> DML_DIAGONAL_MATRIX, Trilu ->
 DML_DIAGONAL_MATRIX1, OneHot -> DML_ONE_HOT, NonZero -> DML_NONZERO_COORDINATES; Shape and Size are computed on the CPU.
 Sources: the operator pages. Left out, because the pages do not define it: Range with a delta of 0, with elements beyond
-the dtype or with a quotient that rounding would lift over an integer; OneHot with a depth below 1 or with fractions.
+the dtype or with a quotient that rounding would lift over an integer; OneHot with a depth below 1, with fractions
+or with a scalar index (which the shape inference of onnx refuses); NonZero-9 of a scalar.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
 from epcheck.generators import bounds, graph, movement, schema
 from epcheck.generators.case import (
@@ -107,8 +109,10 @@ def size_of(node: Node) -> Array:
     return np.array(first(node).size, np.int64)
 
 
-def _constant(name: str, shape: tuple[int, ...], every_dtype: bool = False, **given: Given) -> MovementSample:
-    return _sample(name, every_dtype=every_dtype, input=np.array(shape, np.int64), **given)
+def _constant(name: str, shape: tuple[int, ...], every_dtype: bool = False, kinds: str = "bfiu",
+              value: Given | None = None) -> MovementSample:  # fmt: skip
+    given: dict[str, Given] = {"input": np.array(shape, np.int64)} | ({} if value is None else {"value": value})
+    return MovementSample(name=name, given=given, every_dtype=every_dtype, kinds=kinds)
 
 
 def constant_samples() -> Iterator[MovementSample]:
@@ -116,7 +120,7 @@ def constant_samples() -> Iterator[MovementSample]:
     yield _constant("value_1", (3,), every_dtype=True, value=Typed((1,)))
     yield _constant("value_omitted", (2, 3))
     for name, value in {"nan": np.nan, "minus_inf": -np.inf, "minus_0": -0.0, "denormal": 1e-45}.items():
-        yield replace(_constant(f"value_{name}", (2, 3), value=Typed((value,))), kinds="f")
+        yield _constant(f"value_{name}", (2, 3), kinds="f", value=Typed((value,)))
     yield _constant("scalar", (), value=Typed((3,)))
     for rank in range(1, 9):
         yield _constant(f"rank_{rank}", shape_of_rank(rank), value=Typed((2,)))
@@ -172,7 +176,7 @@ def eye_samples() -> Iterator[MovementSample]:
 
 
 def _onnx_type(dtype: str) -> int:
-    return int(graph.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def eye_like(node: Node) -> Array:
@@ -191,7 +195,7 @@ def _diagonal(shape: tuple[int, ...], k: int) -> Array:
 def _eye_dtype(node: Node) -> np.dtype[Any]:
     if "dtype" not in node.attributes:
         return first(node).dtype
-    return np.dtype(graph.helper.tensor_dtype_to_np_dtype(node.integer("dtype", 1)))
+    return np.dtype(helper.tensor_dtype_to_np_dtype(node.integer("dtype", 1)))
 
 
 def lower_eye(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
@@ -352,11 +356,12 @@ def lower_range(node: Node) -> Lowering | None:
 
 def _one_hot(name: str, indices: Any, depth: Any, dtype: str = "int64", since: int = 1, every_dtype: bool = False,
              values: Given | None = None, **given: Given) -> MovementSample:  # fmt: skip
-    return _sample(
-        name, since=since, every_dtype=every_dtype, indices=np.array(indices, dtype),
-        depth=depth if isinstance(depth, np.ndarray) else np.array(depth, np.int64),
-        values=Typed((0, 1)) if values is None else values, **given,
-    )  # fmt: skip
+    inputs: dict[str, Given] = {
+        "indices": np.array(indices, dtype),
+        "depth": depth if isinstance(depth, np.ndarray) else np.array(depth, np.int64),
+        "values": Typed((0, 1)) if values is None else values,
+    }
+    return MovementSample(name=name, since=since, every_dtype=every_dtype, given=inputs | given)
 
 
 NEGATIVE_INDICES = 11
@@ -373,8 +378,6 @@ def one_hot_samples() -> Iterator[MovementSample]:
     yield _one_hot("negative_indices", (-1, 2, -3), 3, since=NEGATIVE_INDICES)
     yield _one_hot("negative_out_of_range", (-6, -5, 0), 5, since=NEGATIVE_INDICES)
     yield _one_hot("int64_extremes", (INT64.min, INT64.max, 1, 2**32 + 1), 3)
-    yield _one_hot("scalar_index", 2, 4)
-    yield _one_hot("scalar_index_axis_0", 1, 4, axis=0)
     yield _one_hot("depth_1", (0, 1), 1)
     yield _one_hot("depth_of_rank_1", (0, 2), np.array([4]))
     for dtype in ("int32", "uint32", "uint64", "int8", "uint8", "float32"):
@@ -409,7 +412,7 @@ def one_hot(node: Node) -> Array:
     hot = places == wanted
     if node.since_version >= NEGATIVE_INDICES:
         hot = hot | (places - classes == wanted)
-    return np.where(hot.astype(bool), values[1], values[0])
+    return np.asarray(np.where(hot.astype(bool), values[1], values[0]))
 
 
 def lower_one_hot(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
@@ -417,8 +420,13 @@ def lower_one_hot(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     indices, values, axis = node.array("indices"), node.array("values"), node.integer("axis", -1)
     rank = indices.ndim + 1
     tensors = (padded(np.expand_dims(indices, axis)), padded(values), padded(outputs[0]))
-    desc = OneHot(*map(TensorDesc.of, tensors), axis=axis % rank + tensors[0].ndim - rank)
+    places, pair, result = map(TensorDesc.of, tensors)
+    desc = OneHot(places, pair, result, axis=axis % rank + tensors[0].ndim - rank)
     return Lowering(desc, tensors[:2])
+
+
+SCALARS = 13
+"""NonZero-13 is the first page that says what comes out for a scalar."""
 
 
 def non_zero_samples() -> Iterator[MovementSample]:
@@ -433,8 +441,8 @@ def non_zero_samples() -> Iterator[MovementSample]:
     yield _sample("one_zero", (1,), X=Typed((0,)))
     yield _sample("first_only", (4,), X=Typed((1, 0, 0, 0)))
     yield _sample("last_only", (2, 3), X=Typed(((0, 0, 0), (0, 0, 1))))
-    yield _sample("scalar", (), X=Typed(3))
-    yield _sample("scalar_zero", (), X=Typed(0))
+    yield _sample("scalar", (), since=SCALARS, X=Typed(3))
+    yield _sample("scalar_zero", (), since=SCALARS, X=Typed(0))
     yield _sample("size_0", (0, 3))
     for rank in (3, 4, 5, 8):
         shape = shape_of_rank(rank)
@@ -452,15 +460,15 @@ def non_zero(node: Node) -> Array:
     return np.array(np.nonzero(values), np.int64)
 
 
-def lower_non_zero(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
+def lower_non_zero(node: Node, _outputs: tuple[Array, ...]) -> Lowering | None:
     """The operator fills a table with room for every element; the provider then cuts and transposes it."""
     values = node.array("X")
     desc = NonzeroCoordinates(
         TensorDesc.of(values),
         TensorDesc(DataType.UINT32, (1,)),
-        TensorDesc(DataType.INT64, (values.size, values.ndim)),
+        TensorDesc(DataType.UINT32, (values.size, values.ndim)),
     )
-    return Lowering(desc, (values,)) if outputs[0].size == values.size * values.ndim == values.size else None
+    return Lowering(desc, (values,))
 
 
 def trilu_samples() -> Iterator[MovementSample]:
