@@ -1,8 +1,8 @@
 """Pad-2 ... 25 -> DML_PADDING1_OPERATOR_DESC.
 
 Sources: the operator pages; the modes are numpy.pad's: `reflect` goes to and fro where it needs more elements than
-there are, `wrap` (from 19 on) goes round. Negative pads remove elements, and what is added is taken from what is
-left. Left out, because the pages do not define it: reflect of a single element, wrap and removal on one axis, any mode but
+there are, `wrap` (from 19 on) goes round. Negative pads remove elements; what is added is taken from what is left.
+Left out, because the pages do not define it: reflect of a single element, wrap and removal on one axis, any mode but
 constant on an axis of length 0, repeated axes.
 """
 
