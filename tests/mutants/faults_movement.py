@@ -197,7 +197,7 @@ FAULTS = (
         "border is top, left, bottom, right",
         lambda node: replace(
             node,
-            attributes={**node.attributes, "border": tuple(np.array(node.integers("border", ()))[[1, 0, 3, 2]].tolist())},
+            attributes={**node.attributes, "border": tuple(node.integers("border", ())[i] for i in (1, 0, 3, 2))},
         ),
     ),
     attribute("Crop", "border", (0, 0, 0, 0)),
@@ -263,7 +263,7 @@ FAULTS = (
     attribute("OneHot", "axis", None),
     default("OneHot", "axis", 0),
     of_input("OneHot", "off and on are exchanged", "values", lambda v: v[::-1]),
-    of_input("OneHot", "negative indices count as 0", "indices", lambda v: np.maximum(v, 0) if v.dtype.kind == "i" else v),
+    of_input("OneHot", "negative indices count as 0", "indices", clamped),
     of_input("OneHot", "indices are cut to 32 bits", "indices",
              lambda v: v.astype(np.int32).astype(np.int64) if v.dtype == np.int64 else v),
     of_input("NonZero", "NaN is 0", "X", lambda v: np.nan_to_num(v, nan=0) if v.dtype.kind == "f" else v),
