@@ -54,7 +54,7 @@ from epcheck.generators.movement import (
     not_lowered,
     shape_of_rank,
 )
-from epcheck.generators.operator import Operator, random_source, spread
+from epcheck.generators.operator import Operator, random_source
 
 INT64 = np.iinfo(np.int64)
 
@@ -293,8 +293,12 @@ def range_variants(sample: RangeSample, since_version: int, dtypes: tuple[str, .
         return ()
     if np.dtype(dtypes[0]).kind not in sample.kinds or (sample.only and dtypes[0] not in sample.only):
         return ()
-    ways = spread(sample, first=dtypes == ("float32",), newest=since_version == RANGE_FULLY)
-    return tuple(way for way in ways if way in (graph.INITIALIZER, graph.RUNTIME))
+    if since_version != RANGE_FULLY:
+        return (graph.INITIALIZER,) if sample.every_dtype else ()
+    if not sample.every_dtype:
+        return (graph.RUNTIME,) if dtypes == ("float32",) else ()
+    constant = dtypes == ("float32",) or sample.name in ("ascending", "whole_range")
+    return (graph.INITIALIZER, graph.RUNTIME) if constant else (graph.RUNTIME,)
 
 
 RANGE_FULLY = 11
