@@ -78,6 +78,20 @@ class LayoutDesc(OperatorDesc):
                 "axis_less_than_dimension_count", f"Axis is {axis}; the tensor has {tensor.dimension_count} dimensions"
             )
 
+    def indices_beside(self, axis: int) -> Iterator[Violation]:
+        """IndicesTensor must have the sizes of InputTensor, except along the axis."""
+        source, indices = self.sizes_of("input_tensor"), self.sizes_of("indices_tensor")
+        if any(size != source[at] for at, size in enumerate(indices) if at != axis):
+            yield self.violation(
+                "sizes_match_except_axis",
+                f"IndicesTensor has sizes {indices}, InputTensor {source}; they may differ in dimension {axis} only",
+            )
+
+    def sizes_of(self, name: str) -> tuple[int, ...]:
+        """The sizes of a tensor, by the name of its field."""
+        tensor: TensorDesc = getattr(self, name)
+        return tensor.sizes
+
     def expected_sizes(self, name: str, expected: tuple[int, ...]) -> Iterator[Violation]:
         """The tensor must have these sizes."""
         sizes = getattr(self, name).sizes
@@ -532,10 +546,11 @@ class GatherElements(LayoutDesc):
         yield from self.same_type("input_tensor", "output_tensor")
         yield from self.within(self.axis, self.input_tensor)
         yield from self.same_sizes("indices_tensor", "output_tensor")
+        yield from self.indices_beside(self.axis)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array) -> tuple[Array]:
-        """The index stands for the coordinate along the axis."""
-        self.require_defined()
+        """The index stands for the coordinate along the axis; that is defined for smaller sizes beside it, too."""
+        self.require_defined("sizes_match_except_axis")
         self.require_arrays(input_tensor=input_tensor, indices_tensor=indices_tensor)
         places: list[Array] = list(np.indices(indices_tensor.shape, sparse=True))
         places[self.axis] = _positions(indices_tensor, input_tensor.shape[self.axis])
@@ -589,10 +604,11 @@ class Scatter(LayoutDesc):
         yield from self.same_sizes("input_tensor", "output_tensor")
         yield from self.same_sizes("indices_tensor", "updates_tensor")
         yield from self.within(self.axis, self.input_tensor)
+        yield from self.indices_beside(self.axis)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array, updates_tensor: Array) -> tuple[Array]:
-        """The index stands for the coordinate along the axis."""
-        self.require_defined()
+        """The index stands for the coordinate along the axis; that is defined for smaller sizes beside it, too."""
+        self.require_defined("sizes_match_except_axis")
         self.require_arrays(input_tensor=input_tensor, indices_tensor=indices_tensor, updates_tensor=updates_tensor)
         places: list[Array] = list(np.indices(indices_tensor.shape, sparse=True))
         places[self.axis] = _positions(indices_tensor, input_tensor.shape[self.axis])

@@ -12,6 +12,7 @@ from epcheck.generators.case import Array, Attribute, Node, Operand, Outputs, Re
 from epcheck.generators.directml.layout import (
     DiagonalMatrix1,
     Gather,
+    GatherElements,
     Join,
     Padding1,
     PaddingMode,
@@ -208,6 +209,15 @@ def test_gather_puts_the_indices_where_the_axis_was() -> None:
     desc = Gather(tensor(1, 3, 2), TensorDesc(DataType.INT64, (1, 1, 2)), tensor(1, 2, 2), 1, 1)
     (got,) = desc.evaluate(np.arange(6, dtype=np.float32).reshape(1, 3, 2), np.array([[[2, -3]]]))
     assert got.tolist() == [[[4, 5], [0, 1]]]
+
+
+def test_gather_elements_wants_the_sizes_of_the_input_except_along_the_axis() -> None:
+    def constraints(*sizes: int) -> list[str]:
+        desc = GatherElements(tensor(4, 5), TensorDesc(DataType.INT64, sizes), tensor(*sizes), 0)
+        return [v.constraint for v in desc.constraints()]
+
+    assert constraints(2, 5) == []
+    assert constraints(2, 4) == ["sizes_match_except_axis"]
 
 
 def test_diagonals_are_filled_up_to_and_without_the_end() -> None:
