@@ -293,15 +293,17 @@ def range_variants(sample: RangeSample, since_version: int, dtypes: tuple[str, .
         return ()
     if np.dtype(dtypes[0]).kind not in sample.kinds or (sample.only and dtypes[0] not in sample.only):
         return ()
-    if since_version != RANGE_FULLY:
-        return (graph.INITIALIZER,) if sample.every_dtype else ()
-    if not sample.every_dtype:
-        return (graph.RUNTIME,) if dtypes == ("float32",) else ()
-    constant = dtypes == ("float32",) or sample.name in ("ascending", "whole_range")
-    return (graph.INITIALIZER, graph.RUNTIME) if constant else (graph.RUNTIME,)
+    if not (sample.every_dtype or (dtypes == ("float32",) and since_version == RANGE_FULLY)):
+        return ()
+    if since_version == RANGE_FULLY and sample.name in ALSO_CONSTANT:
+        return graph.INITIALIZER, graph.RUNTIME
+    return (graph.RUNTIME,)
 
 
 RANGE_FULLY = 11
+
+ALSO_CONSTANT = ("ascending", "whole_range", "refused_two_starts")
+"""The samples of Range that come with initializers, too; such a node does not depend on anything."""
 
 
 def range_node(sample: RangeSample, binding: Binding) -> Node:
