@@ -1,0 +1,287 @@
+"""What the operators that only move data share: samples by the schema's own names, nodes, exact truths.
+
+A sample gives attributes and inputs by the names that the schema has for them. Whether a name is an attribute or an
+input changes from version to version (axes, pads, split), and some exist only from some version on; so a sample has
+cases in every version whose schema has all of its names, and `since` is left for what changed in meaning alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators import data, graph, schema
+from epcheck.generators.case import (
+    Array,
+    Attribute,
+    Binding,
+    Lowering,
+    Node,
+    Operand,
+    Output,
+    Outputs,
+    Refusal,
+    Sample,
+    Truth,
+)
+from epcheck.generators.operator import Operator, spread
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A value in the dtype of the case: a scalar as int, float or bool, or a nested tuple of them."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Random values in the dtype of the case. special: every value that the dtype has a word for. small: integers whose
+    sums and products are exact in every dtype. parameter: exporters write it as an initializer."""
+
+    shape: tuple[int, ...]
+    special: bool = False
+    small: bool = False
+    parameter: bool = False
+
+
+Given = Attribute | Typed | Drawn
+"""A tuple of integers is an int64 input of one dimension where it is an input; an array stands for itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovementSample(Sample):
+    """shape: of the first input, drawn at random unless `given` has it. special, small: its values, as in `Drawn`.
+
+    given: attribute or input -> value. since, until: the versions in which it has that meaning. outputs: their number.
+    kinds: numpy's letters for the dtypes to which it applies.
+    """
+
+    shape: tuple[int, ...] = ()
+    given: Mapping[str, Given] = field(default_factory=dict)
+    special: bool = False
+    small: bool = False
+    kinds: str = "bfiu"
+    since: int = 1
+    until: int = 10**6
+    outputs: int = 1
+
+
+class RefusedError(ValueError):
+    """The node breaks a rule of the standard; the message says which."""
+
+
+Result = Callable[[Node], Array | tuple[Array, ...]]
+"""The outputs of a valid node; raises RefusedError for any other."""
+
+Lower = Callable[[Node, tuple[Array, ...]], Lowering | None]
+"""From a node and its outputs, all of which have elements and at most eight dimensions, to DirectML's description."""
+
+MAX_RANK = 8
+"""Tensors of more dimensions cannot be described to DirectML."""
+
+
+def movement(
+    name: str,
+    samples: Callable[[], Iterable[MovementSample]],
+    result: Result,
+    lower: Lower,
+    *,
+    fully: int,
+    varied: tuple[str, ...] = ("T",),
+    parameters: frozenset[str] | None = None,
+    node: Callable[[MovementSample, Binding], Node] | None = None,
+) -> Operator[MovementSample]:
+    """An operator whose truth is exact.
+
+    fully: the version in which every way for inputs to enter the model is tried: the newest that providers have. Later
+    ones have a few of its samples, and all that it lacks.
+    parameters: the inputs that exporters write as initializers; None for all but the first.
+    """
+    make = node or partial(node_of, name, parameters)
+    return Operator(
+        name,
+        samples,
+        partial(variants, name, fully, varied, parameters),
+        make,
+        partial(truth, result),
+        partial(lowering, result, lower),
+        varied,
+    )
+
+
+def parameters_of(name: str, since_version: int, parameters: frozenset[str] | None) -> frozenset[str]:
+    """The inputs of that version that exporters write as initializers."""
+    formals = [formal.name for formal in schema.schema(name, since_version).inputs]
+    return frozenset(formals[1:]) if parameters is None else parameters & frozenset(formals)
+
+
+def variants(
+    name: str,
+    fully: int,
+    varied: tuple[str, ...],
+    parameters: frozenset[str] | None,
+    sample: MovementSample,
+    since_version: int,
+    dtypes: tuple[str, ...],
+) -> tuple[str, ...]:
+    """`spread`, without the variants that would be the same model twice, and with less after the version `fully`."""
+    definition = schema.schema(name, since_version)
+    formals = {formal.name for formal in definition.inputs}
+    if not sample.given.keys() <= formals | definition.attributes.keys():
+        return ()
+    if not sample.since <= since_version <= sample.until or np.dtype(dtypes[0]).kind not in sample.kinds:
+        return ()
+    if since_version > fully and not sample.every_dtype and _is_known_in(name, fully, sample):
+        return ()
+    first = dtypes == tuple(schema.dtypes(name, since_version, constraint)[0] for constraint in varied)
+    wanted = parameters_of(name, since_version, parameters)
+    given = {key for key in formals & wanted & sample.given.keys() if _is_parameter(sample.given[key])}
+    scalar = not sample.shape and not any(_has_dimensions(sample.given[key]) for key in formals & sample.given.keys())
+    if given == formals:
+        ways = spread(sample, first=first, newest=since_version == fully)
+        return tuple(way for way in ways if way in (graph.INITIALIZER, graph.RUNTIME))
+    if given:
+        return spread(sample, first=first, newest=since_version == fully, scalar=scalar)
+    if not first:
+        return (graph.RUNTIME,) if sample.every_dtype else ()
+    if since_version != fully:
+        return (graph.RUNTIME,)
+    return (graph.RUNTIME, graph.CONSTANT) if scalar else (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT)
+
+
+def _is_known_in(name: str, fully: int, sample: MovementSample) -> bool:
+    """Whether a version that is tried fully has the sample, so that a later one need not have it again."""
+    definition = schema.schema(name, fully)
+    names = {formal.name for formal in definition.inputs} | definition.attributes.keys()
+    return sample.given.keys() <= names and sample.since <= fully
+
+
+def _is_parameter(given: Given) -> bool:
+    return not isinstance(given, Drawn) or given.parameter
+
+
+def _has_dimensions(given: Given) -> bool:
+    return bool(given.shape) if isinstance(given, Drawn | np.ndarray) else False
+
+
+def node_of(name: str, parameters: frozenset[str] | None, sample: MovementSample, binding: Binding) -> Node:
+    """The node of a sample, inputs and attributes named as in the schema of the version."""
+    definition = schema.schema(name, binding.since_version)
+    wanted = parameters_of(name, binding.since_version, parameters)
+    operands: list[Operand | None] = []
+    for formal in definition.inputs:
+        given = sample.given.get(formal.name)
+        if given is not None:
+            is_parameter = formal.name in wanted and _is_parameter(given)
+            operands.append(Operand(formal.name, as_array(given, binding), parameter=is_parameter))
+        else:
+            values = Drawn(sample.shape, sample.special, sample.small)
+            operands.append(None if operands else Operand(formal.name, drawn(values, binding)))
+    while operands[-1] is None:
+        operands.pop()
+    attributes = {
+        key: as_array(value, binding) if isinstance(value, Typed | Drawn) else value
+        for key, value in sample.given.items()
+        if key in definition.attributes
+    }
+    formal_output = definition.outputs[0].name
+    outputs = (formal_output,) if sample.outputs == 1 else tuple(f"output_{i}" for i in range(sample.outputs))
+    return Node(name, "", binding.since_version, tuple(operands), outputs, attributes)
+
+
+def as_array(given: Given, binding: Binding) -> Array:
+    """The value of an input; what has no dtype of its own is int64."""
+    match given:
+        case Typed(value):
+            return np.array(value, binding.dtype)
+        case Drawn():
+            return drawn(given, binding)
+        case np.ndarray():
+            return given
+    return np.array(given, np.int64)
+
+
+def drawn(wanted: Drawn, binding: Binding) -> Array:
+    """The values, of the case's dtype."""
+    if wanted.special:
+        return np.resize(data.every_value(binding.dtype), wanted.shape)
+    if wanted.small:
+        low = 0 if binding.dtype.kind in "bu" else -2
+        return binding.rng.integers(low, 4, wanted.shape).astype(binding.dtype)
+    return data.distinct(wanted.shape, binding.dtype, binding.rng)
+
+
+def truth(result: Result, node: Node) -> Truth:
+    """The outputs to the last bit, or the rule that the node breaks."""
+    try:
+        arrays = outputs_of(result, node)
+    except RefusedError as error:
+        return Refusal(str(error))
+    names = node.results
+    return Outputs(tuple(Output(name, np.ascontiguousarray(a)) if a.ndim else Output(name, a)
+                         for name, a in zip(names, arrays, strict=True)))  # fmt: skip
+
+
+def outputs_of(result: Result, node: Node) -> tuple[Array, ...]:
+    """The outputs as a tuple. Raises RefusedError."""
+    got = result(node)
+    return got if isinstance(got, tuple) else (np.asarray(got),)
+
+
+def lowering(result: Result, lower: Lower, node: Node) -> Lowering | None:
+    """None for a refusal and where a tensor has no elements, or more dimensions than DirectML can describe."""
+    try:
+        arrays = outputs_of(result, node)
+    except RefusedError:
+        return None
+    tensors = (*(o.value for o in node.inputs if o is not None), *arrays)
+    if any(t.ndim > MAX_RANK for t in tensors) or any(a.size == 0 for a in arrays) or first(node).size == 0:
+        return None
+    return lower(node, arrays)
+
+
+def not_lowered(_node: Node, _outputs: tuple[Array, ...]) -> None:
+    """The DML EP computes it on the CPU."""
+    return
+
+
+def first(node: Node) -> Array:
+    """The value of the first input, whatever its name."""
+    operand = node.inputs[0]
+    assert operand is not None
+    return operand.value
+
+
+def parameter(node: Node, name: str) -> tuple[int, ...] | None:
+    """Integers that are an attribute in some versions and an input of one dimension in others; None if left out."""
+    if name in node.attributes:
+        return node.integers(name, ())
+    value = node.value(name)
+    return None if value is None else tuple(int(one) for one in value.reshape(-1))
+
+
+def axis_of(node: Node, rank: int, default: int, name: str = "axis") -> int:
+    """The attribute as an axis that is not negative. Raises RefusedError."""
+    return normalized(node.integer(name, default), rank, name)
+
+
+def normalized(axis: int, rank: int, name: str = "axis") -> int:
+    """An axis that is not negative. Raises RefusedError when it is not within the rank."""
+    if not -rank <= axis < rank:
+        raise RefusedError(f"{name} {axis} must be within [{-rank}, {rank - 1}] for rank {rank}")
+    return axis % rank
+
+
+def label(value: int) -> str:
+    """A number in the name of a sample."""
+    return f"minus_{-value}" if value < 0 else str(value)
+
+
+def shape_of_rank(rank: int) -> tuple[int, ...]:
+    """2 and 3 in turns: small, and not symmetric."""
+    return tuple(2 + axis % 2 for axis in range(rank))
