@@ -1,0 +1,99 @@
+"""The activation functions of RNN, GRU and LSTM: what they are, how steep, and how exactly they must be computed.
+
+Definitions: the operator pages (Affine to Softplus are optional there); defaults of alpha and beta are those of the ONNX
+operators of the same name. Affine and ScaledTanh have no such operator, so have no default here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from epcheck.generators.case import Array
+from epcheck.generators.running_error import Approximate
+
+Definition = Callable[[Array, float, float], Array]
+Steepness = Callable[[float, float], float]
+
+
+@dataclass(frozen=True)
+class Function:
+    """alpha, beta: defaults; None where the function does not take one. NaN where there is no default.
+
+    ulps: of its result, float32 and float16, from the WebNN conformance tests (float64 like float32).
+    jumps: the function is not continuous at alpha.
+    """
+
+    define: Definition
+    steepness: Steepness
+    ulps: tuple[float, float]
+    alpha: float | None = None
+    beta: float | None = None
+    jumps: bool = False
+
+
+def _sigmoid(x: Array) -> Array:
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + small), small / (1 + small)) + np.where(np.isnan(x), x, 0.0)
+
+
+def _elu(x: Array, alpha: float) -> Array:
+    return np.where(x >= 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+FUNCTIONS: dict[str, Function] = {
+    "Relu": Function(lambda x, a, b: np.maximum(x, 0), lambda a, b: 1, (0, 0)),
+    "Tanh": Function(lambda x, a, b: np.tanh(x), lambda a, b: 1, (44, 15)),
+    "Sigmoid": Function(lambda x, a, b: _sigmoid(x), lambda a, b: 0.25, (34, 3)),
+    "Affine": Function(lambda x, a, b: a * x + b, lambda a, b: abs(a), (2, 2), np.nan, np.nan),
+    "LeakyRelu": Function(lambda x, a, b: np.where(x >= 0, x, a * x), lambda a, b: max(1, abs(a)), (1, 1), 0.01),
+    "ThresholdedRelu": Function(lambda x, a, b: np.where(x >= a, x, 0), lambda a, b: 1, (0, 0), 1.0, jumps=True),
+    "ScaledTanh": Function(lambda x, a, b: a * np.tanh(b * x), lambda a, b: abs(a * b), (46, 17), np.nan, np.nan),
+    "HardSigmoid": Function(lambda x, a, b: np.clip(a * x + b, 0, 1), lambda a, b: abs(a), (2, 2), 0.2, 0.5),
+    "Elu": Function(lambda x, a, b: _elu(x, a), lambda a, b: max(1, abs(a)), (18, 18), 1.0),
+    "Softsign": Function(lambda x, a, b: x / (1 + np.abs(x)), lambda a, b: 1, (3, 3)),
+    "Softplus": Function(lambda x, a, b: np.logaddexp(0, x), lambda a, b: 1, (18, 18)),
+}
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A function with its alpha and beta."""
+
+    name: str
+    alpha: float
+    beta: float
+
+    def __call__(self, x: Approximate, unit: float) -> Approximate:
+        """Its value with the error of `x` passed on; where `x` may lie on either side of a jump, with the jump.
+
+        The ULP of the table are relative to the larger of result and beta, which a sum near zero leaves.
+        """
+        function = FUNCTIONS[self.name]
+        ulps = function.ulps[1 if unit > 2**-20 else 0]
+        found = x.apply(
+            lambda v: function.define(v, self.alpha, self.beta),
+            function.steepness(self.alpha, self.beta),
+            2 * unit * ulps,
+        )
+        error = found.error + 2 * unit * abs(self.beta if function.beta is not None else 0.0)
+        if function.jumps:
+            error = error + np.where(np.abs(x.value - self.alpha) <= x.error, abs(self.alpha), 0.0)
+        return Approximate(found.value, error)
+
+
+def consumed(names: tuple[str, ...], alphas: tuple[float, ...], betas: tuple[float, ...]) -> list[Activation]:
+    """The activations in their order; each takes the next alpha and beta if it has one at all, else its default."""
+    left_alphas, left_betas = list(alphas), list(betas)
+    return [
+        Activation(name, _next(FUNCTIONS[name].alpha, left_alphas), _next(FUNCTIONS[name].beta, left_betas))
+        for name in names
+    ]
+
+
+def _next(default: float | None, left: list[float]) -> float:
+    if default is None:
+        return 0.0
+    return float(np.float32(left.pop(0) if left else default))
