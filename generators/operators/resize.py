@@ -98,7 +98,7 @@ FRACTIONAL = (1.0, 1.0, 1.3, 0.6)
 
 def _nearest() -> Iterator[ResizeSample]:
     for transform, mode, (target, given) in product(TRANSFORMS, NEAREST_MODES, TARGETS.items()):
-        if transform != "tf_crop_and_resize":
+        if transform not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
             yield ResizeSample(
                 name=f"nearest_{transform}_{mode}_{target}",
                 attributes=(("coordinate_transformation_mode", transform), ("nearest_mode", mode)),
@@ -113,6 +113,10 @@ def _nearest() -> Iterator[ResizeSample]:
         # Every coordinate of an axis that is halved lies half-way between two elements.
         yield ResizeSample(name=f"nearest_{mode}_every_tie", shape=(16,), scales=(0.5,),
                            attributes=(("nearest_mode", mode),), every_dtype=mode == "round_prefer_floor")  # fmt: skip
+        # In every dimension: this transformation shifts those that keep their length, too.
+        yield ResizeSample(name=f"nearest_{mode}_tf_half_pixel_for_nn", shape=(8, 4), scales=(0.5, 2.0),
+                           attributes=(("nearest_mode", mode),
+                                       ("coordinate_transformation_mode", "tf_half_pixel_for_nn")))  # fmt: skip
         yield ResizeSample(name=f"nearest_{mode}_quarters", shape=(6,), scales=(4.0,),
                            attributes=(("nearest_mode", mode), ("coordinate_transformation_mode", "asymmetric")))  # fmt: skip
     yield ResizeSample(name="nearest_special_values", shape=(1, 1, 4, 8), scales=(1, 1, 2, 2), values="special",
@@ -209,7 +213,7 @@ def _regions() -> Iterator[ResizeSample]:
                     )
                     if _is_clear_sample(sample):
                         yield sample
-        yield ResizeSample(name=f"{mode}_roi_flipped", sizes=(1, 2, 5, 7), roi=(0, 0, 0.93, 0.91, 1, 1, 0.07, 0.06),
+        yield ResizeSample(name=f"{mode}_roi_flipped", sizes=(1, 2, 5, 7), roi=(0, 0, 0.93, 0.91, 1, 1, 0.03, 0.06),
                            attributes=(transform, ("mode", mode)))  # fmt: skip
     yield ResizeSample(name="linear_roi_of_two_axes", sizes=(5, 3), roi=(0.25, 0.125, 0.75, 0.875),
                        attributes=(transform, ("mode", "linear"), ("axes", (2, 3))))  # fmt: skip
