@@ -4,7 +4,8 @@ Sources: the operator pages; what they say of borders is that a location outside
 reflected by it, and only then interpolated. The truth samples in float64 at the exact grid values; the bound is what a
 coordinate in the dtype of the grid, or float32, and weights and sums in the dtype of X may lose (`interpolation`).
 Locations that rounding could move over a threshold (half-way for nearest, the border for cubic) and NaN or infinite
-ones, of which the pages say nothing, have no sample; nor have integers whose interpolated value is not whole.
+ones, of which the pages say nothing, have no sample; nor have cubic locations less than two elements beyond a border
+(`_settled`) and integers whose interpolated value is not whole.
 """
 
 from __future__ import annotations
@@ -202,6 +203,8 @@ def _grid(sample: GridSampleSample, binding: Binding) -> Array:
     columns = []
     for length in reversed(spatial):
         x = _points(sample.points, length, count, binding.rng)
+        if (sample.mode, sample.padding) == ("cubic", "border"):
+            x = _settled(x, length)
         columns.append(2 * x / max(1, length - 1) - 1 if sample.align else (2 * x + 1) / length - 1)
     grid = np.stack(columns, -1).reshape((sample.shape[0], *sample.out, len(spatial)))
     return np.clip(grid, -1, 1).astype(binding.dtypes[1]) if sample.points == "corners" else grid.astype(binding.dtypes[1])
@@ -222,6 +225,12 @@ def _points(kind: str, length: int, count: int, rng: np.random.Generator) -> Arr
         case "quarters":
             return rng.integers(-8, 4 * length + 4, count) / 4
     return rng.integers(-2 * length, 3 * length, count) + share
+
+
+def _settled(x: Array, length: int) -> Array:
+    """Nothing within two elements outside: there the page does not say whether a location or an element is clamped."""
+    x = np.where((x > -2) & (x < 0), x - 2.0, x)
+    return np.where((x > length - 1) & (x < length + 1), x + 2.0, x)
 
 
 def truth(node: Node) -> Truth:
