@@ -1,7 +1,7 @@
 """The activation functions of RNN, GRU and LSTM: what they are, how steep, and how exactly they must be computed.
 
-Definitions: the operator pages (Affine to Softplus are optional there); defaults of alpha and beta are those of the ONNX
-operators of the same name. Affine and ScaledTanh have no such operator, so have no default here.
+Definitions: the operator pages (Affine to Softplus are optional there); defaults of alpha and beta are those of the
+ONNX operators of the same name. Affine and ScaledTanh have no such operator, so have no default here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import numpy as np
 from epcheck.generators.case import Array
 from epcheck.generators.running_error import Approximate
 
-Definition = Callable[[Array, float, float], Array]
-Steepness = Callable[[float, float], float]
+Definition = Callable[..., Array]
+"""(x, and alpha and beta if the function has them)."""
+
+Steepness = Callable[..., float]
+"""(alpha and beta if the function has them)."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +47,17 @@ def _elu(x: Array, alpha: float) -> Array:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "Relu": Function(lambda x, a, b: np.maximum(x, 0), lambda a, b: 1, (0, 0)),
-    "Tanh": Function(lambda x, a, b: np.tanh(x), lambda a, b: 1, (44, 15)),
-    "Sigmoid": Function(lambda x, a, b: _sigmoid(x), lambda a, b: 0.25, (34, 3)),
-    "Affine": Function(lambda x, a, b: a * x + b, lambda a, b: abs(a), (2, 2), np.nan, np.nan),
-    "LeakyRelu": Function(lambda x, a, b: np.where(x >= 0, x, a * x), lambda a, b: max(1, abs(a)), (1, 1), 0.01),
-    "ThresholdedRelu": Function(lambda x, a, b: np.where(x >= a, x, 0), lambda a, b: 1, (0, 0), 1.0, jumps=True),
+    "Relu": Function(lambda x: np.maximum(x, 0), lambda: 1, (0, 0)),
+    "Tanh": Function(np.tanh, lambda: 1, (44, 15)),
+    "Sigmoid": Function(_sigmoid, lambda: 0.25, (34, 3)),
+    "Affine": Function(lambda x, a, b: a * x + b, lambda a, _: abs(a), (2, 2), np.nan, np.nan),
+    "LeakyRelu": Function(lambda x, a: np.where(x >= 0, x, a * x), lambda a: max(1, abs(a)), (1, 1), 0.01),
+    "ThresholdedRelu": Function(lambda x, a: np.where(x >= a, x, 0), lambda _: 1, (0, 0), 1.0, jumps=True),
     "ScaledTanh": Function(lambda x, a, b: a * np.tanh(b * x), lambda a, b: abs(a * b), (46, 17), np.nan, np.nan),
-    "HardSigmoid": Function(lambda x, a, b: np.clip(a * x + b, 0, 1), lambda a, b: abs(a), (2, 2), 0.2, 0.5),
-    "Elu": Function(lambda x, a, b: _elu(x, a), lambda a, b: max(1, abs(a)), (18, 18), 1.0),
-    "Softsign": Function(lambda x, a, b: x / (1 + np.abs(x)), lambda a, b: 1, (3, 3)),
-    "Softplus": Function(lambda x, a, b: np.logaddexp(0, x), lambda a, b: 1, (18, 18)),
+    "HardSigmoid": Function(lambda x, a, b: np.clip(a * x + b, 0, 1), lambda a, _: abs(a), (2, 2), 0.2, 0.5),
+    "Elu": Function(_elu, lambda a: max(1, abs(a)), (18, 18), 1.0),
+    "Softsign": Function(lambda x: x / (1 + np.abs(x)), lambda: 1, (3, 3)),
+    "Softplus": Function(lambda x: np.logaddexp(0, x), lambda: 1, (18, 18)),
 }
 
 
@@ -72,10 +75,12 @@ class Activation:
         The ULP of the table are relative to the larger of result and beta, which a sum near zero leaves.
         """
         function = FUNCTIONS[self.name]
+        has = (function.alpha is not None, function.beta is not None)
+        given = [value for value, is_taken in zip((self.alpha, self.beta), has, strict=True) if is_taken]
         ulps = function.ulps[1 if unit > 2**-20 else 0]
         found = x.apply(
-            lambda v: function.define(v, self.alpha, self.beta),
-            function.steepness(self.alpha, self.beta),
+            lambda v: function.define(v, *given),
+            function.steepness(*given),
             2 * unit * ulps,
         )
         error = found.error + 2 * unit * abs(self.beta if function.beta is not None else 0.0)

@@ -63,7 +63,7 @@ class Axis:
 
     @property
     def is_exact(self) -> bool:
-        """Whether float32 gives each coordinate exactly, however it orders the operations: factors are powers of two."""
+        """Whether float32 gives each coordinate exactly, in any order of operations: factors are powers of two."""
         if self.is_identity:
             return True
         if self.transform == "align_corners":

@@ -21,7 +21,10 @@ COORDINATE_ROUNDINGS = 8
 
 @dataclass(frozen=True)
 class Kernel:
-    """weight: of an element at a distance. reach: beyond it, the weight is 0. steepness: the most it changes per pixel."""
+    """weight: of an element at a distance. reach: beyond it, the weight is 0.
+
+    steepness: the most that a weight changes per pixel.
+    """
 
     weight: Callable[[Array], Array]
     reach: int
@@ -32,7 +35,7 @@ LINEAR = Kernel(lambda distance: np.maximum(0.0, 1.0 - np.abs(distance)), 1, 1.0
 
 
 def cubic(a: float) -> Kernel:
-    """Keys' kernel with the coefficient a; its slope is largest at (a + 3) / (3 (a + 2)), or it is |a| at distance 1."""
+    """Keys' kernel with the coefficient a; its slope is largest at (a + 3) / (3 (a + 2)), or |a| at a distance of 1."""
 
     def weight(distance: Array) -> Array:
         t = np.abs(distance)

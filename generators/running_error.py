@@ -1,9 +1,9 @@
 """Values with a bound of their error: the running error analysis of operators that repeat or nest their arithmetic.
 
-A recurrent cell feeds its results back, a resampling filter multiplies by weights that are themselves computed. There no
-single formula bounds the error; the bound is carried along with the value instead (Higham, 3.3 running error analysis):
-every rounding adds its own error, every product, sum and function passes on the error of what it reads. Values and
-errors are float64; `unit` is half an epsilon of the dtype in which a provider may compute.
+A recurrent cell feeds its results back, a resampling filter multiplies by weights that are themselves computed. There
+no single formula bounds the error; the bound is carried along with the value instead (Higham, 3.3 running error
+analysis): every rounding adds its own error, every product, sum and function passes on the error of what it reads.
+Values and errors are float64; `unit` is half an epsilon of the dtype in which a provider may compute.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def dot(rows: Approximate, weights: Array) -> Terms:
 
 
 def total(unit: float, *terms: Terms) -> Approximate:
-    """The sum of all terms in any order, fused or not: gamma(n + 1) of their magnitudes, the extra one for a product."""
+    """The sum of all terms in any order, fused or not: gamma(n + 1) of their magnitudes, one of them for a product."""
     steps = (sum(one.count for one in terms) + 1) * unit
     gamma = steps / (1 - steps) if steps < 0.5 else 2 * steps
     value = sum(one.value for one in terms)

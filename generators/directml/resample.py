@@ -70,7 +70,11 @@ class Resample3(OperatorDesc):
         self.require_arrays(input_tensor=input_tensor)
         if self.antialiased:
             raise ValueError(f"the page of {self.NAME} does not define the antialiasing filter")
-        found = input_tensor if self.interpolation_mode is InterpolationMode.NEAREST_NEIGHBOR else input_tensor.astype(float)
+        found = (
+            input_tensor
+            if self.interpolation_mode is InterpolationMode.NEAREST_NEIGHBOR
+            else input_tensor.astype(float)
+        )
         for axis, size in enumerate(self.output_tensor.sizes):
             found = self._along(axis, size, found)
         return (found.astype(input_tensor.dtype),)
@@ -81,7 +85,8 @@ class Resample3(OperatorDesc):
         if self.interpolation_mode is InterpolationMode.NEAREST_NEIGHBOR:
             up = self.rounding_direction is AxisDirection.INCREASING
             nearest = np.ceil(at) if up else np.floor(at)
-            return np.take(values, np.clip(nearest, 0, last).astype(np.int64), axis)
+            taken: Array = np.take(values, np.clip(nearest, 0, last).astype(np.int64), axis)
+            return taken
         low = np.floor(at).astype(np.int64)
         share = (at - low).reshape((-1,) + (1,) * (values.ndim - axis - 1))
         below, above = (np.take(values, np.clip(low + step, 0, last), axis) for step in (0, 1))
@@ -110,7 +115,9 @@ def lowered(x: Array, axes: Sequence[Axis], mode: str, nearest_mode: str, antial
         return None
     padding = MOST_DIMENSIONS - len(kept)
     direction, shift = ROUNDING[nearest_mode] if mode == "nearest" else (AxisDirection.DECREASING, 0.0)
-    scales, inputs, outputs = zip(*([(1.0, 0.5, -0.5)] * padding + [row for row in rows if row is not None]), strict=True)
+    scales, inputs, outputs = zip(
+        *([(1.0, 0.5, -0.5)] * padding + [row for row in rows if row is not None]), strict=True
+    )
     values = x.reshape((1,) * padding + tuple(axis.length for axis in kept))
     desc = Resample3(
         input_tensor=TensorDesc.of(values),

@@ -73,7 +73,9 @@ def samples() -> Iterator[GridSampleSample]:
 
 def _combinations() -> Iterator[GridSampleSample]:
     for mode, padding, align, points in product(MODES, PADDINGS, (0, 1), ("inside", "around", "far", "corners")):
-        on_a_threshold = points == "corners" and align == 0 and (mode == "nearest" or (mode, padding) == ("cubic", "border"))
+        on_a_threshold = (
+            points == "corners" and align == 0 and (mode == "nearest" or (mode, padding) == ("cubic", "border"))
+        )
         if not on_a_threshold:
             yield GridSampleSample(
                 name=f"{mode}_{padding}_{'corners_aligned' if align else 'not_aligned'}_{points}",
@@ -81,7 +83,9 @@ def _combinations() -> Iterator[GridSampleSample]:
                 padding=padding,
                 align=align,
                 points=points,
-                every_dtype=points == "around" and align == 1 and (mode, padding) in (("nearest", "border"), ("cubic", "zeros")),
+                every_dtype=points == "around"
+                and align == 1
+                and (mode, padding) in (("nearest", "border"), ("cubic", "zeros")),
             )
     for mode in MODES:
         yield GridSampleSample(name=f"{mode}_alone", mode=mode)
@@ -135,8 +139,16 @@ def _more_dimensions() -> Iterator[GridSampleSample]:
 
 def _dtypes() -> Iterator[GridSampleSample]:
     for padding in PADDINGS:
-        yield GridSampleSample(name=f"linear_whole_numbers_{padding}", shape=(1, 2, 4, 8), out=(5, 5), points="quarters",
-                               values="multiples", mode="linear", padding=padding, every_dtype=padding == "zeros")  # fmt: skip
+        yield GridSampleSample(
+            name=f"linear_whole_numbers_{padding}",
+            shape=(1, 2, 4, 8),
+            out=(5, 5),
+            points="quarters",
+            values="multiples",
+            mode="linear",
+            padding=padding,
+            every_dtype=padding == "zeros",
+        )
     yield GridSampleSample(name="nearest_inside_every_dtype", points="inside", mode="nearest", every_dtype=True)
 
 
@@ -165,7 +177,7 @@ def _is_n_dimensional(since_version: int) -> bool:
 
 
 def node(sample: GridSampleSample, binding: Binding) -> Node:
-    """X [N, C, D1, ...] of the first dtype, grid [N, out..., r] of the second; its last axis lists the innermost first."""
+    """X [N, C, D1, ...] of the first dtype, grid [N, out..., r] of the second, the innermost coordinate first."""
     x = Operand("X", _values(sample, binding))
     grid = _grid(sample, binding)
     match sample.broken:
@@ -207,7 +219,9 @@ def _grid(sample: GridSampleSample, binding: Binding) -> Array:
             x = _settled(x, length)
         columns.append(2 * x / max(1, length - 1) - 1 if sample.align else (2 * x + 1) / length - 1)
     grid = np.stack(columns, -1).reshape((sample.shape[0], *sample.out, len(spatial)))
-    return np.clip(grid, -1, 1).astype(binding.dtypes[1]) if sample.points == "corners" else grid.astype(binding.dtypes[1])
+    return (
+        np.clip(grid, -1, 1).astype(binding.dtypes[1]) if sample.points == "corners" else grid.astype(binding.dtypes[1])
+    )
 
 
 def _points(kind: str, length: int, count: int, rng: np.random.Generator) -> Array:

@@ -4,11 +4,12 @@ Sources: the operator pages. The truth takes the page's equations step by step i
 provider accumulates over the steps, see `running_error`: each step passes on the error of its hidden state through |R|
 and the activation's Lipschitz constant, and adds gamma(n) for its sums and the ULP of the activation.
 
-What the pages leave open: a sequence longer than X (no sample: the DML EP reads and writes beyond its buffers there, and
-what runs next to it answers at random), Y beyond the end of a shorter sequence (any value is accepted there), a sequence of length 0
-(no sample), which alpha belongs to which function when functions without one stand before it (no sample), and a clip
-that reaches the cell state (it is an input of the activation h, so it is clipped there, and Y_c is not).
-input_forget is the coupled gate of the literature: f = 1 - i. How the DML EP lowers them: DmlOperatorRecurrentNeuralNetwork.cpp.
+What the pages leave open: a sequence longer than X (no sample: the DML EP accepts it and reads and writes beyond its
+buffers, so that whatever runs next to it answers at random), Y beyond the end of a shorter sequence (any value is
+accepted), a sequence of length 0 (no sample), and which alpha belongs to which function when functions without one
+stand before it (no sample). A clip that reaches the cell state clips it as the input of the activation h, not in Y_c.
+input_forget is the coupled gate of the literature: f = 1 - i.
+How the DML EP lowers them: DmlOperatorRecurrentNeuralNetwork.cpp.
 """
 
 from __future__ import annotations
@@ -372,7 +373,10 @@ def _break(broken: str, values: dict[str, Array]) -> None:
 
 @dataclass(frozen=True)
 class _Direction:
-    """The weights of one direction, float64: w, r [gates][hidden, ...], wb, rb [gates][hidden], p [peepholes][hidden]."""
+    """The weights of one direction, float64.
+
+    w, r: [gates, hidden, ...]. wb, rb: [gates, hidden]. p: [peepholes, hidden], or empty.
+    """
 
     cell: Cell
     w: Array
@@ -415,11 +419,12 @@ def _gru(d: _Direction, x: Approximate, state: State) -> State:
     f, g = d.activations
     h = state[0]
     z, r = (f(d.gate(*d.sums(index, x, h)), d.unit) for index in (0, 1))
+    hidden: tuple[Terms, ...]
     if d.flag:
         reset = product(r, total(d.unit, dot(h, d.r[2]), _constant(d.rb[2])))
         hidden = (dot(x, d.w[2]), reset, _constant(d.wb[2]))
     else:
-        hidden = d.sums(2, x, total(d.unit, product(r, h)))[:2] + (_constant(d.wb[2]), _constant(d.rb[2]))
+        hidden = d.sums(2, x, total(d.unit, product(r, h)))
     candidate = g(d.gate(*hidden), d.unit)
     keep = total(d.unit, _constant(np.ones_like(z.value)), term(z, -1))
     return total(d.unit, product(keep, candidate), product(z, h)), state[1]
@@ -478,7 +483,10 @@ def _run(node: Node, cell: Cell, index: int, steps: Array) -> tuple[Approximate,
     hidden = direction.w.shape[1]
     lens = node.value("sequence_lens")
     lens = np.full(batch, seq) if lens is None else lens
-    state: State = (_initial(node, "initial_h", index, batch, hidden), _initial(node, "initial_c", index, batch, hidden))
+    state: State = (
+        _initial(node, "initial_h", index, batch, hidden),
+        _initial(node, "initial_c", index, batch, hidden),
+    )
     backward = index == 1 or node.text("direction", "forward") == "reverse"
     rows: list[Approximate] = [state[0]] * seq
     for t in reversed(range(seq)) if backward else range(seq):
@@ -522,7 +530,7 @@ def _direction(node: Node, cell: Cell, index: int) -> _Direction:
 
 def _names(node: Node, cell: Cell) -> tuple[str, ...]:
     given = node.attributes.get("activations", cell.activations * node.array("W").shape[0])
-    return tuple(str(name) for name in given)  # type: ignore[union-attr]
+    return tuple(str(name) for name in given)
 
 
 def _activations_of(node: Node, cell: Cell) -> list[Activation]:
@@ -532,7 +540,7 @@ def _activations_of(node: Node, cell: Cell) -> list[Activation]:
 
 def _broken_rule(node: Node, cell: Cell) -> str | None:
     """The first rule of the page that the node breaks."""
-    x, w, r = (node.array(name) for name in ("X", "W", "R"))
+    x, r = node.array("X"), node.array("R")
     direction = node.text("direction", "forward")
     if direction not in ("forward", "reverse", "bidirectional"):
         return f"direction '{direction}' is none of forward, reverse, bidirectional"

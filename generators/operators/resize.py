@@ -1,7 +1,7 @@
 """Resize (10, 11, 13, 18, 19) and Upsample (7, 9) -> DML_RESAMPLE3_OPERATOR_DESC.
 
-Sources: the operator pages. Each axis is resampled for itself: a matrix of weights in float64; the bound is what float32
-coordinates, weights and sums may lose (`interpolation`). `nearest` only moves data, so it is exact.
+Sources: the operator pages. Each axis is resampled for itself: a matrix of weights in float64; the bound is what
+float32 coordinates, weights and sums may lose (`interpolation`). `nearest` only moves data, so it is exact.
 
 Where the pages are open or contradict themselves there is no sample:
 - `nearest` where a coordinate stands on a rounding threshold and the scale is no power of two, since the rounding
@@ -22,6 +22,7 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+from onnx.defs import OpSchema
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.case import (
@@ -108,8 +109,9 @@ def _nearest() -> Iterator[ResizeSample]:
         yield ResizeSample(name=f"nearest_scales_{_text(factor)}", shape=(1, 2, 8, 4), scales=(1, 1, factor, factor),
                            every_dtype=factor == 2)  # fmt: skip
     for mode in NEAREST_MODES:
+        rounding = ("nearest_mode", mode)
         yield ResizeSample(name=f"nearest_{mode}_scales_1_3_and_0_6", scales=FRACTIONAL,
-                           attributes=(("nearest_mode", mode), ("coordinate_transformation_mode", "half_pixel")))  # fmt: skip
+                           attributes=(rounding, ("coordinate_transformation_mode", "half_pixel")))  # fmt: skip
         # Every coordinate of an axis that is halved lies half-way between two elements.
         yield ResizeSample(name=f"nearest_{mode}_every_tie", shape=(16,), scales=(0.5,),
                            attributes=(("nearest_mode", mode),), every_dtype=mode == "round_prefer_floor")  # fmt: skip
@@ -118,7 +120,7 @@ def _nearest() -> Iterator[ResizeSample]:
                            attributes=(("nearest_mode", mode),
                                        ("coordinate_transformation_mode", "tf_half_pixel_for_nn")))  # fmt: skip
         yield ResizeSample(name=f"nearest_{mode}_quarters", shape=(6,), scales=(4.0,),
-                           attributes=(("nearest_mode", mode), ("coordinate_transformation_mode", "asymmetric")))  # fmt: skip
+                           attributes=(rounding, ("coordinate_transformation_mode", "asymmetric")))  # fmt: skip
     yield ResizeSample(name="nearest_special_values", shape=(1, 1, 4, 8), scales=(1, 1, 2, 2), values="special",
                        every_dtype=True)  # fmt: skip
 
@@ -150,7 +152,9 @@ def _interpolated() -> Iterator[ResizeSample]:
         yield ResizeSample(name=f"{mode}_every_axis", shape=(2, 3, 4, 5), scales=(1.5, 2, 0.75, 1.25),
                            attributes=(("mode", mode),))  # fmt: skip
         yield ResizeSample(name=f"{mode}_by_1", scales=(1, 1, 1, 1), attributes=(("mode", mode),))
-        yield ResizeSample(name=f"{mode}_many", shape=(1, 1, 17, 19), sizes=(1, 1, 41, 43), attributes=(("mode", mode),))
+        yield ResizeSample(
+            name=f"{mode}_many", shape=(1, 1, 17, 19), sizes=(1, 1, 41, 43), attributes=(("mode", mode),)
+        )
         yield ResizeSample(name=f"{mode}_large_reduction", shape=(1, 1, 40, 33), sizes=(1, 1, 3, 2),
                            attributes=(("mode", mode),))  # fmt: skip
 
@@ -244,6 +248,7 @@ def _axes() -> Iterator[ResizeSample]:
 
 def _policies() -> Iterator[ResizeSample]:
     for policy in ("stretch", "not_larger", "not_smaller"):
+        given = ("keep_aspect_ratio_policy", policy)
         for name, axes, sizes in (
             ("both_double", (2, 3), (8, 12)),
             ("one_double", (2, 3), (8, 24)),
@@ -253,11 +258,11 @@ def _policies() -> Iterator[ResizeSample]:
         ):
             for mode in ("linear", "nearest"):
                 yield ResizeSample(name=f"{mode}_{policy}_{name}", sizes=sizes,
-                                   attributes=(("keep_aspect_ratio_policy", policy), ("axes", axes), ("mode", mode)))  # fmt: skip
+                                   attributes=(given, ("axes", axes), ("mode", mode)))  # fmt: skip
         # 6 * 7 / 4 = 10.5: half-way cases are rounded up. Only the shape matters, so the data is the same everywhere.
         yield ResizeSample(name=f"linear_{policy}_half_way_size", sizes=(7, 8) if policy == "not_smaller" else (7, 13),
                            values="constant",
-                           attributes=(("keep_aspect_ratio_policy", policy), ("axes", (2, 3)), ("mode", "linear")))  # fmt: skip
+                           attributes=(given, ("axes", (2, 3)), ("mode", "linear")))  # fmt: skip
 
 
 def _shapes() -> Iterator[ResizeSample]:
@@ -273,8 +278,12 @@ def _shapes() -> Iterator[ResizeSample]:
     yield ResizeSample(name="nearest_rank_6_of_ones", shape=(1, 1, 1, 1, 4, 4), scales=(1, 1, 1, 1, 2, 2))
     for mode, transform in product(MODES, ("half_pixel", "pytorch_half_pixel", "asymmetric")):
         attributes = (("mode", mode), ("coordinate_transformation_mode", transform))
-        yield ResizeSample(name=f"{mode}_{transform}_to_1", shape=(1, 1, 5, 3), sizes=(1, 1, 1, 1), attributes=attributes)
-        yield ResizeSample(name=f"{mode}_{transform}_from_1", shape=(1, 1, 1, 1), sizes=(1, 1, 5, 3), attributes=attributes)
+        yield ResizeSample(
+            name=f"{mode}_{transform}_to_1", shape=(1, 1, 5, 3), sizes=(1, 1, 1, 1), attributes=attributes
+        )
+        yield ResizeSample(
+            name=f"{mode}_{transform}_from_1", shape=(1, 1, 1, 1), sizes=(1, 1, 5, 3), attributes=attributes
+        )
         yield ResizeSample(name=f"{mode}_{transform}_one_axis_to_1", sizes=(1, 2, 1, 6), attributes=attributes)
     yield ResizeSample(name="nearest_batch_0", shape=(0, 2, 4, 6), scales=(1, 1, 2, 2))
     yield ResizeSample(name="nearest_more_than_1024", shape=(1, 1, 33, 17), scales=(1, 1, 2, 2))
@@ -305,7 +314,9 @@ def _refused() -> Iterator[ResizeSample]:
     yield ResizeSample(name="refused_unknown_mode", scales=(1, 1, 2, 2), attributes=(("mode", "quintic"),))
     yield ResizeSample(name="refused_unknown_transform", scales=(1, 1, 2, 2),
                        attributes=(("coordinate_transformation_mode", "corner_cut"),))  # fmt: skip
-    yield ResizeSample(name="refused_unknown_nearest_mode", scales=(1, 1, 2, 2), attributes=(("nearest_mode", "round"),))
+    yield ResizeSample(
+        name="refused_unknown_nearest_mode", scales=(1, 1, 2, 2), attributes=(("nearest_mode", "round"),)
+    )
     yield ResizeSample(name="refused_short_roi", sizes=(1, 2, 3, 5), roi=(0, 0, 1, 1),
                        attributes=(("coordinate_transformation_mode", "tf_crop_and_resize"),))  # fmt: skip
 
@@ -316,14 +327,18 @@ def upsample_samples() -> Iterator[ResizeSample]:
         for name, factors in {"doubled": (1, 1, 2, 2), "by_2_and_3": (1, 1, 2, 3), "one_axis": (1, 1, 1, 4),
                               "by_1": (1, 1, 1, 1), "by_1_5": (1, 1, 1.5, 1.5), "by_1_3_and_2_6": (1, 1, 1.3, 2.6),
                               "every_axis": (2, 3, 2, 2)}.items():  # fmt: skip
-            sample = ResizeSample(name=f"{mode}_{name}", scales=factors, attributes=attributes, every_dtype=name == "doubled")
+            sample = ResizeSample(
+                name=f"{mode}_{name}", scales=factors, attributes=attributes, every_dtype=name == "doubled"
+            )
             if _is_clear_sample(sample, oldest=True):
                 yield sample
         for rank in range(1, 6):
             yield ResizeSample(name=f"{mode}_rank_{rank}", shape=(2, 3, 2, 3, 2)[:rank], attributes=attributes,
                                scales=(1.0,) * max(0, rank - 2) + (2.0, 2.0)[:rank])  # fmt: skip
         yield ResizeSample(name=f"{mode}_from_1", shape=(1, 1, 1, 1), scales=(1, 1, 4, 3), attributes=attributes)
-        yield ResizeSample(name=f"{mode}_more_than_1024", shape=(1, 1, 33, 17), scales=(1, 1, 2, 2), attributes=attributes)
+        yield ResizeSample(
+            name=f"{mode}_more_than_1024", shape=(1, 1, 33, 17), scales=(1, 1, 2, 2), attributes=attributes
+        )
         yield ResizeSample(name=f"{mode}_batch_0", shape=(0, 2, 4, 6), scales=(1, 1, 2, 2), attributes=attributes)
         yield ResizeSample(name=f"{mode}_whole_numbers", scales=(1, 1, 2, 2), attributes=attributes, values="multiples",
                            every_dtype=True)  # fmt: skip
@@ -359,10 +374,10 @@ def _variants(operator: str, sample: ResizeSample, since_version: int, dtypes: t
     return found
 
 
-def _is_expressible(definition: object, sample: ResizeSample) -> bool:
+def _is_expressible(definition: OpSchema, sample: ResizeSample) -> bool:
     """Whether the version has the inputs and attributes, and knows the coordinate transformation."""
-    inputs = {formal.name for formal in definition.inputs}  # type: ignore[attr-defined]
-    known = definition.attributes  # type: ignore[attr-defined]
+    inputs = {formal.name for formal in definition.inputs}
+    known = definition.attributes
     given = dict(sample.attributes)
     if not given.keys() <= known.keys() or (sample.sizes is not None and "sizes" not in inputs):
         return False
@@ -378,7 +393,7 @@ def resize_node(sample: ResizeSample, binding: Binding) -> Node:
     """X of any dtype; roi float32 [2n], scales float32 [n], sizes int64 [n], n the rank or the number of axes."""
     inputs = [Operand("X", _values(sample, binding))]
     definition = schema.schema("Resize", binding.since_version)
-    optional = {formal.name: formal.option.name == "Optional" for formal in definition.inputs}
+    optional = {formal.name: formal.option == OpSchema.FormalParameterOption.Optional for formal in definition.inputs}
     given = {
         "roi": None if not sample.roi else np.array(sample.roi, np.float32),
         "scales": None if sample.scales is None else np.array(sample.scales, np.float32),
@@ -414,7 +429,9 @@ def _values(sample: ResizeSample, binding: Binding) -> Array:
             return np.resize(binding.rng.permutation(data.every_value(binding.dtype)), sample.shape)
         case "multiples":
             lowest = -7 if binding.dtype.kind in "if" else 0
-            return (16 * binding.rng.integers(lowest, 7, count, endpoint=True)).astype(binding.dtype).reshape(sample.shape)
+            return (
+                (16 * binding.rng.integers(lowest, 7, count, endpoint=True)).astype(binding.dtype).reshape(sample.shape)
+            )
         case "constant":
             return np.full(sample.shape, 2.5).astype(binding.dtype)
     return data.distinct(sample.shape, binding.dtype, binding.rng)

@@ -1,12 +1,12 @@
 """DFT (17, 20) and STFT (17): shaders of the DML EP, no DirectML operators to lower to.
 
-Sources: the operator pages. The truth is the defining sum in float64. The bound admits every sensible algorithm: direct
-summation (gamma(n)), a fast transform (Higham, theorem 24.2: log2(n) roundings of butterflies, relative to the norm),
-and Bluestein's, which makes three transforms of less than four times the length of it. Each is relative to
-sqrt(n) * ||x||, the norm of the spectrum, which is no less than the sum of the magnitudes that Cauchy and Schwarz allow.
+Sources: the operator pages. The truth is the defining sum in float64. The bound admits every sensible algorithm:
+direct summation (gamma(n)), a fast transform (Higham, theorem 24.2: log2(n) roundings of butterflies, relative to the
+norm), and Bluestein's, which makes three transforms of less than four times the length. Each is relative to
+sqrt(n) * ||x||, the norm of the spectrum; the sum of the magnitudes is no greater (Cauchy and Schwarz).
 
 The pages write floor(n / 2) + 1 as the last index of a one-sided spectrum and as its length; the length is meant. What
-the imaginary part of the first and the middle value of a one-sided spectrum does to its inverse is open: they are 0 here.
+the imaginary part of the first and the middle value of a one-sided spectrum does to its inverse is open: they are 0.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ def _onesided() -> Iterator[DftSample]:
         yield DftSample(name=f"onesided_inverse_length_{length}", shape=(2, length // 2 + 1, 2), onesided=1, inverse=1,
                         length=length, values="spectrum", every_dtype=length == 9)  # fmt: skip
     for bins in (2, 5, 9):
-        yield DftSample(name=f"onesided_inverse_of_{bins}", shape=(2, bins, 2), onesided=1, inverse=1, values="spectrum")
+        yield DftSample(
+            name=f"onesided_inverse_of_{bins}", shape=(2, bins, 2), onesided=1, inverse=1, values="spectrum"
+        )
 
 
 def _refused_dfts() -> Iterator[DftSample]:
@@ -132,7 +134,11 @@ def _refused_dfts() -> Iterator[DftSample]:
 
 def dft_variants(sample: DftSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     newest = since_version == schema.since_versions("DFT")[-1]
-    if sample.onesided and sample.inverse and "IRFFT" not in schema.schema("DFT", since_version).attributes["onesided"].description:
+    if (
+        sample.onesided
+        and sample.inverse
+        and "IRFFT" not in schema.schema("DFT", since_version).attributes["onesided"].description
+    ):
         return ()
     return spread(sample, first=dtypes == ("float32",), newest=newest and sample.every_dtype)
 
@@ -251,7 +257,8 @@ def stft_samples() -> Iterator[StftSample]:
         for parts in (1, 2) if not value else (1,):
             for window in (None, 8, 9):
                 yield StftSample(
-                    name=f"onesided_{value}_{'complex' if parts == 2 else 'real'}" + (f"_window_{window}" if window else ""),
+                    name=f"onesided_{value}_{'complex' if parts == 2 else 'real'}"
+                    + (f"_window_{window}" if window else ""),
                     shape=(2, 32, parts),
                     window=window,
                     frame=window or 8,
@@ -265,8 +272,8 @@ def stft_samples() -> Iterator[StftSample]:
         yield StftSample(name=f"frame_length_{frame}", frame=frame)
         yield StftSample(name=f"frame_length_{frame}_with_window", frame=frame, window=frame)
         yield StftSample(name=f"window_{frame}_all_bins", frame=None, window=frame, onesided=0)
-    for window in ("ones", "zeros", "hann"):
-        yield StftSample(name=f"window_{window}", window=8, window_values=window)
+    for values in ("ones", "zeros", "hann"):
+        yield StftSample(name=f"window_{values}", window=8, window_values=values)
     for name, shape in {"batch_1": (1, 32, 1), "batch_5": (5, 16, 1), "long_signal": (1, 1500, 1),
                         "odd_length": (2, 37, 1)}.items():  # fmt: skip
         yield StftSample(name=name, shape=shape, window=8, step=50 if name == "long_signal" else 4)
@@ -293,7 +300,9 @@ def stft_node(sample: StftSample, binding: Binding) -> Node:
         Operand("signal", binding.rng.uniform(-1, 1, sample.shape).astype(binding.dtype)),
         Operand("frame_step", np.array(sample.step, sample.length_dtype), parameter=True),
         None if sample.window is None else Operand("window", _window(sample, binding), parameter=True),
-        None if sample.frame is None else Operand("frame_length", np.array(sample.frame, sample.length_dtype), parameter=True),
+        None
+        if sample.frame is None
+        else Operand("frame_length", np.array(sample.frame, sample.length_dtype), parameter=True),
     ]
     while inputs[-1] is None:
         inputs.pop()

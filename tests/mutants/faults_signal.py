@@ -15,7 +15,9 @@ Array = fault.Array
 
 def without(name: str) -> Callable[[Node], Node]:
     """The node without one of its inputs."""
-    return lambda node: replace(node, inputs=tuple(None if o is not None and o.name == name else o for o in node.inputs))
+    return lambda node: replace(
+        node, inputs=tuple(None if o is not None and o.name == name else o for o in node.inputs)
+    )
 
 
 def next_axis(node: Node) -> Node:
