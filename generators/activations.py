@@ -26,6 +26,8 @@ class Function:
     """alpha, beta: defaults; None where the function does not take one. NaN where there is no default.
 
     ulps: of its result, float32 and float16, from the WebNN conformance tests (float64 like float32).
+    absolute: in epsilon, times |alpha| beyond 1: what may be lost near 0. The precision table of Vulkan derives tanh
+    from (exp(x) - exp(-x)) / (exp(x) + exp(-x)) with 3 + 2 |x| ULP of exp, which cancels there; elu likewise.
     jumps: the function is not continuous at alpha.
     """
 
@@ -35,6 +37,7 @@ class Function:
     alpha: float | None = None
     beta: float | None = None
     jumps: bool = False
+    absolute: float = 0.0
 
 
 def _sigmoid(x: Array) -> Array:
@@ -48,14 +51,16 @@ def _elu(x: Array, alpha: float) -> Array:
 
 FUNCTIONS: dict[str, Function] = {
     "Relu": Function(lambda x: np.maximum(x, 0), lambda: 1, (0, 0)),
-    "Tanh": Function(np.tanh, lambda: 1, (44, 15)),
+    "Tanh": Function(np.tanh, lambda: 1, (44, 15), absolute=5),
     "Sigmoid": Function(_sigmoid, lambda: 0.25, (34, 3)),
     "Affine": Function(lambda x, a, b: a * x + b, lambda a, _: abs(a), (2, 2), np.nan, np.nan),
     "LeakyRelu": Function(lambda x, a: np.where(x >= 0, x, a * x), lambda a: max(1, abs(a)), (1, 1), 0.01),
     "ThresholdedRelu": Function(lambda x, a: np.where(x >= a, x, 0), lambda _: 1, (0, 0), 1.0, jumps=True),
-    "ScaledTanh": Function(lambda x, a, b: a * np.tanh(b * x), lambda a, b: abs(a * b), (46, 17), np.nan, np.nan),
+    "ScaledTanh": Function(
+        lambda x, a, b: a * np.tanh(b * x), lambda a, b: abs(a * b), (46, 17), np.nan, np.nan, absolute=5
+    ),
     "HardSigmoid": Function(lambda x, a, b: np.clip(a * x + b, 0, 1), lambda a, _: abs(a), (2, 2), 0.2, 0.5),
-    "Elu": Function(_elu, lambda a: max(1, abs(a)), (18, 18), 1.0),
+    "Elu": Function(_elu, lambda a: max(1, abs(a)), (18, 18), 1.0, absolute=5),
     "Softsign": Function(lambda x: x / (1 + np.abs(x)), lambda: 1, (3, 3)),
     "Softplus": Function(lambda x: np.logaddexp(0, x), lambda: 1, (18, 18)),
 }
@@ -72,7 +77,7 @@ class Activation:
     def __call__(self, x: Approximate, unit: float) -> Approximate:
         """Its value with the error of `x` passed on; where `x` may lie on either side of a jump, with the jump.
 
-        The ULP of the table are relative to the larger of result and beta, which a sum near zero leaves.
+        The ULP of the table are relative to the result; a sum with beta near zero leaves one of beta.
         """
         function = FUNCTIONS[self.name]
         has = (function.alpha is not None, function.beta is not None)
@@ -83,7 +88,8 @@ class Activation:
             function.steepness(*given),
             2 * unit * ulps,
         )
-        error = found.error + 2 * unit * abs(self.beta if function.beta is not None else 0.0)
+        constant = max(1.0, abs(self.alpha)) * function.absolute + abs(self.beta)
+        error = found.error + 2 * unit * constant
         if function.jumps:
             error = error + np.where(np.abs(x.value - self.alpha) <= x.error, abs(self.alpha), 0.0)
         return Approximate(found.value, error)
