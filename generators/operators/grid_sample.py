@@ -177,7 +177,10 @@ def _is_n_dimensional(since_version: int) -> bool:
 
 
 def node(sample: GridSampleSample, binding: Binding) -> Node:
-    """X [N, C, D1, ...] of the first dtype, grid [N, out..., r] of the second, the innermost coordinate first."""
+    """X [N, C, D1, ...] of the first dtype, grid [N, out..., r] of the second, the innermost coordinate first.
+
+    A grid that is always the same is an initializer in models that warp by a fixed map.
+    """
     x = Operand("X", _values(sample, binding))
     grid = _grid(sample, binding)
     match sample.broken:
@@ -194,7 +197,7 @@ def node(sample: GridSampleSample, binding: Binding) -> Node:
         mode = OLD_NAMES.get(mode, mode)
     given = {"mode": mode, "padding_mode": sample.padding, "align_corners": sample.align}
     attributes: dict[str, Attribute] = {name: value for name, value in given.items() if value is not None}
-    return Node("GridSample", "", binding.since_version, (x, Operand("grid", grid)), ("Y",), attributes)
+    return Node("GridSample", "", binding.since_version, (x, Operand("grid", grid, parameter=True)), ("Y",), attributes)
 
 
 def _values(sample: GridSampleSample, binding: Binding) -> Array:

@@ -173,7 +173,7 @@ def _activations(cell: Cell) -> Iterator[RecurrentSample]:
         for name, function in FUNCTIONS.items():
             names = (*cell.activations[:position], name, *cell.activations[position + 1 :])
             needed = any(default is not None and np.isnan(default) for default in (function.alpha, function.beta))
-            if not needed:
+            if not needed and (position == 0 or names != cell.activations):
                 yield RecurrentSample(
                     name=f"activation_{'fgh'[position]}_{name.lower()}",
                     given=("B",),

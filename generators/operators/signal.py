@@ -140,7 +140,9 @@ def dft_variants(sample: DftSample, since_version: int, dtypes: tuple[str, ...])
         and "IRFFT" not in schema.schema("DFT", since_version).attributes["onesided"].description
     ):
         return ()
-    return spread(sample, first=dtypes == ("float32",), newest=newest and sample.every_dtype)
+    found = spread(sample, first=dtypes == ("float32",), newest=newest and sample.every_dtype)
+    has_parameters = sample.length is not None or (sample.axis is not None and newest)
+    return found if has_parameters else tuple(variant for variant in found if variant != graph.RUNTIME)
 
 
 def dft_node(sample: DftSample, binding: Binding) -> Node:
