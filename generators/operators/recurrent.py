@@ -79,7 +79,7 @@ class RecurrentSample(Sample):
     """sizes: seq_length, batch_size, input_size, hidden_size. given: optional inputs that are there.
 
     lens: sequence_lens, when given. outputs: those asked for; None for all. attributes: as they stand in the node.
-    values: what X looks like, see `_x`. broken: what makes the node invalid, see `_broken`.
+    values: what X looks like, see `_x`. broken: what makes the node invalid, see `_break`.
     """
 
     sizes: tuple[int, int, int, int] = (4, 3, 5, 6)
@@ -378,7 +378,6 @@ class _Direction:
     w, r: [gates, hidden, ...]. wb, rb: [gates, hidden]. p: [peepholes, hidden], or empty.
     """
 
-    cell: Cell
     w: Array
     r: Array
     wb: Array
@@ -515,7 +514,6 @@ def _direction(node: Node, cell: Cell, index: int) -> _Direction:
     count = len(cell.activations)
     flag = {"GRU": "linear_before_reset", "LSTM": "input_forget"}.get(cell.name, "")
     return _Direction(
-        cell,
         w.reshape(cell.gates, hidden, -1),
         r.reshape(cell.gates, hidden, hidden),
         wb,
