@@ -10,7 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epcheck.generators import schema
-from epcheck.generators.case import Array, Attribute, Node, Operand
+from epcheck.generators.case import Array, Attribute, Node, Operand, Outputs, Refusal, Truth
 
 INITIALIZER, RUNTIME, SYMBOLIC, CONSTANT = "initializer", "runtime", "symbolic", "constant"
 VARIANTS = {
@@ -50,6 +50,25 @@ def type_bindings(node: Node) -> Mapping[str, str]:
         if operand is not None and type_string in signature.constraints
     }
     return {**signature.single, **bound}
+
+
+def result_bindings(node: Node, truth: Truth) -> Mapping[str, str]:
+    """Type constraint -> numpy dtype name, for those that outputs have, from the truth; none of a refusal."""
+    if isinstance(truth, Refusal):
+        return {}
+    if isinstance(truth, Outputs):
+        dtypes = {output.name: schema.dtype_name(output.value.dtype) for output in truth.outputs}
+    else:
+        dtypes = {n: schema.dtype_name(a.dtype) for n, a in zip(truth.names, truth.accepted[0], strict=True)}
+    signature = schema.signature(node.op_type, node.since_version, node.domain)
+    types = zip(signature.outputs_of(len(node.outputs)), node.outputs, strict=True)
+    return {kind: dtypes[name] for kind, name in types if kind in signature.constraints and name in dtypes}
+
+
+def unbound(node: Node, varied: Mapping[str, str]) -> Mapping[str, str]:
+    """Those of the bindings that are of constraints of the node's schema."""
+    known = schema.signature(node.op_type, node.since_version, node.domain).constraints
+    return {name: dtype for name, dtype in varied.items() if name in known}
 
 
 def output_types(node: Node, types: Mapping[str, str]) -> dict[str, str]:

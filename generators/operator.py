@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
@@ -43,6 +43,11 @@ class Operator(Generic[S]):
         """How a user names it: `Slice`, `com.microsoft::Gelu`."""
         return f"{self.domain}::{self.name}" if self.domain else self.name
 
+    def types(self, node: Node, truth: Truth, dtypes: tuple[str, ...]) -> Mapping[str, str]:
+        """Type constraint -> numpy dtype name: what the inputs bind, else the outputs, else the dtypes of the case."""
+        varied = dict(zip(self.varied, dtypes, strict=True))
+        return {**graph.unbound(node, varied), **graph.result_bindings(node, truth), **graph.type_bindings(node)}
+
     def dtypes(self, since_version: int) -> Iterator[tuple[str, ...]]:
         """Every combination of dtypes that the schema of that version allows for the varied constraints."""
         return product(*(schema.dtypes(self.name, since_version, c, self.domain) for c in self.varied))
@@ -69,7 +74,7 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
     node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
     truth = operator.truth(node)
-    types = graph.type_bindings(node)
+    types = operator.types(node, truth, tuple(case.dtype.split("-")))
     return BuiltCase(
         case=case,
         node=node,

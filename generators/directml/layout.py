@@ -54,11 +54,6 @@ def scalar(value: str, data_type: DataType) -> Any:
 class LayoutDesc(OperatorDesc):
     """What the pages of this module have in common."""
 
-    def _out_of_range(self, c_type: str, member: str, values: tuple[Any, ...]) -> Iterator[Violation]:
-        """An array of tensors has no range of values."""
-        if c_type != "TENSORS":
-            yield from super()._out_of_range(c_type, member, values)
-
     def same_type(self, *names: str) -> Iterator[Violation]:
         """The tensors must have one data type."""
         types = [getattr(self, name).data_type for name in names]

@@ -218,13 +218,6 @@ class _Blocked(OperatorDesc):
             elif any(size % blocks for size, blocks in zip(self.input_tensor.sizes, tensor.sizes, strict=True)):
                 yield self.violation("whole_blocks", f"{tensor.sizes} does not divide {self.input_tensor.sizes}")
 
-    def _c_type_violations(self) -> Iterator[Violation]:
-        """Of the sizes and strides of every tensor, those in the array too."""
-        for name, tensor in self.tensors().items():
-            if tensor is not None:
-                yield from self._out_of_range("UINT", f"{name}.Sizes", tensor.sizes)
-                yield from self._out_of_range("UINT", f"{name}.Strides", tensor.strides or ())
-
     def _parameters(self, quantization_tensors: tuple[Array, ...]) -> tuple[Array, Array]:
         """Scale and zero point (0 if there is none) in the sizes of the input, float64."""
         self.require_defined()

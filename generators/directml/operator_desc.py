@@ -167,23 +167,22 @@ class OperatorDesc(ABC):
                 )
 
     def _c_type_violations(self) -> Iterator[Violation]:
+        for name, tensor in self.tensors().items():
+            if tensor is not None:
+                yield from self._out_of_range("UINT", f"{name}.Sizes", tensor.sizes)
+                yield from self._out_of_range("UINT", f"{name}.Strides", tensor.strides or ())
         for name, c_name, c_type in _members(type(self)):
             value = getattr(self, name)
-            match value:
-                case TensorDesc(sizes=sizes, strides=strides):
-                    yield from self._out_of_range("UINT", f"{c_name}.Sizes", sizes)
-                    yield from self._out_of_range("UINT", f"{c_name}.Strides", strides or ())
-                case tuple():
-                    yield from self._out_of_range(c_type, c_name, value)
-                case int():
-                    yield from self._out_of_range(c_type, c_name, (value,))
+            if c_type in _C_RANGES and isinstance(value, tuple | int):
+                values = value if isinstance(value, tuple) else (value,)
+                yield from self._out_of_range(c_type, c_name, tuple(one for one in values if isinstance(one, int)))
 
-    def _out_of_range(self, c_type: str, member: str, values: tuple[Any, ...]) -> Iterator[Violation]:
+    def _out_of_range(self, c_type: str, member: str, values: tuple[int, ...]) -> Iterator[Violation]:
         low, high = _C_RANGES[c_type]
         if not values or (low <= min(values) and max(values) <= high):
             return
         for value in values:
-            if isinstance(value, int) and not low <= value <= high:
+            if not low <= value <= high:
                 yield self.violation(
                     f"value_fits_{c_type.lower()}", f"{member} holds {value}; {c_type} ranges from {low} to {high}"
                 )

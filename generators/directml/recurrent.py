@@ -7,7 +7,6 @@ is evaluated here. Every tensor has four dimensions; a smaller rank is padded wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
@@ -142,12 +141,6 @@ class _Recurrent(OperatorDesc):
         tensors = [tensor for name, tensor in self.tensors().items() if tensor and name != "SequenceLengthsTensor"]
         if len({tensor.data_type for tensor in tensors}) > 1:
             yield self.violation("same_data_type", "all tensors but SequenceLengthsTensor have one data type")
-
-    def _c_type_violations(self) -> Iterator[Violation]:
-        """The array of activations holds no integers."""
-        bare = copy(self)
-        object.__setattr__(bare, "activation_descs", ())
-        return OperatorDesc._c_type_violations(bare)
 
 
 @dataclass(frozen=True)

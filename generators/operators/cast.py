@@ -13,21 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from onnx import helper
 
-from epcheck.generators import bounds, data, graph, operator, schema
+from epcheck.generators import bounds, data, graph, schema
 from epcheck.generators.broadcasting import MAX_RANK, Attributes, broadcast
 from epcheck.generators.case import (
     Array,
     Attribute,
     Binding,
-    BuiltCase,
-    Case,
     Exact,
     Lowering,
     Node,
@@ -291,34 +289,8 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(Cast(tensor, result), (feed,))
 
 
-@dataclass(frozen=True)
-class CastOperator(Operator[CastSample]):
-    """Cast, whose attribute `to` decides the type of the output: no input has the type T2."""
-
-    def cases(self) -> Iterator[Case]:
-        by_name = {sample.name: sample for sample in self.samples()}
-        for case in super().cases():
-            yield replace(case, builder=partial(_build, self, by_name[case.sample]))
-
-
-def _build(cast: Operator[CastSample], sample: CastSample, case: Case) -> BuiltCase:
-    dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
-    built = cast.node(sample, Binding(case.since_version, dtypes, operator.random_source(case.id)))
-    types = dict(zip(cast.varied, case.dtype.split("-"), strict=True))
-    return BuiltCase(
-        case=case,
-        node=built,
-        opset=schema.opset_for(case.since_version, cast.domain),
-        model=graph.model(built, case.variant, types, (built.array("input").ndim,)),
-        feeds=graph.feeds(built, case.variant),
-        truth=cast.truth(built),
-        types=types,
-        lowering=cast.lower(built),
-    )
-
-
 OPERATORS = (
-    CastOperator(
+    Operator(
         "Cast",
         partial(samples, "Cast"),
         partial(variants, "Cast"),

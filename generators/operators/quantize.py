@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
@@ -25,8 +24,6 @@ from epcheck.generators.case import (
     Array,
     Attribute,
     Binding,
-    BuiltCase,
-    Case,
     Lowering,
     Node,
     Operand,
@@ -43,7 +40,7 @@ from epcheck.generators.directml.linear_quantization import (
     QuantizationType,
     Quantize,
 )
-from epcheck.generators.operator import Operator, random_source
+from epcheck.generators.operator import Operator
 from epcheck.generators.quantisation import Ends
 
 MICROSOFT = "com.microsoft"
@@ -225,31 +222,11 @@ class QuantizationOperator(Operator[S]):
         is_read = self.name == "DequantizeLinear" and type_string == definition.inputs[0].type_str
         return is_read and "tensor(int4)" in allowed.get(type_string, ())
 
-    def cases(self) -> Iterator[Case]:
-        by_name = {sample.name: sample for sample in self.samples()}
-        for case in super().cases():
-            yield replace(case, builder=partial(_build, self, by_name[case.sample]))
-
-
-def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
-    """As `operator._build`, but the output's type comes from the truth where no input has it."""
-    dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
-    node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
-    truth = operator.truth(node)
-    result = truth.outputs[0].value if isinstance(truth, Outputs) else np.empty(node.array("x").shape, _y_dtype(node))
-    signature = schema.signature(node.op_type, node.since_version, node.domain)
-    output_type = {signature.outputs[0]: result.dtype.name} if signature.outputs[0] in signature.constraints else {}
-    types = {**output_type, **graph.type_bindings(node)}
-    return BuiltCase(
-        case=case,
-        node=node,
-        opset=schema.opset_for(case.since_version, operator.domain),
-        model=graph.model(node, case.variant, types, (result.ndim,)),
-        feeds=graph.feeds(node, case.variant),
-        truth=truth,
-        types=types,
-        lowering=operator.lower(node),
-    )
+    def types(self, node: Node, truth: Truth, dtypes: tuple[str, ...]) -> Mapping[str, str]:
+        """The type of a refused node's output, which nothing binds, is the one that its attributes ask for."""
+        (output,) = schema.signature(node.op_type, node.since_version, node.domain).outputs
+        asked = {output: _y_dtype(node).name} if isinstance(truth, Refusal) else {}
+        return {**graph.unbound(node, asked), **super().types(node, truth, dtypes)}
 
 
 FIRST = ("float32", "uint8")

@@ -10,21 +10,18 @@ or with a scalar index (which the shape inference of onnx refuses); NonZero-9 of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from math import ceil
 from typing import Any
 
 import numpy as np
 from onnx import helper
 
-from epcheck.generators import bounds, graph, movement, schema
+from epcheck.generators import bounds, graph, movement
 from epcheck.generators.case import (
     Array,
     Binding,
-    BuiltCase,
-    Case,
     Lowering,
     Node,
     Operand,
@@ -54,7 +51,7 @@ from epcheck.generators.movement import (
     not_lowered,
     shape_of_rank,
 )
-from epcheck.generators.operator import Operator, random_source
+from epcheck.generators.operator import Operator
 
 INT64 = np.iinfo(np.int64)
 
@@ -201,47 +198,6 @@ def _eye_dtype(node: Node) -> np.dtype[Any]:
 def lower_eye(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """Rank padded to four."""
     return Lowering(DiagonalMatrix(TensorDesc.of(padded(outputs[0])), node.integer("k", 0), 1.0), ())
-
-
-@dataclass(frozen=True)
-class OutputTyped(Operator[MovementSample]):
-    """An operator with a type constraint that only its output has, so that no input tells what it is.
-
-    output_constraint: that type constraint; the truth's dtype is bound to it.
-    """
-
-    output_constraint: str = "T2"
-
-    def cases(self) -> Iterator[Case]:
-        """As those of any operator, with the output's type known to the model and to the record."""
-        for case in super().cases():
-            sample = case.builder.args[1]  # type: ignore[attr-defined]
-            yield replace(case, builder=partial(_build_output_typed, self, sample))
-
-
-def _build_output_typed(operator: OutputTyped, sample: MovementSample, case: Case) -> BuiltCase:
-    dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
-    node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
-    truth = operator.truth(node)
-    output = truth.outputs[0].value if isinstance(truth, Outputs) else np.zeros((), dtypes[0])
-    types = {**graph.type_bindings(node), operator.output_constraint: output.dtype.name}
-    return BuiltCase(
-        case=case,
-        node=node,
-        opset=schema.opset_for(case.since_version, operator.domain),
-        model=graph.model(node, case.variant, types, (output.ndim,)),
-        feeds=graph.feeds(node, case.variant),
-        truth=truth,
-        types=types,
-        lowering=operator.lower(node),
-    )
-
-
-def _output_typed(operator: Operator[MovementSample]) -> OutputTyped:
-    return OutputTyped(
-        operator.name, operator.samples, operator.variants, operator.node, operator.truth, operator.lower,
-        operator.varied,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -538,7 +494,7 @@ _DATA_ONLY: frozenset[str] = frozenset()
 OPERATORS: tuple[Operator[Any], ...] = (
     movement.movement("Shape", shape_samples, shape_of, not_lowered, fully=21),
     movement.movement("Size", size_samples, size_of, not_lowered, fully=21),
-    _output_typed(
+    (
         movement.movement(
             "ConstantOfShape",
             constant_samples,
@@ -549,7 +505,7 @@ OPERATORS: tuple[Operator[Any], ...] = (
             parameters=CONSTANT_PARAMETERS,
         )
     ),
-    _output_typed(movement.movement("EyeLike", eye_samples, eye_like, lower_eye, fully=9, varied=("T1",))),
+    (movement.movement("EyeLike", eye_samples, eye_like, lower_eye, fully=9, varied=("T1",))),
     Operator("Range", range_samples, range_variants, range_node, range_truth, lower_range),
     movement.movement("OneHot", one_hot_samples, one_hot, lower_one_hot, fully=11, varied=("T3",)),
     movement.movement("NonZero", non_zero_samples, non_zero, lower_non_zero, fully=13, parameters=_DATA_ONLY),

@@ -90,7 +90,7 @@ def test_every_description_evaluates_to_the_truth() -> None:
 
 
 def test_whatever_a_page_defines_evaluates_to_the_truth() -> None:
-    """But for the deviations that DEVIATIONS names: there the DML EP's description is known to compute something else."""
+    """But for DEVIATIONS: there the description that the DML EP makes is known to compute something else."""
     said = collections.Counter(
         (name, built.case.operator_key, opinion.partition(":")[0])
         for built in built_suite()

@@ -26,7 +26,7 @@ def model_of(built: BuiltCase) -> onnx.ModelProto:
 
 
 def test_every_model_is_valid_and_its_shapes_can_be_inferred() -> None:
-    """As far as onnx itself knows the operators; the bodies of its own functions are not always right (NO_INFERENCE)."""
+    """As far as onnx itself knows the operators; the bodies of its functions are not always right: NO_INFERENCE."""
     for built in built_suite():
         if built.case.domain or not schema.is_in_onnx(built.case.operator, built.case.since_version):
             continue
