@@ -100,12 +100,12 @@ def _module_of(function: Callable[..., Any]) -> str:
 
 
 def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:
-    """The ranks of the outputs; a node that must be refused has none, and the rank of its first input stands in."""
+    """The ranks of the outputs; a node that must be refused has none, and the rank of its first input stands in, or 0."""
     if isinstance(truth, Outputs):
         return tuple(output.value.ndim for output in truth.outputs)
     if isinstance(truth, Selection):
         return tuple(part.ndim for part in truth.accepted[0])
-    return tuple(next(o.value.ndim for o in node.inputs if o is not None) for _ in node.results)
+    return tuple(next((o.value.ndim for o in node.inputs if o is not None), 0) for _ in node.results)
 
 
 def random_source(case_id: str) -> np.random.Generator:
