@@ -137,9 +137,9 @@ def attention(
 ) -> tuple[Estimate, tuple[Estimate, Estimate, Estimate, Estimate]]:
     """softmax(query key^T scale + bias) value, and the scores as they are first, capped, biased and after softmax.
 
-    query [B, N, S, H], key [B, G, T, H], value [B, G, T, H'], N a multiple of G: each head of key and value serves N / G
-    successive ones of query. bias: what is added to the scores, -inf where a key is not attended. The scale may be
-    applied to the product, or its root to each factor: six roundings in all.
+    query [B, N, S, H], key [B, G, T, H], value [B, G, T, H'], N a multiple of G: each head of key and value serves
+    N / G successive ones of query. bias: what is added to the scores, -inf where a key is not attended. The scale may
+    be applied to the product, or its root to each factor: six roundings in all.
     """
     repeats = query.value.shape[1] // key.value.shape[1]
     key, value = (Estimate(np.repeat(e.value, repeats, 1), np.repeat(e.error, repeats, 1)) for e in (key, value))

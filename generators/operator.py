@@ -82,6 +82,11 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
     )
 
 
+def lowers_to_none(_node: Node) -> Lowering | None:
+    """The `lower` of an operator that is no single DirectML operator: a CPU kernel, a graph of several, or nothing."""
+    return None
+
+
 def is_built_by(case: Case, package: str) -> bool:
     """Whether the case comes from an operator all of whose functions are defined in that package."""
     if not isinstance(case.builder, partial) or case.builder.func is not _build:
@@ -100,7 +105,7 @@ def _module_of(function: Callable[..., Any]) -> str:
 
 
 def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:
-    """The ranks of the outputs; a node that must be refused has none, and the rank of its first input stands in, or 0."""
+    """The ranks of the outputs; a node that must be refused has none: the rank of its first input stands in, or 0."""
     if isinstance(truth, Outputs):
         return tuple(output.value.ndim for output in truth.outputs)
     if isinstance(truth, Selection):

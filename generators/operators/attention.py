@@ -22,7 +22,6 @@ from epcheck.generators.case import (
     Array,
     Attribute,
     Binding,
-    Lowering,
     Node,
     Operand,
     Output,
@@ -31,7 +30,7 @@ from epcheck.generators.case import (
     Truth,
 )
 from epcheck.generators.estimate import Estimate, Precision, attention, concatenate, exact
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, lowers_to_none, spread
 
 DOMAIN = "com.microsoft"
 MASK_FILTER_VALUE = -10000.0
@@ -124,8 +123,7 @@ def attention_samples() -> Iterator[AttentionSample]:
 
 
 def quantized_samples() -> Iterator[AttentionSample]:
-    for one in _common():
-        yield one
+    yield from _common()
     yield AttentionSample(name="per_column", per_column=True, every_dtype=True)
     yield AttentionSample(name="no_zero_points", zero_points=(False, False), every_dtype=True)
     yield AttentionSample(name="input_zero_point_only", zero_points=(True, False))
@@ -151,7 +149,7 @@ def multi_head_samples() -> Iterator[AttentionSample]:
     yield AttentionSample(name="past_attention_bias", past=4, attention_bias=(True, True))
 
 
-def variants(sample: AttentionSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def variants(sample: AttentionSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes in (("float32",), QUANTIZED), newest=True)
 
 
@@ -240,7 +238,9 @@ def quantized_node(sample: AttentionSample, binding: Binding) -> Node:
     columns = (width,) if sample.per_column else ()
     operands = [
         Operand("input", _integers(binding, first, shape, sample.zero_points[0])),
-        Operand("weight", _integers(binding, second, (sample.input_hidden, width), sample.zero_points[1]), parameter=True),
+        Operand(
+            "weight", _integers(binding, second, (sample.input_hidden, width), sample.zero_points[1]), parameter=True
+        ),
         Operand("bias", _normal(binding, floating, (width,), 0.5), parameter=True),
         Operand("input_scale", np.array(0.0117, floating), parameter=True),
         Operand("weight_scale", (0.004 + 0.004 * binding.rng.random(columns)).astype(floating), parameter=True),
@@ -273,7 +273,9 @@ def multi_head_node(sample: AttentionSample, binding: Binding) -> Node:
     dtype, value_head = binding.dtype, sample.value_head or sample.head
     width = sample.heads * (2 * sample.head + value_head)
     past = [
-        None if sample.past is None else Operand(name, _normal(binding, dtype, (sample.batch, sample.heads, sample.past, h)))
+        None
+        if sample.past is None
+        else Operand(name, _normal(binding, dtype, (sample.batch, sample.heads, sample.past, h)))
         for name, h in (("past_key", sample.head), ("past_value", value_head))
     ]
     operands = [
@@ -367,15 +369,14 @@ def _attended(node: Node, precision: Precision, query: Estimate, key: Estimate, 
 def multi_head_truth(node: Node) -> Truth:
     """Attention of query, key and value plus their parts of the bias; what is packed is taken apart first."""
     precision, heads = Precision(node.array("query").dtype), node.integer("num_heads", 1)
-    given = [node.array("query"), node.value("key"), node.value("value")]
-    if given[0].ndim == 5:
-        parts = [exact(given[0][:, :, :, i].transpose(0, 2, 1, 3)) for i in range(3)]
+    query, keys = node.array("query"), node.value("key")
+    if query.ndim == 5:
+        parts = [exact(query[:, :, :, i].transpose(0, 2, 1, 3)) for i in range(3)]
+    elif keys is not None and keys.ndim == 5:
+        parts = [_heads(exact(query), heads), *(exact(keys[:, :, :, i].transpose(0, 2, 1, 3)) for i in range(2))]
     else:
-        parts = [_heads(exact(given[0]), heads)]
-        if given[1] is not None and given[1].ndim == 5:
-            parts += [exact(given[1][:, :, :, i].transpose(0, 2, 1, 3)) for i in range(2)]
-        else:
-            parts += [exact(one) if one.ndim == 4 else _heads(exact(one), heads) for one in given[1:] if one is not None]
+        given = [node.array(name) for name in ("query", "key", "value")]
+        parts = [exact(one) if one.ndim == 4 else _heads(exact(one), heads) for one in given]
     if (bias := node.value("bias")) is not None:
         widths = [heads * part.value.shape[-1] for part in parts]
         pieces = np.split(bias, np.cumsum(widths)[:-1])
@@ -383,11 +384,11 @@ def multi_head_truth(node: Node) -> Truth:
             precision.add(part, _heads(exact(piece.reshape(1, 1, -1)), heads))
             for part, piece in zip(parts, pieces, strict=True)
         ]
-    query, key, value = parts
+    split_query, key, value = parts
     if (past_key := node.value("past_key")) is not None:
         key = concatenate((exact(past_key), key), 2)
         value = concatenate((exact(node.array("past_value")), value), 2)
-    outputs = [_attend(node, precision, query, key, value, node.value("key_padding_mask"))]
+    outputs = [_attend(node, precision, split_query, key, value, node.value("key_padding_mask"))]
     if past_key is not None:
         outputs += [precision.output("present_key", key), precision.output("present_value", value)]
     return Outputs(tuple(outputs))
@@ -421,22 +422,16 @@ def _filtered(mask: Array, batch: int, sequence: int, total: int) -> Array:
     if mask.ndim == 1:
         ends = mask[:batch, None]
         starts = mask[batch:, None] if mask.size == 2 * batch else np.zeros_like(ends)
-        return ((keys >= ends) | (keys < starts))[:, None, None]
+        return np.asarray((keys >= ends) | (keys < starts))[:, None, None]
     if mask.ndim == 2:
-        return (mask == 0)[:, None, None]
+        return np.asarray(mask == 0)[:, None, None]
     if mask.ndim == 3:
-        return (mask == 0)[:, None]
+        return np.asarray(mask == 0)[:, None]
     return np.asarray(mask[:, :, total - sequence : total, :total] == 0)
 
 
-def lower(node: Node) -> Lowering | None:
-    """None: a graph of DirectML operators, no single one."""
-    del node
-    return None
-
-
 OPERATORS = tuple(
-    Operator(name, samples, variants, node, truth, lower, varied, DOMAIN)
+    Operator(name, samples, variants, node, truth, lowers_to_none, varied, DOMAIN)
     for name, samples, node, truth, varied in (
         ("Attention", attention_samples, attention_node, attention_truth, ("T",)),
         ("QAttention", quantized_samples, quantized_node, quantized_truth, ("T1", "T2", "T3")),

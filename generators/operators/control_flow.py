@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TypeProto, helper, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from epcheck.generators import data, schema
 from epcheck.generators.case import (
     Array,
     Binding,
-    Lowering,
     Node,
     Operand,
     Output,
@@ -32,7 +31,7 @@ from epcheck.generators.case import (
     Surroundings,
     Truth,
 )
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, lowers_to_none, spread
 from epcheck.generators.operators.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
 
 NEWEST = 19
@@ -102,7 +101,8 @@ def node(sample: IfSample, binding: Binding) -> Node:
     cond = Operand("cond", np.array(sample.cond, bool), parameter=True)
     branches = _branches(sample.body, dtype)
     outputs = ("output", "output_1") if sample.body in ("exchange", "fewer") else ("output",)
-    results, types, after = dict.fromkeys(outputs, dtype.name), {"B": "bool", "V": dtype.name}, ()
+    results, types = dict.fromkeys(outputs, dtype.name), {"B": "bool", "V": dtype.name}
+    after: tuple[NodeProto, ...] = ()
     if sample.body == "sequence":
         count = 2 if np.all(cond.value) else 1
         types["V"], outputs = sequence_type(dtype), ("result",)
@@ -128,7 +128,7 @@ def _branches(body: str, dtype: np.dtype[Any]) -> tuple[GraphProto, GraphProto]:
     tensor = helper.make_tensor_type_proto(element, None)
     match body:
         case "copy" | "types":
-            other = tensor if body == "copy" else helper.make_tensor_type_proto(helper.TensorProto.BOOL, None)
+            other = tensor if body == "copy" else helper.make_tensor_type_proto(TensorProto.BOOL, None)
             copy = _copy("X", "then_0"), _copy("Y" if body == "copy" else "cond", "else_0")
             return _graph("then", [copy[0]], {"then_0": tensor}), _graph("else", [copy[1]], {"else_0": other})
         case "exchange" | "fewer":
@@ -175,7 +175,7 @@ def _guarded(tensor: TypeProto) -> tuple[GraphProto, GraphProto]:
         nodes = [
             helper.make_node("SequenceConstruct", [name], [f"{side}_sequence"], name=f"{side}_make"),
             helper.make_node("Constant", [], [f"{side}_table"], name=f"{side}_constant", value=table),
-            helper.make_node("Cast", ["cond"], [f"{side}_cond"], name=f"{side}_cast", to=helper.TensorProto.INT64),
+            helper.make_node("Cast", ["cond"], [f"{side}_cond"], name=f"{side}_cast", to=TensorProto.INT64),
             helper.make_node(
                 "Gather", [f"{side}_table", f"{side}_cond"], [f"{side}_at"], name=f"{side}_gather", axis=0
             ),
@@ -235,9 +235,4 @@ def _given(name: str, branch: GraphProto, outer: Mapping[str, list[Array]]) -> l
             return [tensor for one in made.input for tensor in _given(one, branch, outer)]
 
 
-def lower(node: Node) -> Lowering | None:
-    """None: this is a CPU kernel, whoever registers it."""
-    return None
-
-
-OPERATORS = (Operator("If", samples, variants, node, truth, lower, varied=("V",)),)
+OPERATORS = (Operator("If", samples, variants, node, truth, lowers_to_none, varied=("V",)),)

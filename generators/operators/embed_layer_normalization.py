@@ -3,8 +3,8 @@
 The DML EP makes it a graph of DML_GATHER, DML_ELEMENT_WISE_ADD, DML_MEAN_VARIANCE_NORMALIZATION1 and, for the mask,
 DML_REDUCE.
 
-Source: ONNX Runtime's docs/ContribOperators.md; for shapes its embed_layer_norm_helper.cc. mask_index counts the ones of
-a row of the mask, whose padding is at the right. Not generated: mask_index_type other than its default.
+Source: ONNX Runtime's docs/ContribOperators.md; for shapes its embed_layer_norm_helper.cc. mask_index counts the ones
+of a row of the mask, whose padding is at the right. Not generated: mask_index_type other than its default.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Output, Outputs, Sample, Truth
+from epcheck.generators.case import Array, Attribute, Binding, Node, Operand, Output, Outputs, Sample, Truth
 from epcheck.generators.estimate import Estimate, Precision, exact
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, lowers_to_none, spread
 
 DOMAIN = "com.microsoft"
 EPSILON = 1e-12
@@ -56,12 +56,12 @@ def samples() -> Iterator[EmbedSample]:
     yield EmbedSample(name="batch_1", batch=1)
 
 
-def variants(sample: EmbedSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def variants(sample: EmbedSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
 def node(sample: EmbedSample, binding: Binding) -> Node:
-    """input_ids, segment_ids, mask int32 [B, S]; the embeddings [., W]; gamma, beta [W]; position_ids int32 [B or 1, S]."""
+    """input_ids, segment_ids, mask int32 [B, S]; embeddings [., W]; gamma, beta [W]; position_ids int32 [B or 1, S]."""
     rng, dtype, shape = binding.rng, binding.dtype, (sample.batch, sample.sequence)
 
     def table(name: str, rows: tuple[int, ...]) -> Operand:
@@ -92,7 +92,7 @@ def node(sample: EmbedSample, binding: Binding) -> Node:
 
 
 def truth(node: Node) -> Truth:
-    """The sum of the embeddings of word, position and segment, normalised over its last axis, times gamma, plus beta."""
+    """The sum of the embeddings of word, position and segment, normalised over its last axis, by gamma, plus beta."""
     ids, segments, mask = node.array("input_ids"), node.value("segment_ids"), node.value("mask")
     precision = Precision(node.array("gamma").dtype)
     positions = node.value("position_ids")
@@ -131,10 +131,4 @@ def _normalised(precision: Precision, total: Estimate, epsilon: float) -> Estima
     return precision.multiply(away, Estimate(inverse, inverse * (relative + 6 * precision.unit)))
 
 
-def lower(node: Node) -> Lowering | None:
-    """None: a graph of DirectML operators, no single one."""
-    del node
-    return None
-
-
-OPERATORS = (Operator("EmbedLayerNormalization", samples, variants, node, truth, lower, ("T",), DOMAIN),)
+OPERATORS = (Operator("EmbedLayerNormalization", samples, variants, node, truth, lowers_to_none, ("T",), DOMAIN),)

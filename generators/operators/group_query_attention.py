@@ -3,10 +3,10 @@
 The DML EP makes GroupQueryAttention DML_MULTIHEAD_ATTENTION1_OPERATOR_DESC (for float16 between casts); it does not
 have ONNX's Attention.
 
-Sources: ONNX Runtime's docs/ContribOperators.md and, for shapes and the lengths' meaning, group_query_attention_helper.h;
-the Attention pages of ONNX. Not generated: GroupQueryAttention's right padding (its rows have no defined value),
-local_window_size (kernels of different releases disagree whether the token itself counts), smooth_softmax, head_sink,
-quantised caches. Bounds: `estimate`.
+Sources: ONNX Runtime's docs/ContribOperators.md and, for shapes and the lengths' meaning, its
+group_query_attention_helper.h; the Attention pages of ONNX. Not generated: GroupQueryAttention's right padding (its
+rows have no defined value), local_window_size (kernels of different releases disagree whether the token itself
+counts), smooth_softmax, head_sink, quantised caches. Bounds: `estimate`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from epcheck.generators.case import (
     Array,
     Attribute,
     Binding,
-    Lowering,
     Node,
     Operand,
     Outputs,
@@ -30,7 +29,7 @@ from epcheck.generators.case import (
     Truth,
 )
 from epcheck.generators.estimate import Estimate, Precision, attention, concatenate, exact
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, lowers_to_none, spread
 from epcheck.generators.operators.rotary import rotated
 
 DOMAIN = "com.microsoft"
@@ -84,7 +83,7 @@ def group_samples() -> Iterator[GroupSample]:
     yield GroupSample(name="prompt_rotary_part", head=32, rotary=8, given=(("do_rotary", 1),))
 
 
-def group_variants(sample: GroupSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def group_variants(sample: GroupSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
@@ -94,7 +93,7 @@ def _normal(binding: Binding, shape: tuple[int, ...], size: float = 1.0) -> Arra
 
 def group_node(sample: GroupSample, binding: Binding) -> Node:
     """query [B, S, N H], packed [B, S, (N + 2 G) H]; key, value [B, S, G H]; past_key, past_value [B, G, P, H];
-    seqlens_k int32 [B], P + S - 1 each; total_sequence_length int32, P + S; cos_cache, sin_cache [P + S + 3, rotary]."""
+    seqlens_k int32 [B], P + S - 1 each; total_sequence_length int32, P + S; cos_cache, sin_cache [., rotary]."""
     batch, sequence, head = sample.batch, sample.sequence, sample.head
     total = (sample.past or 0) + sequence
     width = sample.heads + 2 * sample.kv_heads if sample.packed else sample.heads
@@ -220,7 +219,9 @@ def onnx_samples() -> Iterator[OnnxSample]:
     yield OnnxSample(name="kv_sequence_130", kv_sequence=130, batch=1, heads=1, kv_heads=1)
     yield OnnxSample(name="head_64", head=64, value_head=64)
     for mode in (0, 1, 2, 3):
-        yield OnnxSample(name=f"qk_output_mode_{mode}", mode=mode, mask="float", given=(("qk_matmul_output_mode", mode),))
+        yield OnnxSample(
+            name=f"qk_output_mode_{mode}", mode=mode, mask="float", given=(("qk_matmul_output_mode", mode),)
+        )
     yield OnnxSample(name="qk_output_mode_omitted", mode=0)
     softcapped = (("qk_matmul_output_mode", 1), ("softcap", 2.0))
     yield OnnxSample(name="qk_output_after_softcap", mode=1, given=softcapped)
@@ -245,9 +246,9 @@ def onnx_variants(sample: OnnxSample, since_version: int, dtypes: tuple[str, ...
 
 
 def onnx_node(sample: OnnxSample, binding: Binding) -> Node:
-    """Q [B, N, S, H], K [B, G, L, H], V [B, G, L, H'], or of rank 3 with heads and head joined last; attn_mask bool or of
-    their dtype; past_key, past_value [B, G, P, .]; nonpad_kv_seqlen int64 [B]."""
-    dtype, batch = binding.dtype, sample.batch
+    """Q [B, N, S, H], K [B, G, L, H], V [B, G, L, H'], or of rank 3 with heads and head joined last; attn_mask bool or
+    of their dtype; past_key, past_value [B, G, P, .]; nonpad_kv_seqlen int64 [B]."""
+    batch = sample.batch
     shapes = (
         (sample.heads, sample.sequence, sample.head),
         (sample.kv_heads, sample.kv_sequence, sample.head),
@@ -271,7 +272,6 @@ def onnx_node(sample: OnnxSample, binding: Binding) -> Node:
         given |= {"q_num_heads": sample.heads, "kv_num_heads": sample.kv_heads}
     present = ("present_key", "present_value") if sample.past is not None else ("", "")
     outputs = ("Y", *present, "qk_matmul_output") if sample.mode is not None else ("Y", *filter(None, present))
-    del dtype
     return Node("Attention", "", binding.since_version, tuple(operands), outputs, given)
 
 
@@ -339,13 +339,9 @@ def _bias(node: Node, past: int, sequence: int, total: int) -> Array:
     return np.where(allowed, bias, -np.inf)
 
 
-def lower(node: Node) -> Lowering | None:
-    """None: GroupQueryAttention is a graph of DirectML operators, ONNX's Attention has no kernel."""
-    del node
-    return None
-
-
 OPERATORS = (
-    Operator("GroupQueryAttention", group_samples, group_variants, group_node, group_truth, lower, ("T",), DOMAIN),
-    Operator("Attention", onnx_samples, onnx_variants, onnx_node, onnx_truth, lower, ("T1",)),
+    Operator(
+        "GroupQueryAttention", group_samples, group_variants, group_node, group_truth, lowers_to_none, ("T",), DOMAIN
+    ),
+    Operator("Attention", onnx_samples, onnx_variants, onnx_node, onnx_truth, lowers_to_none, ("T1",)),
 )

@@ -3,9 +3,9 @@
 A model's ends are tensors, so the node Optional wraps what the operator under test takes where that is an optional, and
 SequenceConstruct makes a sequence, as in `sequence.py`. From version 18 on both take tensors and sequences themselves.
 
-Sources: the operators' ONNX pages. The DML EP has ONNX Runtime's CPU kernels for both under its name, none for Optional:
-with fallback to CPU disabled only the cases without an optional can be placed on it. Of an empty optional the page of
-OptionalGetElement leaves the behaviour undefined: there is no case. Nor are there any of what numpy cannot hold
+Sources: the operators' ONNX pages. The DML EP has ONNX Runtime's CPU kernels for both under its name, none for
+Optional: with fallback to CPU disabled only the cases without an optional can be placed on it. Of an empty optional the
+page of OptionalGetElement leaves the behaviour undefined: there is no case. Nor are there any of what numpy cannot hold
 (bfloat16, string).
 """
 
@@ -23,7 +23,6 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.case import (
     Array,
     Binding,
-    Lowering,
     Node,
     Operand,
     Output,
@@ -32,13 +31,12 @@ from epcheck.generators.case import (
     Surroundings,
     Truth,
 )
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, lowers_to_none, spread
 from epcheck.generators.operators.sequence import (
     LENGTH,
     ONNX_NAMES,
     TENSOR,
     construct,
-    elements_of,
     read_length,
     read_tensors,
     sequence_type,
@@ -102,7 +100,8 @@ def node(name: str, sample: OptionalSample, binding: Binding) -> Node:
     dtype = binding.dtype
     operands = tuple(Operand(f"element_{i}", _values(sample, s, binding)) for i, s in enumerate(sample.shapes))
     around, reads, spelled = _wrapped(sample, tuple(o.name for o in operands), dtype)
-    types, after = {"O": spelled, "B": "bool"}, ()
+    types = {"O": spelled, "B": "bool"}
+    after: tuple[NodeProto, ...] = ()
     results, writes = {"output": "bool"}, "output"
     if name == "OptionalGetElement":
         types = {"O": spelled, "V": sequence_type(dtype) if sample.sequence else dtype.name}
@@ -143,24 +142,21 @@ def _values(sample: OptionalSample, shape: tuple[int, ...], binding: Binding) ->
 def truth(node: Node) -> Truth:
     """Whether there is anything inside: nothing where the input is omitted or Optional itself has no input; an empty
     sequence is something. OptionalGetElement gives what is inside, bit by bit."""
-    assert node.surroundings is not None
-    elements = elements_of(node)
+    elements = [operand.value for operand in node.inputs if operand is not None]
     if node.op_type == "OptionalHasElement":
-        empty = not node.surroundings.inputs or any(n.op_type == "Optional" and not n.input
-                                                    for n in node.surroundings.before)  # fmt: skip
-        return Outputs((Output("output", np.array(not empty)),))
+        before = node.surroundings.before if node.surroundings else ()
+        omitted = not node.surroundings.inputs if node.surroundings else not elements
+        empty = any(one.op_type == "Optional" and not one.input for one in before)
+        return Outputs((Output("output", np.array(not omitted and not empty)),))
     if node.results == ("output",):
         return Outputs((Output("output", elements[0]),))
     tensors = (Output(f"{TENSOR}{index}", tensor) for index, tensor in enumerate(elements))
     return Outputs((Output(LENGTH, np.array(len(elements), np.int64)), *tensors))
 
 
-def lower(node: Node) -> Lowering | None:
-    """None: these are CPU kernels, whoever registers them."""
-    return None
-
-
 OPERATORS = tuple(
-    Operator(name, partial(samples, name), partial(variants, name), partial(node, name), truth, lower, varied=("O",))
+    Operator(
+        name, partial(samples, name), partial(variants, name), partial(node, name), truth, lowers_to_none, varied=("O",)
+    )
     for name in ("OptionalHasElement", "OptionalGetElement")
 )

@@ -15,9 +15,9 @@ from functools import partial
 
 import numpy as np
 
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Sample, Truth
+from epcheck.generators.case import Array, Attribute, Binding, Node, Operand, Outputs, Sample, Truth
 from epcheck.generators.estimate import Estimate, Precision, exact
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, lowers_to_none, spread
 
 DOMAIN = "com.microsoft"
 CACHED = 12
@@ -67,7 +67,7 @@ def samples(domain: str) -> Iterator[RotarySample]:
         )
 
 
-def variants(sample: RotarySample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def variants(sample: RotarySample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
@@ -75,19 +75,25 @@ def node(domain: str, sample: RotarySample, binding: Binding) -> Node:
     """The input [B, S, N H] or [B, N, S, H]; position_ids int64 [B, S] or the first position [1]; cos_cache and
     sin_cache [positions, dim / 2], or [B, S, dim / 2] without positions."""
     batch, sequence, dtype = sample.batch, sample.sequence, binding.dtype
-    shape = (batch, sequence, sample.heads * sample.head)
+    shape: tuple[int, ...] = (batch, sequence, sample.heads * sample.head)
     if sample.rank == 4:
         shape = (batch, sample.heads, sequence, sample.head)
     half = (sample.dim or sample.head) // 2
     angle = binding.rng.uniform(0, 2 * np.pi, (batch, sequence, half) if sample.positions == "none" else (CACHED, half))
     ids = binding.rng.integers(0, CACHED, (batch, sequence)) if sample.positions == "each" else np.array([sample.start])
     values = {
-        "X" if not domain else "input": Operand("X" if not domain else "input", binding.rng.standard_normal(shape).astype(dtype)),
+        "X" if not domain else "input": Operand(
+            "X" if not domain else "input", binding.rng.standard_normal(shape).astype(dtype)
+        ),
         "position_ids": Operand("position_ids", ids.astype(np.int64)) if sample.positions != "none" else None,
         "cos_cache": Operand("cos_cache", np.cos(angle).astype(dtype), parameter=True),
         "sin_cache": Operand("sin_cache", np.sin(angle).astype(dtype), parameter=True),
     }
-    order = ("input", "position_ids", "cos_cache", "sin_cache") if domain else ("X", "cos_cache", "sin_cache", "position_ids")
+    order = (
+        ("input", "position_ids", "cos_cache", "sin_cache")
+        if domain
+        else ("X", "cos_cache", "sin_cache", "position_ids")
+    )
     operands = [values[name] for name in order]
     if operands[-1] is None:
         operands.pop()
@@ -147,13 +153,16 @@ def rotated(precision: Precision, given: Estimate, cos: Estimate, sin: Estimate,
     return Estimate(value, error)
 
 
-def lower(node: Node) -> Lowering | None:
-    """None: a graph of DirectML operators, no single one."""
-    del node
-    return None
-
-
 OPERATORS = tuple(
-    Operator("RotaryEmbedding", partial(samples, domain), variants, partial(node, domain), truth, lower, ("T",), domain)
+    Operator(
+        "RotaryEmbedding",
+        partial(samples, domain),
+        variants,
+        partial(node, domain),
+        truth,
+        lowers_to_none,
+        ("T",),
+        domain,
+    )
     for domain in (DOMAIN, "")
 )

@@ -18,14 +18,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import NodeProto, TensorProto, helper
 
 from epcheck.generators import data, graph
 from epcheck.generators.case import (
     Array,
     Attribute,
     Binding,
-    Lowering,
     Node,
     Operand,
     Output,
@@ -35,7 +34,7 @@ from epcheck.generators.case import (
     Surroundings,
     Truth,
 )
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, lowers_to_none, spread
 from epcheck.generators.schema import NUMPY_NAMES
 
 ELEMENT = "element_"
@@ -91,7 +90,7 @@ def read_tensors(sequence: str, count: int) -> Iterator[NodeProto]:
     """The nodes that read the first `count` tensors of a sequence, as `tensor_0`, `tensor_1`, ..."""
     for index in range(count):
         at = f"at_{index}"
-        value = helper.make_tensor(at, helper.TensorProto.INT64, (), [index])
+        value = helper.make_tensor(at, TensorProto.INT64, (), [index])
         yield helper.make_node("Constant", [], [at], name=f"make_{at}", value=value)
         yield helper.make_node("SequenceAt", [sequence, at], [f"{TENSOR}{index}"], name=f"read_{TENSOR}{index}")
 
@@ -221,7 +220,7 @@ def _concat_samples() -> Iterator[SequenceSample]:
     )
 
 
-def variants(sample: SequenceSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def variants(sample: SequenceSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """As `spread`; a case without a position has no parameters, one without tensors nothing that could be constant."""
     if sample.only and dtypes[0] != sample.only:
         return ()
@@ -239,11 +238,11 @@ def node(op_type: str, sample: SequenceSample, binding: Binding) -> Node:
     dtype = binding.dtype
     operands = [Operand(f"{ELEMENT}{i}", _values(sample, s, binding)) for i, s in enumerate(sample.shapes)]
     elements = tuple(o.name for o in operands)
-    around, reads = (construct(elements, dtype),), ["sequence"]
+    before, reads = [construct(elements, dtype)], ["sequence"]
     if op_type == "SequenceConstruct":
-        around, reads = (), list(elements)
+        before, reads = [], list(elements)
     elif op_type == "SequenceEmpty":
-        around, reads = (), []
+        before, reads = [], []
     elif op_type == "SequenceInsert":
         operands.append(Operand("tensor", _values(sample, sample.tensor, binding)))
         reads.append("tensor")
@@ -255,7 +254,7 @@ def node(op_type: str, sample: SequenceSample, binding: Binding) -> Node:
         attributes["dtype"] = int(helper.np_dtype_to_tensor_dtype(dtype))
     writes, after, results = _results(op_type, sample, dtype)
     types = {"S": sequence_type(dtype), "T": dtype.name, "I": sample.position_dtype}
-    surroundings = Surroundings(tuple(reads), (writes,), results, types, around, after)
+    surroundings = Surroundings(tuple(reads), (writes,), results, types, tuple(before), after)
     return Node(op_type, "", binding.since_version, tuple(operands), tuple(results), attributes, surroundings)
 
 
@@ -348,11 +347,6 @@ def _concat(node: Node, elements: Sequence[Array]) -> Truth:
         return Refusal("all tensors must have the same shape, but for the axis along which they are concatenated")
 
 
-def lower(node: Node) -> Lowering | None:
-    """None: these are CPU kernels, whoever registers them."""
-    return None
-
-
 _SAMPLES: dict[str, tuple[Callable[[], Iterator[SequenceSample]], str]] = {
     "SequenceConstruct": (_construct_samples, "T"),
     "SequenceEmpty": (_empty_samples, "S"),
@@ -365,6 +359,6 @@ _SAMPLES: dict[str, tuple[Callable[[], Iterator[SequenceSample]], str]] = {
 """Operator -> its samples, and the type constraint whose dtypes its cases have."""
 
 OPERATORS = tuple(
-    Operator(name, samples, variants, partial(node, name), truth, lower, varied=(constraint,))
+    Operator(name, samples, variants, partial(node, name), truth, lowers_to_none, varied=(constraint,))
     for name, (samples, constraint) in _SAMPLES.items()
 )
