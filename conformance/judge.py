@@ -17,7 +17,7 @@ from epcheck.generators.claims import claims_of
 
 UNPLACED = re.compile(
     r"fallback to CPU EP has been explicitly disabled"
-    r"|NOT_IMPLEMENTED : Could not find an implementation"
+    r"|NOT_IMPLEMENTED : (?:Could not find an implementation|Failed to find kernel for)"
     r"|IsNodeCompatibleWithProvider !node_provider_type\.empty\(\)"
 )
 """How ONNX Runtime words that nobody takes a node: CPU alone would, CPU was asked and has no kernel, or neither the
@@ -88,7 +88,7 @@ def placement_gap(prepared: Prepared, provider: str, outcome: Outcome) -> str:
     elsewhere = [(name, op) for name, op in assignment if name != provider and op == op_type]
     if elsewhere:
         return f"{elsewhere[0][1]} was assigned to {elsewhere[0][0]}"
-    if not any(op == op_type or name == provider for name, op in assignment):
+    if not any(op == op_type or (name == provider and op not in prepared.beside) for name, op in assignment):
         return f"no proof of placement: the session's record names no {op_type}"
     return ""
 

@@ -65,6 +65,13 @@ class Precision:
         finite = np.where(np.isfinite(value), value, 0.0)
         return Estimate(value, one.error + other.error + np.abs(finite) * self.unit + self.tiny)
 
+    def total(self, *parts: Estimate) -> Estimate:
+        """The sum of all, added in any order."""
+        value, size = sum(part.value for part in parts), sum(np.abs(part.value) + part.error for part in parts)
+        roundings = len(parts) - 1
+        error = sum(part.error for part in parts) + size * roundings * self.unit * 1.01
+        return Estimate(np.asarray(value), np.asarray(error) + self.tiny)
+
     def multiply(self, one: Estimate, other: Estimate, roundings: int = 1) -> Estimate:
         """The product of all elements of equal index, with so many roundings."""
         value = one.value * other.value

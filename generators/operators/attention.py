@@ -125,7 +125,7 @@ def attention_samples() -> Iterator[AttentionSample]:
 def quantized_samples() -> Iterator[AttentionSample]:
     yield from _common()
     yield AttentionSample(name="per_column", per_column=True, every_dtype=True)
-    yield AttentionSample(name="no_zero_points", zero_points=(False, False), every_dtype=True)
+    yield AttentionSample(name="no_zero_points", zero_points=(False, False))
     yield AttentionSample(name="input_zero_point_only", zero_points=(True, False))
     yield AttentionSample(name="weight_zero_point_only", zero_points=(False, True))
     yield AttentionSample(name="mask_end_start", mask="end_start", sequence=6)

@@ -4,7 +4,8 @@ The DML EP makes it a graph of DML_GATHER, DML_ELEMENT_WISE_ADD, DML_MEAN_VARIAN
 DML_REDUCE.
 
 Source: ONNX Runtime's docs/ContribOperators.md; for shapes its embed_layer_norm_helper.cc. mask_index counts the ones
-of a row of the mask, whose padding is at the right. Not generated: mask_index_type other than its default.
+of a row of the mask, whose padding is at the right; without a mask it has no defined value and is left out. Not
+generated: mask_index_type other than its default.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epcheck.generators.case import Array, Attribute, Binding, Node, Operand, Output, Outputs, Sample, Truth
+from epcheck.generators.case import Attribute, Binding, Node, Operand, Output, Outputs, Sample, Truth
 from epcheck.generators.estimate import Estimate, Precision, exact
 from epcheck.generators.operator import Operator, lowers_to_none, spread
 
@@ -41,8 +42,9 @@ class EmbedSample(Sample):
 def samples() -> Iterator[EmbedSample]:
     yield EmbedSample(name="defaults", every_dtype=True)
     yield EmbedSample(name="no_segments", segments=False, every_dtype=True)
-    yield EmbedSample(name="no_mask", mask=False, every_dtype=True)
-    yield EmbedSample(name="no_segments_no_mask", segments=False, mask=False)
+    yield EmbedSample(name="no_mask", mask=False, outputs=3, every_dtype=True)
+    yield EmbedSample(name="no_segments_no_mask", segments=False, mask=False, outputs=3)
+    yield EmbedSample(name="mask_index_omitted", outputs=1)
     yield EmbedSample(name="embedding_sum", outputs=3, every_dtype=True)
     yield EmbedSample(name="embedding_sum_no_segments", outputs=3, segments=False)
     yield EmbedSample(name="positions_of_all", positions=1)
@@ -87,7 +89,7 @@ def node(sample: EmbedSample, binding: Binding) -> Node:
     while operands[-1] is None:
         operands.pop()
     given: dict[str, Attribute] = {} if sample.epsilon is None else {"epsilon": sample.epsilon}
-    outputs = ("output", "mask_index", "embedding_sum")[: sample.outputs]
+    outputs = ("output", "mask_index" if sample.mask else "", "embedding_sum")[: sample.outputs]
     return Node("EmbedLayerNormalization", DOMAIN, 1, tuple(operands), outputs, given)
 
 
@@ -98,17 +100,18 @@ def truth(node: Node) -> Truth:
     positions = node.value("position_ids")
     positions = np.arange(ids.shape[1])[None] if positions is None else positions
     position = np.broadcast_to(node.array("position_embedding")[positions], (*ids.shape, node.array("gamma").size))
-    total = precision.add(exact(node.array("word_embedding")[ids]), exact(position))
+    parts = [exact(node.array("word_embedding")[ids]), exact(position)]
     if segments is not None:
-        total = precision.add(total, exact(node.array("segment_embedding")[segments]))
+        parts.append(exact(node.array("segment_embedding")[segments]))
+    total = precision.total(*parts)
     normal = _normalised(precision, total, node.number("epsilon", EPSILON))
     output = precision.add(precision.multiply(normal, exact(node.array("gamma"))), exact(node.array("beta")))
-    index: Array = np.zeros(len(ids), np.int32) if mask is None else (mask == 1).sum(1).astype(np.int32)
     found = {
         "output": precision.output("output", output),
-        "mask_index": Output("mask_index", index),
         "embedding_sum": precision.output("embedding_sum", total),
     }
+    if mask is not None:
+        found["mask_index"] = Output("mask_index", (mask == 1).sum(1).astype(np.int32))
     return Outputs(tuple(found[name] for name in node.results))
 
 

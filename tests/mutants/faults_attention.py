@@ -44,6 +44,10 @@ def _ones(name: str, value: np.ndarray) -> np.ndarray:
     return np.ones_like(value) if name == "gamma" else value
 
 
+def _all_set(name: str, value: np.ndarray) -> np.ndarray:
+    return np.ones_like(value) if name == "mask" else value
+
+
 def _mirrored(name: str, value: np.ndarray) -> np.ndarray:
     return -value if name == "sin_cache" else value
 
@@ -103,7 +107,7 @@ FAULTS = (
     ),
     attribute(EMBED, "epsilon", None),
     without(EMBED, "position_ids"),
-    without(EMBED, "mask"),
+    inputs(EMBED, "the mask's padding is counted", _all_set),
     without(EMBED, "segment_ids"),
     inputs(EMBED, "gamma ignored", _ones),
 )
