@@ -22,6 +22,7 @@ from epcheck.generators.case import (
     Array,
     Attribute,
     Binding,
+    Lowering,
     Node,
     Operand,
     Output,
@@ -29,6 +30,8 @@ from epcheck.generators.case import (
     Sample,
     Truth,
 )
+from epcheck.generators.directml.multihead_attention import MultiheadAttention, MultiheadAttentionMaskType
+from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.estimate import Estimate, Precision, attention, concatenate, exact
 from epcheck.generators.operator import Operator, lowers_to_none, spread
 
@@ -430,11 +433,66 @@ def _filtered(mask: Array, batch: int, sequence: int, total: int) -> Array:
     return np.asarray(mask[:, :, total - sequence : total, :total] == 0)
 
 
+def multi_head_lower(node: Node) -> Lowering | None:
+    """As DmlOperatorMultiHeadAttention.cpp does it: `unidirectional` has no counterpart. None for what it refuses: key
+    and value of rank 4, a mask beside a past, an attention_bias that broadcasts; and for tensors without elements."""
+    query, key, past_key = node.array("query"), node.value("key"), node.value("past_key")
+    mask, bias, heads = node.value("key_padding_mask"), node.value("attention_bias"), node.integer("num_heads", 1)
+    truth = multi_head_truth(node)
+    assert isinstance(truth, Outputs)
+    output, *present = (one.value for one in truth.outputs)
+    head = query.shape[-1] if query.ndim == 5 else query.shape[2] // heads
+    new = key.shape[1] if key is not None else query.shape[1]
+    total = new + (0 if past_key is None else past_key.shape[2])
+    whole = (query.shape[0], heads, query.shape[1], total)
+    refused = (key is not None and key.ndim == 4) or (mask is not None and past_key is not None)
+    if refused or (bias is not None and bias.shape != whole) or (past_key is not None and not past_key.size):
+        return None
+    mask_type, mask_desc = MultiheadAttentionMaskType.NONE, None
+    if mask is not None and mask.ndim == 1:
+        mask_type, mask = MultiheadAttentionMaskType.KEY_SEQUENCE_LENGTH, mask.reshape(1, -1)
+        mask_desc = TensorDesc.of(mask)
+    elif mask is not None:
+        strides = (total, 0, 0, 1) if mask.ndim == 2 else (query.shape[1] * total, 0, total, 1)
+        mask = np.broadcast_to(mask[:, None, None] if mask.ndim == 2 else mask[:, None], whole)
+        mask_type, mask_desc = MultiheadAttentionMaskType.BOOLEAN, TensorDesc(DataType.INT32, whole, strides)
+    stacked_qkv, stacked_kv = query.ndim == 5, key is not None and key.ndim == 5
+    feeds = (
+        None if stacked_qkv else query, None if stacked_kv else key, node.value("value"), None,
+        key if stacked_kv else None, query if stacked_qkv else None, node.value("bias"), mask, bias, past_key,
+        node.value("past_value"),
+    )  # fmt: skip
+    described = [
+        None if one is None else TensorDesc.of(one) for one in (*feeds, *present, *[None] * (2 - len(present)))
+    ]
+    desc = MultiheadAttention(
+        query_tensor=described[0],
+        key_tensor=described[1],
+        value_tensor=described[2],
+        stacked_query_key_tensor=None,
+        stacked_key_value_tensor=described[4],
+        stacked_query_key_value_tensor=described[5],
+        bias_tensor=described[6],
+        mask_tensor=mask_desc,
+        relative_position_bias_tensor=described[8],
+        past_key_tensor=described[9],
+        past_value_tensor=described[10],
+        output_tensor=TensorDesc.of(output),
+        output_present_key_tensor=described[11],
+        output_present_value_tensor=described[12],
+        scale=node.number("scale", head**-0.5),
+        mask_filter_value=node.number("mask_filter_value", MASK_FILTER_VALUE),
+        head_count=heads,
+        mask_type=mask_type,
+    )
+    return Lowering(desc, feeds)
+
+
 OPERATORS = tuple(
-    Operator(name, samples, variants, node, truth, lowers_to_none, varied, DOMAIN)
-    for name, samples, node, truth, varied in (
-        ("Attention", attention_samples, attention_node, attention_truth, ("T",)),
-        ("QAttention", quantized_samples, quantized_node, quantized_truth, ("T1", "T2", "T3")),
-        ("MultiHeadAttention", multi_head_samples, multi_head_node, multi_head_truth, ("T",)),
+    Operator(name, samples, variants, node, truth, lower, varied, DOMAIN)
+    for name, samples, node, truth, lower, varied in (
+        ("Attention", attention_samples, attention_node, attention_truth, lowers_to_none, ("T",)),
+        ("QAttention", quantized_samples, quantized_node, quantized_truth, lowers_to_none, ("T1", "T2", "T3")),
+        ("MultiHeadAttention", multi_head_samples, multi_head_node, multi_head_truth, multi_head_lower, ("T",)),
     )
 )
