@@ -246,7 +246,7 @@ def quantized_node(sample: AttentionSample, binding: Binding) -> Node:
         ),
         Operand("bias", _normal(binding, floating, (width,), 0.5), parameter=True),
         Operand("input_scale", np.array(0.0117, floating), parameter=True),
-        Operand("weight_scale", (0.004 + 0.004 * binding.rng.random(columns)).astype(floating), parameter=True),
+        Operand("weight_scale", np.asarray(0.004 + 0.004 * binding.rng.random(columns), floating), parameter=True),
         Operand("mask_index", _mask(sample, binding.rng)) if sample.mask else None,
         Operand("input_zero_point", _zero_point(binding, first, ()), parameter=True) if sample.zero_points[0] else None,
         Operand("weight_zero_point", _zero_point(binding, second, columns), parameter=True)
