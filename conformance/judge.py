@@ -99,7 +99,7 @@ def placement_gap(prepared: Prepared, provider: str, outcome: Outcome) -> str:
     elsewhere = [(name, op) for name, op in assignment if name != provider and op == op_type]
     if elsewhere:
         return f"{elsewhere[0][1]} was assigned to {elsewhere[0][0]}"
-    if not any(op == op_type or name == provider for name, op in assignment):
+    if not any(op == op_type or (name == provider and op not in prepared.beside) for name, op in assignment):
         return f"no proof of placement: the session's record names no {op_type}"
     return ""
 

@@ -48,9 +48,10 @@ Tensor = tuple[str, str, tuple[int, ...], bytes]
 class Prepared:
     """A case, ready to be run and judged.
 
-    domain, op_type: of the node under test. outputs: names of the model's outputs. types: type constraint -> numpy
-    dtype name. model: a serialized ModelProto. shell, graph, prefix: the same in two parts, for packs: all but the
-    graph, and the graph with `prefix` before every name; `graph` is empty where the model cannot be taken apart.
+    domain, op_type: of the node under test. beside: the op_types of the nodes around it. outputs: names of the model's
+    outputs. types: type constraint -> numpy dtype name. model: a serialized ModelProto. shell, graph, prefix: the same
+    in two parts, for packs: all but the graph, and the graph with `prefix` before every name; `graph` is empty where
+    the model cannot be taken apart.
     feeds: the graph's inputs. expected: outputs that are surely right, to the last bit; empty where none are.
     emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
     oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
@@ -60,6 +61,7 @@ class Prepared:
     case: Case
     domain: str
     op_type: str
+    beside: tuple[str, ...]
     outputs: tuple[str, ...]
     types: Mapping[str, str]
     model: bytes
@@ -124,6 +126,7 @@ def of(built: BuiltCase) -> Prepared:
         case=built.case,
         domain=built.node.domain,
         op_type=built.node.op_type,
+        beside=_beside(built),
         outputs=built.node.results,
         types=built.types,
         model=built.model,
@@ -142,6 +145,11 @@ def of(built: BuiltCase) -> Prepared:
         facts=CaseFacts.from_text(built.case.id, text),  # lists for tuples, as those of a row
         packed_truth=packed_truth,
     )
+
+
+def _beside(built: BuiltCase) -> tuple[str, ...]:
+    around = built.node.surroundings
+    return tuple(node.op_type for node in (*around.before, *around.after)) if around else ()
 
 
 def tensor(name: str, array: Array) -> Tensor:

@@ -166,7 +166,7 @@ class Session:
         self._declined: set[tuple[str, ...]] = set()
         self._failing: dict[str, set[str]] = {}
         self._last: dict[str, dict[str, str]] = {}
-        self._same: tuple[Outcome | None, str, Opinion | None] = (None, "", None)
+        self._same: tuple[Outcome | None, tuple[str, ...], Opinion | None] = (None, (), None)
         self._last_watch = 0.0
 
     def __enter__(self) -> Self:
@@ -346,10 +346,10 @@ class Session:
         """What `judge.opinion` says; cases that share an outcome, to the last bit, share the opinion as well."""
         if not outcome.exact:
             return judge.opinion(prepared, target, outcome)
-        known, op_type, opinion = self._same
-        if known is not outcome or op_type != prepared.op_type:
+        known, nodes, opinion = self._same
+        if known is not outcome or nodes != (prepared.op_type, *prepared.beside):
             opinion = judge.opinion(prepared, target, outcome)
-            self._same = (outcome, prepared.op_type, opinion)
+            self._same = (outcome, (prepared.op_type, *prepared.beside), opinion)
         assert opinion is not None
         return opinion
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
+
     from epcheck.generators.directml import OperatorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -56,9 +58,33 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Surroundings:
+    """What stands around a node that takes or gives sequences or optionals, or has branches: a case's model has
+    tensors at its ends.
+
+    inputs, outputs: what the node under test itself reads and writes, by name; empty names are omitted ones.
+    results: name -> numpy dtype name of the tensors that leave the model, in the order of `Node.outputs`.
+    types: type constraint of the node under test -> numpy dtype name, or a type as ONNX spells it (`seq(float)`).
+    before: nodes that make what the node reads of the tensors that enter the model, the `Node.inputs`.
+    after: nodes that make tensors of what it writes. graphs: the attributes of the node that are graphs.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    results: Mapping[str, str]
+    types: Mapping[str, str]
+    before: tuple[NodeProto, ...] = ()
+    after: tuple[NodeProto, ...] = ()
+    graphs: Mapping[str, GraphProto] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Node:
     """The node under test with the values of its inputs; None stands for an omitted optional input, and an empty name
-    for an omitted optional output."""
+    for an omitted optional output.
+
+    With surroundings, `inputs` are the tensors that enter the model and `outputs` the names of those that leave it.
+    """
 
     op_type: str
     domain: str
@@ -66,6 +92,7 @@ class Node:
     inputs: tuple[Operand | None, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    surroundings: Surroundings | None = None
 
     @property
     def results(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From a node to a serialized one-node model."""
+"""From a node to a serialized model: of that node alone, or of it and its surroundings."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ def feeds(node: Node, variant: str) -> dict[str, Array]:
 
 def type_bindings(node: Node) -> Mapping[str, str]:
     """Type constraint -> numpy dtype name, from the schema and the values; an output-only constraint has one type."""
+    if node.surroundings:
+        return node.surroundings.types
     signature = schema.signature(node.op_type, node.since_version, node.domain)
     bound = {
         type_string: schema.dtype_name(operand.value.dtype)
@@ -65,14 +67,10 @@ def result_bindings(node: Node, truth: Truth) -> Mapping[str, str]:
     return {kind: dtypes[name] for kind, name in types if kind in signature.constraints and name in dtypes}
 
 
-def unbound(node: Node, varied: Mapping[str, str]) -> Mapping[str, str]:
-    """Those of the bindings that are of constraints of the node's schema."""
-    known = schema.signature(node.op_type, node.since_version, node.domain).constraints
-    return {name: dtype for name, dtype in varied.items() if name in known}
-
-
 def output_types(node: Node, types: Mapping[str, str]) -> dict[str, str]:
     """Output name -> numpy dtype name, from the schema and the bindings of its type constraints."""
+    if node.surroundings:
+        return dict(node.surroundings.results)
     signature = schema.signature(node.op_type, node.since_version, node.domain)
     return {
         name: types.get(type_string) or schema.element_name(type_string)
@@ -82,20 +80,12 @@ def output_types(node: Node, types: Mapping[str, str]) -> dict[str, str]:
 
 
 def model(node: Node, variant: str, types: Mapping[str, str], output_ranks: Sequence[int]) -> bytes:
-    """A one-node ModelProto, serialized.
+    """A ModelProto of the node under test, named `node`, and its surroundings if it has any; serialized.
 
     Outputs have a rank, which ONNX demands, and no sizes: a wrong shape is then an answer that can be judged instead
     of a model that cannot be loaded.
     """
     present = [operand for operand in node.inputs if operand is not None]
-    proto = helper.make_node(
-        node.op_type,
-        [operand.name if operand else "" for operand in node.inputs],
-        list(node.outputs),
-        name="node",
-        domain=node.domain,
-    )
-    proto.attribute.extend(_attribute(name, value) for name, value in node.attributes.items())
     inputs = [
         _value_info(
             o.name,
@@ -113,12 +103,28 @@ def model(node: Node, variant: str, types: Mapping[str, str], output_ranks: Sequ
     opset = schema.opset_for(node.since_version, node.domain)
     ai_onnx = opset if not node.domain else 17
     imports = [helper.make_opsetid("", ai_onnx)] + ([helper.make_opsetid(node.domain, opset)] if node.domain else [])
-    graph = helper.make_graph([proto], node.op_type, inputs, outputs, initializers)
+    graph = helper.make_graph(_nodes(node), node.op_type, inputs, outputs, initializers)
     built: onnx.ModelProto = helper.make_model(
         graph, opset_imports=imports, ir_version=ir_version_for(ai_onnx), producer_name="epcheck"
     )
     serialized: bytes = built.SerializeToString(deterministic=True)
     return serialized
+
+
+def _nodes(node: Node) -> list[onnx.NodeProto]:
+    around = node.surroundings
+    proto = helper.make_node(
+        node.op_type,
+        around.inputs if around else [operand.name if operand else "" for operand in node.inputs],
+        around.outputs if around else node.outputs,
+        name="node",
+        domain=node.domain,
+    )
+    proto.attribute.extend(_attribute(name, value) for name, value in node.attributes.items())
+    if not around:
+        return [proto]
+    proto.attribute.extend(helper.make_attribute(name, graph) for name, graph in around.graphs.items())
+    return [*around.before, proto, *around.after]
 
 
 def _attribute(name: str, value: Attribute) -> onnx.AttributeProto:

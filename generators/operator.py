@@ -12,7 +12,18 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from epcheck.generators import graph, schema
-from epcheck.generators.case import Binding, BuiltCase, Case, Lowering, Node, Outputs, Sample, Selection, Truth
+from epcheck.generators.case import (
+    Binding,
+    BuiltCase,
+    Case,
+    Lowering,
+    Node,
+    Outputs,
+    Refusal,
+    Sample,
+    Selection,
+    Truth,
+)
 
 S = TypeVar("S", bound=Sample)
 
@@ -44,9 +55,17 @@ class Operator(Generic[S]):
         return f"{self.domain}::{self.name}" if self.domain else self.name
 
     def types(self, node: Node, truth: Truth, dtypes: tuple[str, ...]) -> Mapping[str, str]:
-        """Type constraint -> numpy dtype name: what the inputs bind, else the outputs, else the dtypes of the case."""
-        varied = dict(zip(self.varied, dtypes, strict=True))
-        return {**graph.unbound(node, varied), **graph.result_bindings(node, truth), **graph.type_bindings(node)}
+        """Type constraint -> numpy dtype name: what the inputs bind, else the outputs, else the dtypes of the case.
+
+        An output of a refused node, of which nobody says what it is, has the first of these.
+        """
+        if node.surroundings:
+            return node.surroundings.types
+        signature = schema.signature(node.op_type, node.since_version, node.domain)
+        varied = dict(zip(self.varied, dtypes, strict=False))
+        assumed = {**(dict.fromkeys(signature.outputs, dtypes[0]) if isinstance(truth, Refusal) else {}), **varied}
+        known = {name: dtype for name, dtype in assumed.items() if name in signature.constraints}
+        return {**known, **graph.result_bindings(node, truth), **graph.type_bindings(node)}
 
     def dtypes(self, since_version: int) -> Iterator[tuple[str, ...]]:
         """Every combination of dtypes that the schema of that version allows for the varied constraints."""
@@ -87,6 +106,11 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
     )
 
 
+def lowers_to_none(_node: Node) -> Lowering | None:
+    """The `lower` of an operator that is no single DirectML operator: a CPU kernel, a graph of several, or nothing."""
+    return None
+
+
 def is_built_by(case: Case, package: str) -> bool:
     """Whether the case comes from an operator all of whose functions are defined in that package."""
     if not isinstance(case.builder, partial) or case.builder.func is not _build:
@@ -105,12 +129,12 @@ def _module_of(function: Callable[..., Any]) -> str:
 
 
 def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:
-    """The ranks of the outputs; a node that must be refused has none, and the rank of its first input stands in."""
+    """The ranks of the outputs; a node that must be refused has none: the rank of its first input stands in, or 0."""
     if isinstance(truth, Outputs):
         return tuple(output.value.ndim for output in truth.outputs)
     if isinstance(truth, Selection):
         return tuple(part.ndim for part in truth.accepted[0])
-    return tuple(next(o.value.ndim for o in node.inputs if o is not None) for _ in node.results)
+    return tuple(next((o.value.ndim for o in node.inputs if o is not None), 0) for _ in node.results)
 
 
 def random_source(case_id: str) -> np.random.Generator:

@@ -149,13 +149,16 @@ def since_versions(operator: str, domain: str = "") -> tuple[int, ...]:
 
 @cache
 def dtypes(operator: str, since_version: int, constraint: str, domain: str = "") -> tuple[str, ...]:
-    """The numpy dtype names that a type constraint allows, sorted with float32 first where it is allowed."""
+    """The numpy dtype names that a type constraint allows, sorted with float32 first where it is allowed.
+
+    Of a constraint that allows no tensor, only sequences or optionals, those of the tensors in them.
+    """
     (allowed,) = (
         c.allowed_type_strs
         for c in schema(operator, since_version, domain).type_constraints
         if c.type_param_str == constraint
     )
-    names = _numpy_names(allowed)
+    names = _numpy_names(allowed) or _numpy_names(map(_innermost, allowed))
     return tuple(sorted(names, key=lambda name: (name != "float32", name)))
 
 
@@ -167,6 +170,12 @@ def element_name(tensor_type: str) -> str:
     """`tensor(float)` -> `float32`; an empty string for what numpy cannot hold."""
     match = re.fullmatch(r"tensor\((\w+)\)", tensor_type)
     return NUMPY_NAMES.get(match[1], "") if match else ""
+
+
+def _innermost(type_string: str) -> str:
+    """`optional(seq(tensor(float)))` -> `tensor(float)`."""
+    match = re.search(r"tensor\(\w+\)", type_string)
+    return match[0] if match else ""
 
 
 def opset_for(since_version: int, domain: str = "") -> int:

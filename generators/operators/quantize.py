@@ -11,7 +11,7 @@ int32 scale x is a multiple of it), and a division in float16 that is more than 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeVar
@@ -224,9 +224,8 @@ class QuantizationOperator(Operator[S]):
 
     def types(self, node: Node, truth: Truth, dtypes: tuple[str, ...]) -> Mapping[str, str]:
         """The type of a refused node's output, which nothing binds, is the one that its attributes ask for."""
-        (output,) = schema.signature(node.op_type, node.since_version, node.domain).outputs
-        asked = {output: _y_dtype(node).name} if isinstance(truth, Refusal) else {}
-        return {**graph.unbound(node, asked), **super().types(node, truth, dtypes)}
+        asked = (_y_dtype(node).name, *dtypes[1:]) if isinstance(truth, Refusal) else dtypes
+        return super().types(node, truth, asked)
 
 
 FIRST = ("float32", "uint8")

@@ -112,6 +112,13 @@ def test_a_fused_node_of_the_provider_is_a_proof() -> None:
     assert said(replace(RIGHT, assignment=((DML, "DmlFusedNode_0_0"),))) == ("pass", "")
 
 
+def test_a_node_around_the_one_under_test_is_no_proof() -> None:
+    beside = replace(CLAIMED, beside=("SequenceConstruct",))
+    assert said(replace(RIGHT, assignment=((DML, "SequenceConstruct"),)), beside)[0] == "unplaced"
+    assert said(replace(RIGHT, assignment=((DML, "SequenceConstruct"), (DML, "Slice"))), beside) == ("pass", "")
+    assert said(replace(RIGHT, assignment=((DML, "DmlFusedNode_0_0"),)), beside) == ("pass", "")
+
+
 def test_a_callable_has_no_provider_to_prove() -> None:
     assert said(replace(RIGHT, assignment=None), target=FUNCTION) == ("pass", "")
 
@@ -122,6 +129,7 @@ def test_a_callable_has_no_provider_to_prove() -> None:
         "This session contains graph nodes that are assigned to the default CPU EP, but fallback to CPU EP has been "
         "explicitly disabled by the user.",
         "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for TopK(24) node with name 'n'",
+        "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Failed to find kernel for com.microsoft.QAttention(1) (node:'n')",
         "graph_partitioner.cc IsNodeCompatibleWithProvider !node_provider_type.empty() was false",
     ],
 )

@@ -1,0 +1,135 @@
+"""DML_MULTIHEAD_ATTENTION_OPERATOR_DESC (ns-directml-dml_multihead_attention_operator_desc)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+
+from epcheck.generators.directml.constraint import Violation
+from epcheck.generators.directml.operator_desc import OperatorDesc
+from epcheck.generators.directml.tensor import Array, TensorDesc
+
+
+class MultiheadAttentionMaskType(Enum):
+    """DML_MULTIHEAD_ATTENTION_MASK_TYPE (ne-directml-dml_multihead_attention_mask_type)."""
+
+    NONE = 0
+    KEY_SEQUENCE_LENGTH = 1
+    KEY_SEQUENCE_END_START = 2
+    KEY_QUERY_SEQUENCE_LENGTH_START_END = 3
+    BOOLEAN = 4
+
+
+@dataclass(frozen=True)
+class MultiheadAttention(OperatorDesc):
+    """Softmax(Query Key^T Scale + RelativePositionBias + mask) Value, of each head for itself."""
+
+    NAME: ClassVar[str] = "DML_MULTIHEAD_ATTENTION_OPERATOR_DESC"
+
+    query_tensor: TensorDesc | None
+    key_tensor: TensorDesc | None
+    value_tensor: TensorDesc | None
+    stacked_query_key_tensor: TensorDesc | None
+    stacked_key_value_tensor: TensorDesc | None
+    stacked_query_key_value_tensor: TensorDesc | None
+    bias_tensor: TensorDesc | None
+    mask_tensor: TensorDesc | None
+    relative_position_bias_tensor: TensorDesc | None
+    past_key_tensor: TensorDesc | None
+    past_value_tensor: TensorDesc | None
+    output_tensor: TensorDesc
+    output_present_key_tensor: TensorDesc | None
+    output_present_value_tensor: TensorDesc | None
+    scale: float
+    mask_filter_value: float
+    head_count: int
+    mask_type: MultiheadAttentionMaskType
+
+    def constraints(self) -> Iterator[Violation]:
+        """Query, key and value are there once each, stacked or not, stacked along the fourth of five dimensions."""
+        qk, kv, qkv = (
+            self.stacked_query_key_tensor, self.stacked_key_value_tensor, self.stacked_query_key_value_tensor,
+        )  # fmt: skip
+        given = {
+            "query": (self.query_tensor, qk, qkv),
+            "key": (self.key_tensor, qk, kv, qkv),
+            "value": (self.value_tensor, kv, qkv),
+        }
+        for name, tensors in given.items():
+            if (count := sum(tensor is not None for tensor in tensors)) != 1:
+                yield self.violation(f"one_{name}", f"{name} is given {count} times instead of once")
+        for parts, tensor in ((2, qk), (2, kv), (3, qkv)):
+            if tensor is not None and (tensor.dimension_count != 5 or tensor.sizes[3] != parts):
+                yield self.violation("stacked_sizes", f"a tensor of {parts} has sizes {tensor.sizes}")
+        if (self.past_key_tensor is None) != (self.past_value_tensor is None):
+            yield self.violation("past_together", "PastKeyTensor and PastValueTensor come together")
+        if (self.mask_tensor is None) != (self.mask_type is MultiheadAttentionMaskType.NONE):
+            yield self.violation("mask_type", f"MaskType is {self.mask_type.name} with MaskTensor {self.mask_tensor}")
+        if self.head_count < 1:
+            yield self.violation("head_count_positive", f"HeadCount is {self.head_count}")
+
+    def evaluate(
+        self,
+        query_tensor: Array | None,
+        key_tensor: Array | None,
+        value_tensor: Array | None,
+        stacked_query_key_tensor: Array | None,
+        stacked_key_value_tensor: Array | None,
+        stacked_query_key_value_tensor: Array | None,
+        bias_tensor: Array | None,
+        mask_tensor: Array | None,
+        relative_position_bias_tensor: Array | None,
+        past_key_tensor: Array | None,
+        past_value_tensor: Array | None,
+    ) -> tuple[Array, ...]:
+        """In float64, then in the output's type. Masked keys get MaskFilterValue added. OutputTensor, then the present
+        tensors that the description has: the past, and the new keys and values after it."""
+        self.require_defined()
+        parts = [None if a is None else self._heads(a) for a in (query_tensor, key_tensor, value_tensor)]
+        for stacked, places in (
+            (stacked_query_key_tensor, (0, 1)),
+            (stacked_key_value_tensor, (1, 2)),
+            (stacked_query_key_value_tensor, (0, 1, 2)),
+        ):
+            if stacked is not None:
+                for index, place in enumerate(places):
+                    parts[place] = stacked[:, :, :, index].astype(np.float64).transpose(0, 2, 1, 3)
+        query, key, value = (part for part in parts if part is not None)
+        if bias_tensor is not None:
+            ends = np.cumsum([part.shape[1] * part.shape[3] for part in (query, key, value)])[:-1]
+            added = [self._heads(one.reshape(1, 1, -1)) for one in np.split(bias_tensor.reshape(-1), ends)]
+            query, key, value = (part + one for part, one in zip((query, key, value), added, strict=True))
+        if past_key_tensor is not None and past_value_tensor is not None:
+            key = np.concatenate([past_key_tensor.astype(np.float64), key], 2)
+            value = np.concatenate([past_value_tensor.astype(np.float64), value], 2)
+        score = query @ key.transpose(0, 1, 3, 2) * self.scale
+        if relative_position_bias_tensor is not None:
+            score = score + relative_position_bias_tensor
+        if mask_tensor is not None:
+            score = score + np.where(self._masked(mask_tensor, key.shape[2]), self.mask_filter_value, 0.0)
+        weight = np.exp(score - score.max(-1, keepdims=True))
+        output = weight / weight.sum(-1, keepdims=True) @ value
+        batch, heads, sequence, head = output.shape
+        results = [output.transpose(0, 2, 1, 3).reshape(batch, sequence, heads * head)]
+        results += [part for part, desc in ((key, self.output_present_key_tensor),
+                                            (value, self.output_present_value_tensor)) if desc is not None]  # fmt: skip
+        return tuple(result.astype(self.output_tensor.data_type.dtype) for result in results)
+
+    def _heads(self, joined: Array) -> Array:
+        """[B, S, N H] -> [B, N, S, H], float64."""
+        batch, sequence, width = joined.shape
+        split = joined.astype(np.float64).reshape(batch, sequence, self.head_count, width // self.head_count)
+        return np.asarray(split.transpose(0, 2, 1, 3))
+
+    def _masked(self, mask: Array, keys: int) -> Array:
+        """bool, broadcast to [B, N, S, T]: the keys that the mask takes out. Raises ValueError for a type of mask whose
+        layout the page does not define."""
+        match self.mask_type:
+            case MultiheadAttentionMaskType.BOOLEAN:
+                return np.asarray(mask == 0)
+            case MultiheadAttentionMaskType.KEY_SEQUENCE_LENGTH:
+                return np.asarray(np.arange(keys) >= mask.reshape(-1, 1))[:, None, None]
+            case other:
+                raise ValueError(f"the page of {self.NAME} does not define the layout of {other.name}")
