@@ -136,6 +136,22 @@ def has(operator: str, since_version: int, domain: str = "") -> bool:
     return operator in _history(domain) and since_version in since_versions(operator, domain)
 
 
+def allows(operator: str, since_version: int, dtype: str, domain: str = "") -> bool:
+    """Whether some input or output of that revision may have the dtype, or a sequence or an optional of it.
+
+    dtype: a numpy name, the name of an ONNX element type, or a whole type such as `seq(float32)`.
+    """
+    definition = schema(operator, since_version, domain)
+    allowed = {name for constraint in definition.type_constraints for name in constraint.allowed_type_strs}
+    allowed |= {formal.type_str for formal in (*definition.inputs, *definition.outputs)}
+    spelled = {numpy_name: onnx_name for onnx_name, numpy_name in NUMPY_NAMES.items()}
+    element = re.search(r"\w+(?=\)*$)", dtype)
+    assert element is not None
+    name = spelled.get(element[0], element[0])
+    whole = dtype[: element.start()] + (name if "tensor(" in dtype else f"tensor({name})") + dtype[element.end() :]
+    return whole in allowed
+
+
 @cache
 def since_versions(operator: str, domain: str = "") -> tuple[int, ...]:
     """Every revision of the operator to which an opset that runtimes read resolves, oldest first.

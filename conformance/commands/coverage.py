@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from epcheck import reports
 from epcheck.conformance import coverage, strict_json
@@ -60,7 +61,7 @@ def show(triples: Iterable[Triple], each: bool) -> None:
     """One line for each operator, then the claims without a case, and why others cannot be reached."""
     triples = list(triples)
     states = [state for state in STATES if any(triple.state == state for triple in triples)]
-    table = Table("operator", "versions", box=box.SIMPLE)
+    table = Table(Column("operator", no_wrap=True), "versions", box=box.SIMPLE)
     for heading in ("claims", *states):
         table.add_column(heading, justify="right")
     for operator in dict.fromkeys(triple.operator for triple in triples):
@@ -68,8 +69,7 @@ def show(triples: Iterable[Triple], each: bool) -> None:
         versions = ", ".join(map(str, sorted({triple.key[2] for triple in own})))
         counts = Counter(triple.state for triple in own)
         table.add_row(operator, versions, str(len(own)), *(str(counts[state] or "") for state in states))
-    console = Console(highlight=False, emoji=False)
-    console.print(table)
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False, emoji=False).print(table)
     for triple in triples:
         if each or triple.state == MISSING:
             said = ", ".join(f"{count} {status}" for status, count in sorted(triple.statuses.items())) or triple.why

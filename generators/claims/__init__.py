@@ -69,14 +69,9 @@ def _key(row: Mapping[str, Any]) -> Key:
 
 def _constraints(row: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     return {
-        constraint: frozenset(_numpy_name(name) for name in names)
+        constraint: frozenset(NUMPY_NAMES.get(name, name) for name in names)
         for constraint, names in row["type_constraints"].items()
     }
-
-
-def _numpy_name(name: str) -> str:
-    """`float` -> `float32`, `seq(float)` -> `seq(float32)`; what numpy does not have keeps its name."""
-    return re.sub(r"\w+(?=\)|$)", lambda match: NUMPY_NAMES.get(match[0], match[0]), name, count=1)
 
 
 NO_FEED = {
@@ -102,4 +97,6 @@ def why_unreachable(key: Key, dtype: str) -> str:
         return f"no opset has a revision {since_version} of {operator}"
     if operator in INSERTED:
         return INSERTED[operator]
+    if not schema.allows(operator, since_version, dtype, domain):
+        return "the schema of that version does not allow the dtype: a model that has it is refused"
     return NO_FEED.get(re.sub(r"^(?:(?:optional|seq|tensor)\()+|\)+$", "", dtype), "")

@@ -1,12 +1,14 @@
-"""The ids of all cases, as they were released: `case_ids.txt`, grouped by the places where a sample has cases.
+"""The ids of all cases, as they were released: `case_ids.txt`, a count and a digest for each operator version.
 
-An id is a promise: expectations, reports and stored runs name it. To change the list deliberately, run this file and
-commit what it writes; a sample that is gone or renamed belongs into the release notes.
+An id is a promise: expectations, reports and stored runs name it. To change the ids deliberately, run this file and
+commit what it writes; a sample that is gone or renamed belongs into the release notes. `epcheck list --op OPERATOR`
+of both revisions says which ids differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 
 from epcheck.generators import suite
@@ -15,33 +17,22 @@ from epcheck.generators.case import Case
 RELEASED = Path(__file__).with_name("case_ids.txt")
 
 
-def grouped(cases: Iterable[Case]) -> str:
-    """One paragraph for each set of places: `Slice-13/float32[initializer,runtime] ...`, then its samples, indented."""
-    places: dict[tuple[str, str], dict[str, list[str]]] = {}
+def summed_up(cases: Iterable[Case]) -> dict[str, str]:
+    """`Slice-13` -> how many cases, and a digest of their ids whatever their order."""
+    ids: dict[str, list[str]] = {}
     for case in cases:
-        at = f"{case.operator}-{case.since_version}/{case.dtype}"
-        places.setdefault((case.operator, case.sample), {}).setdefault(at, []).append(case.variant)
-    paragraphs: dict[str, list[str]] = {}
-    for (_, sample), variants in places.items():
-        line = " ".join(f"{at}[{','.join(found)}]" for at, found in variants.items())
-        paragraphs.setdefault(line, []).append(sample)
-    return "\n".join(
-        "\n".join([line, *(f"  {s}" for s in sorted(samples)), ""]) for line, samples in paragraphs.items()
-    )
+        ids.setdefault(f"{case.operator_key}-{case.since_version}", []).append(case.id)
+    return {
+        name: f"{len(own)} {sha256(chr(10).join(sorted(own)).encode()).hexdigest()[:16]}" for name, own in ids.items()
+    }
 
 
-def released() -> set[str]:
-    """The ids in `case_ids.txt`."""
-    ids = set()
-    places: list[tuple[str, str]] = []
-    for line in RELEASED.read_text(encoding="utf-8").splitlines():
-        if line.startswith("  "):
-            ids |= {f"{at}/{line.strip()}[{variant}]" for at, variant in places}
-        elif line:
-            pairs = (place.removesuffix("]").split("[") for place in line.split())
-            places = [(at, variant) for at, variants in pairs for variant in variants.split(",")]
-    return ids
+def released() -> dict[str, str]:
+    """What `case_ids.txt` has."""
+    lines = RELEASED.read_text(encoding="utf-8").splitlines()
+    return {name: rest for name, _, rest in (line.partition(" ") for line in lines)}
 
 
 if __name__ == "__main__":
-    RELEASED.write_text(grouped(suite.cases()), encoding="utf-8")
+    lines = [f"{name} {rest}\n" for name, rest in sorted(summed_up(suite.cases()).items())]
+    RELEASED.write_text("".join(lines), encoding="utf-8", newline="\n")
