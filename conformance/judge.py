@@ -166,7 +166,7 @@ def verdict(
         reading = record.EXPECTED
     elif failing and not harmless:
         reading = record.FAILURE
-    elif expectations and not failing:
+    elif expectations and not failing and not covering:
         reading, shown = record.FIXED, expectations[0]
     elif baseline_wrong or (claimed is False and not failing and not refusal):
         reading = record.NOTED

@@ -25,6 +25,10 @@ LOW_WATER = 8
 PACKS_AHEAD = 2
 """Packs before a worker: one that runs, one that it takes up at once."""
 
+WORN = 0.6
+"""The share of the memory bound from which on a worker gets no further sessions: it is replaced before the next one is
+blamed for what others left behind."""
+
 STARTS = 3
 """How often in a row a worker may fail to start before the target is given up."""
 
@@ -90,6 +94,7 @@ class Lane:
         self._under_way = 0
         self._head_since = 0.0
         self._unsent = 0
+        self._is_worn = False
 
     @property
     def is_busy(self) -> bool:
@@ -103,11 +108,17 @@ class Lane:
                 self._worker = self._warm.take(self.target, self._events)
             except (OSError, ValueError) as error:
                 raise TargetDown(f"target '{self.target.name}': its interpreter cannot be started: {error}") from error
-            self._ready = False
+            self._ready = self._is_worn = False
 
     def advance(self) -> None:
         """Send as many sessions as the worker may have before it. Raises TargetDown when it cannot be started."""
-        while (self._worker is None or self._ready) and (jobs := self._source.next(self._room(), not self._sent)):
+        if self._is_worn and not self._sent and self._ready:
+            self._retire()
+        while (
+            not self._is_worn
+            and (self._worker is None or self._ready)
+            and (jobs := self._source.next(self._room(), not self._sent))
+        ):
             if self._worker is None:
                 self._source.give_back([jobs])
                 self.start()
@@ -150,6 +161,8 @@ class Lane:
         elif (resident := process.resident_bytes()) > self.target.memory_bytes:
             bound = self.target.memory_bytes // MEBIBYTE
             process.kill(f"the worker took {resident // MEBIBYTE} MiB of memory; the bound is {bound} MiB")
+        elif resident > WORN * self.target.memory_bytes and not self.alone:
+            self._is_worn = True
 
     def listen(self, wanted: bool) -> None:
         """Before and after waiting for events: send what was left to be sent together, and let answers come in."""
@@ -178,6 +191,8 @@ class Lane:
         """Cases that may be sent ahead of the answers."""
         if self.alone:
             return 1 - len(self._sent)
+        if self._is_worn:
+            return 0
         size: int = self._source.sizing.best
         return (self.target.window if size == 1 else PACKS_AHEAD * size) - self._under_way
 
@@ -232,7 +247,7 @@ class Lane:
         """The worker is gone: the first session that was sent is the culprit, the others are run by the next worker."""
         process, self._worker = self._worker, None
         assert process is not None
-        was_ready, self._ready = self._ready, False
+        was_ready, self._ready, self._is_worn = self._ready, False, False
         process.kill(why)
         log = process.log_tail()
         if self._sent:
@@ -254,7 +269,7 @@ class Lane:
     def _retire(self) -> None:
         assert self._worker is not None
         self._worker.close()
-        self._worker, self._ready = None, False
+        self._worker, self._ready, self._is_worn = None, False, False
 
 
 def _name(jobs: tuple[Job, ...]) -> str:

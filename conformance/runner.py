@@ -23,7 +23,7 @@ from epcheck.conformance.cache import Cache
 from epcheck.conformance.crew import Crew
 from epcheck.conformance.expectation import Expectation
 from epcheck.conformance.lane import Job, Lane
-from epcheck.conformance.outcome import DONE, PLACED, Outcome, bits
+from epcheck.conformance.outcome import CRASHED, DONE, PLACED, TIMED_OUT, Outcome, bits
 from epcheck.conformance.preparation import Preparation
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.process import Event, WarmWorkers
@@ -166,6 +166,7 @@ class Session:
         self._declined: set[tuple[str, ...]] = set()
         self._failing: dict[str, set[str]] = {}
         self._last: dict[str, dict[str, str]] = {}
+        self._accidents: list[str] = []
         self._same: tuple[Outcome | None, tuple[str, ...], Opinion | None] = (None, (), None)
         self._last_watch = 0.0
 
@@ -211,6 +212,7 @@ class Session:
 
     def notes(self) -> Iterator[str]:
         """What happened that belongs to no case, in words."""
+        yield from self._accidents
         for crew in self._crews.values():
             for incident in crew.incidents:
                 if not self._failing.get(crew.target.name, set()).intersection(incident.cases):
@@ -378,9 +380,7 @@ class Session:
             def finished(outcome: Outcome) -> None:
                 runs.append(outcome)
                 if len(again) == 1 and len(alone) == 2:
-                    attempts = _Attempts(first, second, again[0], alone[0], alone[1])
-                    opinion = _unsteady(progress.prepared, target, attempts)
-                    self._settle(progress, target, opinion, self._bits(progress, target, first, opinion))
+                    self._conclude_unsteady(progress, target, _Attempts(first, second, again[0], alone[0], alone[1]))
 
             return Job(progress.prepared, finished)
 
@@ -389,6 +389,20 @@ class Session:
             self._alone[target.name] = Crew(target, self._events, self._warm, alone=True)
         for _ in range(2):
             self._alone[target.name].submit(into(alone))
+
+    def _conclude_unsteady(self, progress: _Progress, target: Target, attempts: _Attempts) -> None:
+        """What only ended a worker once, among five runs, is no answer of the case: it is noted."""
+        prepared, first, steady = progress.prepared, attempts.first, attempts.elsewhere
+        if attempts.is_accident():
+            opinion = judge.opinion(prepared, target, steady, attempts=len(attempts.in_order()))
+            self._accidents.append(
+                f"{target.name}: a worker ended once while it ran {prepared.case.id} ({first.message}); "
+                f"four repetitions say: {opinion.status}"
+            )
+            self._settle(progress, target, opinion, self._bits(progress, target, steady, opinion))
+            return
+        opinion = _unsteady(prepared, target, attempts)
+        self._settle(progress, target, opinion, self._bits(progress, target, first, opinion))
 
     def _bits(self, progress: _Progress, target: Target, outcome: Outcome, opinion: Opinion) -> str:
         """The bits of an answer, where somebody will compare them: a failing candidate's, and the reference's."""
@@ -517,6 +531,13 @@ class _Attempts:
         if alone == alone_again and (first == again != alone or elsewhere != alone != first):
             return record.ORDER_DEPENDENT
         return record.FLAKY
+
+    def is_accident(self) -> bool:
+        """Whether only the first run ended the worker, and all others give one answer: what ran before it, or something
+        outside, may have done that."""
+        first, *others = self.in_order()
+        lost = (CRASHED, TIMED_OUT)
+        return first.kind in lost and others[0].kind not in lost and len({o.signature() for o in others}) == 1
 
     def in_order(self) -> tuple[Outcome, ...]:
         return self.first, self.elsewhere, self.again, self.alone, self.alone_again

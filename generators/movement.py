@@ -146,6 +146,8 @@ def variants(
         ways = spread(sample, first=first, newest=since_version == fully)
         return tuple(way for way in ways if way in (graph.INITIALIZER, graph.RUNTIME))
     if given:
+        fed = formals & sample.given.keys() - given
+        scalar = not sample.shape and not any(_has_dimensions(sample.given[key]) for key in fed)
         return spread(sample, first=first, newest=since_version == fully, scalar=scalar)
     if not first:
         return (graph.RUNTIME,) if sample.every_dtype else ()

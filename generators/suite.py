@@ -126,14 +126,15 @@ def _expression(pattern: str) -> str:
 
 def case_by_id(case_id: str) -> Case:
     """The case of exactly that id. Raises SelectionError, naming close ids, when there is none."""
-    close: list[str] = []
     source = Source.ONNX if case_id.endswith(f"[{onnx_tests.VARIANT}]") else Source.SUITE
-    for of_operator in _of_source(source).values():
-        for case in of_operator():
-            if case.id == case_id:
-                return case
-            if case.sample in case_id and len(close) < 3:
-                close.append(case.id)
+    every = _of_source(source)
+    operator = case_id.partition("/")[0].rpartition("-")[0]
+    close: list[str] = []
+    for case in every[operator]() if operator in every else ():
+        if case.id == case_id:
+            return case
+        if case.sample in case_id and len(close) < 3:
+            close.append(case.id)
     hint = f"; similar: {', '.join(close)}" if close else "; `epcheck list` prints the ids of all"
     raise SelectionError(f"unknown case '{case_id}'{hint}")
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.generators import graph
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -154,6 +155,12 @@ def multi_head_samples() -> Iterator[AttentionSample]:
 
 def variants(sample: AttentionSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes in (("float32",), QUANTIZED), newest=True)
+
+
+def multi_head_variants(sample: AttentionSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    """The bias is the only parameter."""
+    ways = variants(sample, since_version, dtypes)
+    return ways if sample.bias or graph.RUNTIME not in ways else tuple(w for w in ways if w != graph.INITIALIZER)
 
 
 def _normal(binding: Binding, dtype: np.dtype[Any], shape: tuple[int, ...], size: float = 1.0) -> Array:
@@ -489,10 +496,26 @@ def multi_head_lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = tuple(
-    Operator(name, samples, variants, node, truth, lower, varied, DOMAIN)
-    for name, samples, node, truth, lower, varied in (
-        ("Attention", attention_samples, attention_node, attention_truth, lowers_to_none, ("T",)),
-        ("QAttention", quantized_samples, quantized_node, quantized_truth, lowers_to_none, ("T1", "T2", "T3")),
-        ("MultiHeadAttention", multi_head_samples, multi_head_node, multi_head_truth, multi_head_lower, ("T",)),
+    Operator(name, samples, ways, node, truth, lower, varied, DOMAIN)
+    for name, samples, ways, node, truth, lower, varied in (
+        ("Attention", attention_samples, variants, attention_node, attention_truth, lowers_to_none, ("T",)),
+        (
+            "QAttention",
+            quantized_samples,
+            variants,
+            quantized_node,
+            quantized_truth,
+            lowers_to_none,
+            ("T1", "T2", "T3"),
+        ),
+        (
+            "MultiHeadAttention",
+            multi_head_samples,
+            multi_head_variants,
+            multi_head_node,
+            multi_head_truth,
+            multi_head_lower,
+            ("T",),
+        ),
     )
 )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epcheck.generators import schema
+from epcheck.generators import graph, schema
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -242,7 +242,9 @@ def onnx_variants(sample: OnnxSample, since_version: int, dtypes: tuple[str, ...
     if any(name not in known.attributes for name, _ in sample.given):
         return ()
     newest = since_version == schema.since_versions("Attention")[-1]
-    return spread(sample, first=dtypes == ("float32",), newest=newest)
+    ways = spread(sample, first=dtypes == ("float32",), newest=newest)
+    has_parameters = sample.mask or sample.lengths
+    return ways if has_parameters or graph.RUNTIME not in ways else tuple(w for w in ways if w != graph.INITIALIZER)
 
 
 def onnx_node(sample: OnnxSample, binding: Binding) -> Node:

@@ -46,6 +46,11 @@ def _scattered(name: str, shape: tuple[int, ...], indices: Any, updates: tuple[i
     )  # fmt: skip
 
 
+def scatter_samples() -> Iterator[MovementSample]:
+    """Of Scatter, which has no reduction."""
+    return (sample for sample in scatter_elements_samples() if "reduction" not in sample.given)
+
+
 def scatter_elements_samples() -> Iterator[MovementSample]:
     yield _scattered("default_axis", (3, 3), ((1, 0, 2), (0, 2, 1)), every_dtype=True)
     yield _scattered("special_values", (17,), tuple(reversed(range(16))), special=True, every_dtype=True)
@@ -174,7 +179,7 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 
 OPERATORS = (
-    movement("Scatter", scatter_elements_samples, scattered_elements, lower_elements, fully=9),
+    movement("Scatter", scatter_samples, scattered_elements, lower_elements, fully=9),
     movement("ScatterElements", scatter_elements_samples, scattered_elements, lower_elements, fully=16),
     movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices, fully=16),
 )

@@ -24,6 +24,7 @@ FEW = Claims(
         ("", "TopK", 24): {"T": frozenset(("float32", "bfloat16"))},
         ("", "If", 7): {"B": frozenset(("bool",))},
         ("", "Sigmoid", 13): {"T": frozenset(("bfloat16", "float64"))},
+        ("", "Round", 11): {"T": frozenset(("float32",)), "Unused": frozenset(("int32",))},
         ("nowhere", "Unknown", 1): {"T": frozenset(("float32",))},
         ("", "QLinearConv", 10): {"T1": frozenset(("uint8", "int32"))},
     },
@@ -46,6 +47,10 @@ def test_a_claim_is_covered_where_a_case_binds_its_dtype_to_any_constraint() -> 
         ("nowhere::Unknown-1", "float32"): "unreachable",
         ("QLinearConv-10", "uint8"): "covered",
         ("QLinearConv-10", "int32"): "covered",
+        ("Sigmoid-13", "bfloat16"): "unreachable",
+        ("Sigmoid-13", "float64"): "covered",
+        ("Round-11", "float32"): "covered",
+        ("Round-11", "int32"): "unreachable",
     }
 
 
@@ -92,7 +97,7 @@ def test_every_claim_of_the_dml_ep_is_one_of_its_table() -> None:
         (("", "SequenceAt", 11), "seq(bfloat16)", "the schema of that version does not allow the dtype"),
         (("", "TopK", 10), "int8", "the schema of that version does not allow the dtype"),
         (("", "If", 16), "string", "a tensor of strings holds nothing that a provider computes"),
-        (("", "OptionalHasElement", 18), "optional(seq(tensor(bfloat16)))", "ONNX Runtime takes and gives no numpy"),
+        (("", "OptionalHasElement", 18), "optional(seq(tensor(bfloat16)))", "the schema of that version"),
     ],
 )
 def test_why_a_claim_cannot_be_reached(key: tuple[str, str, int], dtype: str, why: str) -> None:

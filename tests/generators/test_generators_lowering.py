@@ -23,7 +23,14 @@ from epcheck.generators.directml import (
 
 LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
 
-DEVIATIONS: dict[tuple[str, str], str] = {}
+DEVIATIONS = {
+    ("DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC", "MeanVarianceNormalization"): "an epsilon that ONNX has not",
+    (
+        "DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC",
+        "com.microsoft.dml::DmlFusedMeanVarianceNormalization",
+    ): "an epsilon that the operator has not",
+    ("DML_MULTIHEAD_ATTENTION_OPERATOR_DESC", "com.microsoft::MultiHeadAttention"): "`unidirectional` is not passed on",
+}
 """(description, operator) -> what the provider's description computes otherwise than the standard says."""
 
 
