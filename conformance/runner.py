@@ -44,6 +44,12 @@ TICK_S = 0.2
 COLLECT_AFTER = 50_000
 """New objects after which Python looks for cycles of garbage during a run."""
 
+LOST = (CRASHED, TIMED_OUT)
+"""Outcomes that end the worker."""
+
+MOST = 3
+"""Of the five runs of a case whose answer changes."""
+
 PLACE_ONLY = b"place only "
 """What the groups begin with whose cases are only placed."""
 
@@ -359,7 +365,9 @@ class Session:
         """Run a failing case in a session of its own, in a second worker."""
 
         def finished(second: Outcome) -> None:
-            if _say_the_same(progress.prepared, first, second):
+            if first.kind == second.kind and first.kind in LOST:
+                self._look_again(progress, target, first, second)
+            elif _say_the_same(progress.prepared, first, second):
                 opinion = judge.opinion(progress.prepared, target, second if first.shared > 1 else first, attempts=2)
                 self._settle(progress, target, opinion, self._bits(progress, target, second, opinion))
             elif first.shared > 1:
@@ -370,6 +378,23 @@ class Session:
         if target.name not in self._confirming:
             self._confirming[target.name] = Crew(target, self._events, self._warm)
         self._confirming[target.name].submit(Job(progress.prepared, finished))
+
+    def _look_again(self, progress: _Progress, target: Target, first: Outcome, second: Outcome) -> None:
+        """What ended two workers ends a third, in which nothing ran before, if it is the case that does it."""
+
+        def finished(third: Outcome) -> None:
+            if third.kind == first.kind:
+                opinion = judge.opinion(progress.prepared, target, first, attempts=3)
+                self._settle(progress, target, opinion, "")
+            else:
+                self._isolate(progress, target, first, second)
+
+        self._alone_crew(target).submit(Job(progress.prepared, finished))
+
+    def _alone_crew(self, target: Target) -> Crew:
+        if target.name not in self._alone:
+            self._alone[target.name] = Crew(target, self._events, self._warm, alone=True)
+        return self._alone[target.name]
 
     def _isolate(self, progress: _Progress, target: Target, first: Outcome, second: Outcome) -> None:
         """Once more where it failed, and twice in a process of its own: that tells `order-dependent` from `flaky`."""
@@ -385,19 +410,17 @@ class Session:
             return Job(progress.prepared, finished)
 
         self._crews[target.name].submit(into(again))
-        if target.name not in self._alone:
-            self._alone[target.name] = Crew(target, self._events, self._warm, alone=True)
         for _ in range(2):
-            self._alone[target.name].submit(into(alone))
+            self._alone_crew(target).submit(into(alone))
 
     def _conclude_unsteady(self, progress: _Progress, target: Target, attempts: _Attempts) -> None:
-        """What only ended a worker once, among five runs, is no answer of the case: it is noted."""
-        prepared, first, steady = progress.prepared, attempts.first, attempts.elsewhere
-        if attempts.is_accident():
+        """A worker that ended in the smaller part of five runs is no answer of the case: it is noted."""
+        prepared, first, steady = progress.prepared, attempts.first, attempts.steady()
+        if first.kind in LOST and steady is not None:
             opinion = judge.opinion(prepared, target, steady, attempts=len(attempts.in_order()))
             self._accidents.append(
-                f"{target.name}: a worker ended once while it ran {prepared.case.id} ({first.message}); "
-                f"four repetitions say: {opinion.status}"
+                f"{target.name}: a worker ended while it ran {prepared.case.id} ({first.message}); "
+                f"other runs of it say: {opinion.status}"
             )
             self._settle(progress, target, opinion, self._bits(progress, target, steady, opinion))
             return
@@ -532,12 +555,13 @@ class _Attempts:
             return record.ORDER_DEPENDENT
         return record.FLAKY
 
-    def is_accident(self) -> bool:
-        """Whether only the first run ended the worker, and all others give one answer: what ran before it, or something
-        outside, may have done that."""
-        first, *others = self.in_order()
-        lost = (CRASHED, TIMED_OUT)
-        return first.kind in lost and others[0].kind not in lost and len({o.signature() for o in others}) == 1
+    def steady(self) -> Outcome | None:
+        """The one answer of all runs in which the worker did not end, if those are most: what ran before, or something
+        outside, may have ended the others."""
+        answers = [outcome for outcome in self.in_order() if outcome.kind not in LOST]
+        if len(answers) < MOST or len({outcome.signature() for outcome in answers}) > 1:
+            return None
+        return answers[0]
 
     def in_order(self) -> tuple[Outcome, ...]:
         return self.first, self.elsewhere, self.again, self.alone, self.alone_again

@@ -86,15 +86,19 @@ class Target:
     expectations: tuple[Expectation, ...] = ()
 
     @cached_property
-    def globs(self) -> tuple[str, ...]:
-        """Which cases are expected to deviate."""
-        return tuple(e.case for e in self.expectations)
+    def _by_head(self) -> dict[str, tuple[Expectation, ...]]:
+        """`expectation.head` -> the expectations of that operator, filled as cases come."""
+        return {}
 
     def expected(self, case_id: str) -> tuple[Expectation, ...]:
         """The expectations whose glob matches the case, in their order."""
-        if not any_matches(self.globs, case_id):
+        start = expectation.head(case_id)
+        if start not in self._by_head:
+            self._by_head[start] = tuple(e for e in self.expectations if expectation.may_match(e, start))
+        possible = self._by_head[start]
+        if not possible or not any_matches(tuple(e.case for e in possible), case_id):
             return ()
-        return tuple(e for e in self.expectations if matches(case_id, e.case))
+        return tuple(e for e in possible if matches(case_id, e.case))
 
 
 def resolve(

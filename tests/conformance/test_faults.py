@@ -102,7 +102,8 @@ def test_the_culprit_is_named_with_what_it_did(records: Mapping[str, Record], fa
 
 @pytest.mark.parametrize("fault", [name for name, (status, _) in EXPECTED.items() if status != record.PASS])
 def test_a_fault_is_confirmed_before_it_is_reported(records: Mapping[str, Record], fault: str) -> None:
-    assert records[fault].candidate.attempts == 2
+    ends_a_worker = EXPECTED[fault][0] in (record.CRASH, record.TIMEOUT)
+    assert records[fault].candidate.attempts == (3 if ends_a_worker else 2)
 
 
 def test_every_other_case_is_judged(records: Mapping[str, Record]) -> None:
@@ -160,5 +161,5 @@ def test_a_worker_killed_from_outside_costs_no_case_its_verdict_and_is_noted(tmp
     (repeated,) = (found for found in taken if found.candidate.attempts > 1)
     assert repeated.candidate.attempts == 5
     (note,) = notes
-    assert f"a worker ended once while it ran {repeated.case_id} (the worker process ended: killed by SIGKILL)" in note
-    assert note.endswith("four repetitions say: pass")
+    assert f"a worker ended while it ran {repeated.case_id} (the worker process ended: killed by SIGKILL)" in note
+    assert note.endswith("other runs of it say: pass")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -191,7 +192,7 @@ def test_packing_changes_no_verdict_on_directml() -> None:
     if sys.platform != "win32" and not lab.status().installed:
         lab.install()
     dml = replace(targets.resolve("dml"), expectations=())
-    cases = [case for case in suite.cases() if zlib.crc32(case.id.encode()) % 6 == 0]
+    cases = list(_steady_sample(targets.resolve("dml")))
     packed = records(dml, cases)
     assert verdicts(packed) == verdicts(records(dml, cases, pack=False))
     proofs = {
@@ -199,7 +200,19 @@ def test_packing_changes_no_verdict_on_directml() -> None:
         for r in packed.values()
         if r.candidate.shared > 1 and r.status == "pass"
     }
-    assert proofs == {(name, ((targets.DML, name),)) for name in ("Slice", "TopK", "QLinearConv")}
+    assert proofs >= {(name, ((targets.DML, name),)) for name in ("Slice", "TopK", "QLinearConv")}
+    assert {provider for _, nodes in proofs for provider, _ in nodes or ()} == {targets.DML}
+
+
+def _steady_sample(dml: targets.Target) -> Iterator[Case]:
+    """Every sixth case of three operators, and some of all others; not those whose answer is what the memory holds."""
+    for case in suite.cases():
+        number = zlib.crc32(case.id.encode())
+        if case.operator in ("Slice", "TopK", "QLinearConv"):
+            if number % 6 == 0:
+                yield case
+        elif number % 97 == 0 and not dml.expected(case.id):
+            yield case
 
 
 FAULTY = """

@@ -21,7 +21,7 @@ from epcheck.generators import suite
 CPU = replace(targets.resolve("cpu"), expectations=())
 """With nothing to predict what fails: that has to be found."""
 
-CASES = [case for case in suite.cases() if zlib.crc32(case.id.encode()) % 7 == 0]
+CASES = [case for case in suite.cases() if zlib.crc32(case.id.encode()) % 67 == 0]
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def cold(folder: Path, warm: WarmWorkers) -> dict[str, Record]:
 def test_the_run_is_worth_comparing(cold: dict[str, Record]) -> None:
     assert len(cold) > 500
     assert {r.status for r in cold.values()} >= {record.PASS, record.MISMATCH, record.UNPLACED}
-    assert {r.candidate.attempts for r in cold.values()} == {1, 2}
+    assert {r.candidate.attempts for r in cold.values()} >= {1, 2}
     assert sum(r.candidate.shared > 1 for r in cold.values()) > 300
     assert not any(r.baseline is None or r.baseline.remembered for r in cold.values())
 
