@@ -335,7 +335,7 @@ class Session:
         def finished(outcome: Outcome) -> None:
             if outcome.kind not in (DONE, PLACED):
                 self._failing.setdefault(target.name, set()).add(progress.prepared.case.id)
-            if outcome.kind == PLACED and not judge.placement_gap(progress.prepared, target.provider or "", outcome):
+            if outcome.kind == PLACED and _must_run(progress.prepared, target, outcome):
                 self._crews[target.name].submit(self._first_job(progress, target, b""))
                 return
             opinion = self._opinion(progress.prepared, target, outcome)
@@ -523,6 +523,13 @@ def _rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _must_run(prepared: Prepared, target: Target, placed: Outcome) -> bool:
+    """Whether a case that was only placed has to be run: the provider takes it, or its session's record does not say;
+    where a function stands for several nodes, these have names of their own."""
+    nothing_said = placed.shared > 1 and not placed.assignment
+    return nothing_said or not judge.placement_gap(prepared, target.provider or "", placed)
 
 
 def _kind(prepared: Prepared, target: Target) -> tuple[str, ...]:

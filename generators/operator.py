@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -48,6 +49,14 @@ class Operator(Generic[S]):
     lower: Callable[[Node], Lowering | None]
     varied: tuple[str, ...] = ("T",)
     domain: str = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Operators of the suite travel by their keys; functions that make one do not travel."""
+        from epcheck.generators import suite  # which imports this module
+
+        if suite.all_operators().get(self.key) is self:
+            return suite.operator_of, (self.key,)
+        return copyreg.__newobj__, (type(self),), dict(self.__dict__)  # type: ignore[attr-defined]
 
     @property
     def key(self) -> str:

@@ -32,6 +32,11 @@ def all_operators() -> dict[str, Operator[Any]]:
     return found
 
 
+def operator_of(key: str) -> Operator[Any]:
+    """The suite's operator of that key; KeyError when it has none."""
+    return all_operators()[key]
+
+
 class Source(StrEnum):
     """Where cases come from: the generators of this package, or the node tests of the installed onnx package."""
 

@@ -22,6 +22,7 @@ from epcheck import reports
 from epcheck.conformance.commands.request import Request, request_of, selection
 from epcheck.conformance.record import FAILURE, Run
 from epcheck.conformance.shard import Shard
+from epcheck.generators import suite
 
 CPU_ALONE = ("run", "--target", "cpu", "--baseline", "none", "--no-reference")
 MANY = (*CPU_ALONE, "--op", "Slice", "--limit", "700")
@@ -202,9 +203,9 @@ def test_a_worker_that_is_killed_costs_the_run_nothing_but_a_repetition(tmp_path
         process.communicate(timeout=60)
     run, found = reports.read_run(folder), list(reports.read_records(folder))
     assert (run.status, len(found), len({item.case_id for item in found})) == ("complete", run.planned, run.planned)
-    killed = [item.status for item in found if "killed by SIGKILL" in item.reason]
-    noted = [note for note in run.notes if "killed by SIGKILL" in note]
-    assert (killed, len(noted), process.returncode) in ((["flaky"], 0, 1), ([], 1, 0))  # alone, or in a pack
+    assert not [item.case_id for item in found if "killed by SIGKILL" in item.reason]
+    assert [note for note in run.notes if "killed by SIGKILL" in note]
+    assert process.returncode == 0
 
 
 @posix
@@ -311,9 +312,10 @@ def test_what_a_code_page_lacks_is_written_out(tmp_path: Path) -> None:
 
 def test_list_operators_counts_the_cases() -> None:
     lines = call("list", "operators").out.splitlines()
-    assert [line.split()[0] for line in lines] == ["QLinearConv", "Slice", "TopK"]
+    found = {line.split()[0]: line.split()[1:] for line in lines}
+    assert found.keys() == suite.all_operators().keys()
     slices = len(call("list", "--op", "Slice").out.splitlines())
-    assert lines[1].split() == ["Slice", f"{slices}", "cases", "since_version", "1,", "10,", "11,", "13"]
+    assert found["Slice"] == [f"{slices}", "cases", "since_version", "1,", "10,", "11,", "13"]
 
 
 def test_list_targets_has_those_of_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,8 @@ def run(cache: Path | None, warm: WarmWorkers, **further: Any) -> dict[str, Reco
 
 
 def timeless(opinion: Opinion) -> Opinion:
-    return replace(opinion, create_s=None, run_s=None, shared=1, remembered=False)
+    """Without what varies with the machine's load, and with where a buffer lies, which moves the last bits of sums."""
+    return replace(opinion, create_s=None, run_s=None, shared=1, remembered=False, accuracy=None)
 
 
 def as_told(found: dict[str, Record]) -> dict[str, str]:
