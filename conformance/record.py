@@ -220,6 +220,7 @@ class CaseFacts:
             raise RecordError(f"case '{self.case_id}': not a CaseFacts: {name}: {error}") from error
 
 
+delattr(CaseFacts, "rounded")  # a default that stands in the class would be found before what is read when asked for
 _NESTED_FACTS = ("types", "attributes", "values", "directml", "rounded")
 
 

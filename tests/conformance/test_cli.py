@@ -118,7 +118,8 @@ def running(root: Path, records: int) -> Iterator[tuple[subprocess.Popen[bytes],
             assert process.poll() is None, process.communicate()
             journal = next(root.glob("epcheck-runs/*/journal.jsonl"), None)
             time.sleep(0.02)
-        workers = psutil.Process(process.pid).children(recursive=True)
+        family = psutil.Process(process.pid).children(recursive=True)
+        workers = [one for one in family if one.ppid() != process.pid] or family  # those that a template forked, if any
         assert workers
         yield process, journal.parent, workers
 

@@ -179,8 +179,9 @@ def test_cases_with_empty_outputs_keep_to_themselves() -> None:
 
 def test_packing_changes_no_verdict_on_cpu() -> None:
     """Every case of the suite, with everything that is wrong with the CPU provider and no expectation to predict it."""
-    cpu = replace(targets.resolve("cpu"), expectations=())
-    cases = list(suite.cases())
+    shipped = targets.resolve("cpu")
+    cpu = replace(shipped, expectations=())
+    cases = [case for case in suite.cases() if not _is_unsteady(shipped, case)]
     packed = records(cpu, cases)
     assert verdicts(packed) == verdicts(records(cpu, cases, pack=False))
     shared = [r.candidate.shared for r in packed.values() if r.status == "pass"]
@@ -213,6 +214,11 @@ def _steady_sample(dml: targets.Target) -> Iterator[Case]:
                 yield case
         elif number % 97 == 0 and not dml.expected(case.id):
             yield case
+
+
+def _is_unsteady(target: targets.Target, case: Case) -> bool:
+    """Whether the answer is known to be what the memory holds."""
+    return any(e.status in ("flaky", "order-dependent") for e in target.expected(case.id))
 
 
 FAULTY = """

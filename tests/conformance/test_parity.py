@@ -46,8 +46,9 @@ def run(cache: Path | None, warm: WarmWorkers, **further: Any) -> dict[str, Reco
 
 
 def timeless(opinion: Opinion) -> Opinion:
-    """Without what varies with the machine's load, and with where a buffer lies, which moves the last bits of sums."""
-    return replace(opinion, create_s=None, run_s=None, shared=1, remembered=False, accuracy=None)
+    """Without what varies with the machine's load, with where a buffer lies, which moves the last bits of sums, and
+    with what a session was shared."""
+    return replace(opinion, create_s=None, run_s=None, shared=1, remembered=False, accuracy=None, attempts=1)
 
 
 def as_told(found: dict[str, Record]) -> dict[str, str]:

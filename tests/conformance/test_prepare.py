@@ -72,7 +72,7 @@ def test_no_feed_loses_a_bit(whole_suite: list[tuple[BuiltCase, Prepared, Prepar
 
 def test_no_fact_loses_a_word(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
     for built, prepared, loaded in whole_suite:
-        told = dataclasses.replace(facts.of(built), rounded=prepared.facts.rounded)
+        told = dataclasses.replace(facts.of(built), rounded=loaded.facts.rounded)
         assert loaded.facts.text == prepared.facts.text == told.text
 
 
