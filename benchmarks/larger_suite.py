@@ -1,4 +1,7 @@
-"""The suite many times over: its cases again under names of their own, so with ids and random data of their own."""
+"""The thin suite many times over: its cases again under names of their own, so with ids and random data of their own.
+
+The thin suite has every operator version and dtype, and few cases of each: a sample of all that a run consists of.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from epcheck.generators.case import Case
 
 
 def cases(rounds: int, only: Collection[str] | None = None) -> list[Case]:
-    """The suite `rounds` times over. only: ids of the suite's cases that are wanted, None for all."""
-    return list(repeated((case for case in suite.cases() if only is None or case.id in only), rounds))
+    """The thin suite `rounds` times over. only: ids of its cases that are wanted, None for all."""
+    return list(repeated((case for case in suite.cases(thin=True) if only is None or case.id in only), rounds))
 
 
 def exactly(count: int) -> list[Case]:
-    """So many cases, evenly spread over as many rounds of the suite as they need."""
-    once = list(suite.cases())
+    """So many cases, evenly spread over as many rounds of the thin suite as they need."""
+    once = list(suite.cases(thin=True))
     every = list(repeated(once, -(-count // len(once))))
     return [every[index * len(every) // count] for index in range(count)]
 

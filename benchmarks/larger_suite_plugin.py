@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Replace the suite before anything looks at it."""
     once, rounds = suite.cases, config.getoption("--rounds")
 
-    def cases(*selection: Any) -> Iterator[Case]:
-        return larger_suite.repeated(once(*selection), rounds)
+    def cases(*selection: Any, **further: Any) -> Iterator[Case]:
+        return larger_suite.repeated(once(*selection, **further), rounds)
 
     suite.cases = cases  # type: ignore[assignment]

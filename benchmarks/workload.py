@@ -19,7 +19,7 @@ from stored_cases import StoredCase
 from epcheck.generators.case import BuiltCase, Case, Refusal
 
 SUITE_ROUNDS = 2
-PASSING_ROUNDS = 6
+PASSING_ROUNDS = 4
 SAMPLE = 150
 """Cases of the samples for Polygraphy's Python API and for DirectML."""
 
@@ -31,7 +31,7 @@ DML_CANDIDATES = 250
 COMMANDS = 6
 """Models for Polygraphy's command line, which is started once for each."""
 
-CRASH_ROUNDS = 2
+CRASH_ROUNDS = 1
 CRASH_EVERY = 1000
 
 
