@@ -145,15 +145,18 @@ def _long_as_text(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Matrix:
-    """Operator versions x dtypes of one candidate, for operators whose cases vary equally many dtypes."""
+    """Operator versions x dtypes of one candidate: of all operators that vary one dtype, or of one that varies more."""
 
     dtypes: tuple[str, ...]
     rows: tuple[tuple[str, int, dict[str, Cell]], ...]
 
 
 def _matrices(target: TargetSummary) -> list[_Matrix]:
-    kinds = sorted({cell.dtype.count("-") for cell in target.matrix})
-    return [_matrix([cell for cell in target.matrix if cell.dtype.count("-") == kind]) for kind in kinds]
+    together: dict[tuple[int, str], list[Cell]] = {}
+    for cell in target.matrix:
+        several = cell.dtype.count("-")
+        together.setdefault((several, _operator(cell.domain, cell.operator) if several else ""), []).append(cell)
+    return [_matrix(together[kind]) for kind in sorted(together)]
 
 
 def _matrix(cells: Iterable[Cell]) -> _Matrix:
