@@ -7,6 +7,7 @@ Exit codes of every command: 0 as it should be, 1 conformance failures, 2 bad in
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -50,4 +51,15 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # On Windows a redirected stdout has the code page's encoding: a character that it lacks is no reason to end.
         sys.stdout.reconfigure(errors="backslashreplace")
-    app()
+    try:
+        app()
+    finally:
+        _drop_what_cannot_be_written()
+
+
+def _drop_what_cannot_be_written() -> None:
+    """What a full disk did not take has been said; Python would try once more at its end, and change the exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

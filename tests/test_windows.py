@@ -78,7 +78,7 @@ def test_a_crash_of_a_worker_is_contained_and_named(site: Path, tmp_path: Path) 
     done = epcheck(site, tmp_path, "run", "--target", "python:crashing:backend", "--op", "TopK", "--limit", "2")
     assert done.returncode == 1, done.stdout + done.stderr
     records = list(reports.read_records(reports.latest(tmp_path / "epcheck-runs")))
-    assert [r.status for r in records] == ["crash", "crash"]
+    assert [r.status for r in records] == ["crash", "crash"], done.stdout + done.stderr
 
 
 def test_bad_input_is_one_sentence_and_exit_code_2(site: Path, tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ NO_INFERENCE = ("MeanVarianceNormalization", "Pad")
 """Operators at which onnx's own inference fails: function bodies in float16 and float64, axes of int32."""
 
 
+UNORDERED_AXES = "Squeeze-1/float32/axes_in_reverse[runtime]"
+"""onnx infers a wrong rank where the axes of Squeeze-1 do not ascend."""
+
+
 def model_of(built: BuiltCase) -> onnx.ModelProto:
     return onnx.load_from_string(built.model)
 
@@ -30,7 +34,8 @@ def test_every_model_is_valid_and_its_shapes_can_be_inferred() -> None:
     for built in built_suite():
         if built.case.domain or not schema.is_in_onnx(built.case.operator, built.case.since_version):
             continue
-        full = not isinstance(built.truth, Refusal) and built.case.operator not in NO_INFERENCE
+        known = built.case.operator in NO_INFERENCE or built.case.id == UNORDERED_AXES
+        full = not isinstance(built.truth, Refusal) and not known
         onnx.checker.check_model(model_of(built), full_check=full)
 
 
