@@ -416,10 +416,11 @@ class Session:
     def _conclude_unsteady(self, progress: _Progress, target: Target, attempts: _Attempts) -> None:
         """A worker that ended in the smaller part of five runs is no answer of the case: it is noted."""
         prepared, first, steady = progress.prepared, attempts.first, attempts.steady()
-        if first.kind in LOST and steady is not None:
+        lost = next((outcome for outcome in attempts.in_order() if outcome.kind in LOST), None)
+        if lost is not None and steady is not None:
             opinion = judge.opinion(prepared, target, steady, attempts=len(attempts.in_order()))
             self._accidents.append(
-                f"{target.name}: a worker ended while it ran {prepared.case.id} ({first.message}); "
+                f"{target.name}: a worker ended while it ran {prepared.case.id} ({lost.message}); "
                 f"other runs of it say: {opinion.status}"
             )
             self._settle(progress, target, opinion, self._bits(progress, target, steady, opinion))
