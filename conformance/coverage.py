@@ -35,8 +35,7 @@ class Triple:
     @property
     def operator(self) -> str:
         """`Slice`, `com.microsoft::Gelu`."""
-        domain, name, _ = self.key
-        return f"{domain}::{name}" if domain else name
+        return _operator_key(self.key)
 
 
 Seen = Mapping[tuple[Key, str], Mapping[str, int]]

@@ -2,7 +2,8 @@
 
 A failure is repeated before it is reported: first in a second worker, where other cases ran before it, then, when the
 two disagree, in processes where nothing ran before. Answers that depend on what ran before are `order-dependent`,
-answers that change with nothing changed are `flaky`. What fails in a pack is repeated in a session of its own.
+answers that change with nothing changed are `flaky`. What fails in a pack is repeated in a session of its own. What
+ends two workers has to end a third, in which nothing ran before; what ends fewer than most of five is only noted.
 """
 
 from __future__ import annotations
