@@ -1,14 +1,14 @@
 """DML_ACTIVATION_*_OPERATOR_DESC that work element by element.
 
 InputTensor and OutputTensor come first, the numbers of the formula after them. Where a page says 'else', NaN takes
-that branch.
+that branch. Fused into another operator, an activation is described without its tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -247,3 +247,17 @@ class ParameterizedRelu(OperatorDesc):
         x, slope = (a.astype(np.float64) if dtype.kind == "f" else a for a in (input_tensor, slope_tensor))
         with np.errstate(all="ignore"):
             return (np.where(x >= 0, x, slope * x).astype(dtype),)
+
+
+FUSED: Mapping[str, type[OneTensor]] = {
+    **{kind.__name__: kind for kind in (Relu, LeakyRelu, ThresholdedRelu, Elu, HardSigmoid, Sigmoid, Tanh)},
+    **{kind.__name__: kind for kind in (ScaledTanh, Softplus, Softsign)},
+    "Selu": ScaledElu,
+}
+"""The ONNX name of an activation that another operator may apply -> its description."""
+
+
+def fused(name: str, *parameters: float) -> OneTensor:
+    """An activation within another operator: InputTensor and OutputTensor are null."""
+    null = cast(TensorDesc, None)
+    return FUSED[name](null, null, *parameters)

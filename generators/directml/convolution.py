@@ -15,6 +15,7 @@ from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.sliding import Sliding
 from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.unary import OneTensor
 
 
 class ConvolutionMode(Enum):
@@ -29,87 +30,6 @@ class ConvolutionDirection(Enum):
 
     FORWARD = 0
     BACKWARD = 1
-
-
-@dataclass(frozen=True)
-class FusedActivation(OperatorDesc):
-    """An activation inside another operator: its tensors are left out."""
-
-    input_tensor: TensorDesc | None = None
-    output_tensor: TensorDesc | None = None
-
-
-@dataclass(frozen=True)
-class FusedRelu(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_RELU_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class FusedLeakyRelu(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC"
-    alpha: float = 0.01
-
-
-@dataclass(frozen=True)
-class FusedThresholdedRelu(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_THRESHOLDED_RELU_OPERATOR_DESC"
-    alpha: float = 1.0
-
-
-@dataclass(frozen=True)
-class FusedElu(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_ELU_OPERATOR_DESC"
-    alpha: float = 1.0
-
-
-@dataclass(frozen=True)
-class FusedScaledElu(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_SCALED_ELU_OPERATOR_DESC"
-    alpha: float = 1.67326319217681884765625
-    gamma: float = 1.05070102214813232421875
-
-
-@dataclass(frozen=True)
-class FusedHardSigmoid(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_HARD_SIGMOID_OPERATOR_DESC"
-    alpha: float = 0.2
-    beta: float = 0.5
-
-
-@dataclass(frozen=True)
-class FusedSigmoid(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_SIGMOID_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class FusedTanh(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_TANH_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class FusedSoftplus(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_SOFTPLUS_OPERATOR_DESC"
-    steepness: float = 1.0
-
-
-@dataclass(frozen=True)
-class FusedSoftsign(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_SOFTSIGN_OPERATOR_DESC"
-
-
-FUSED: dict[str, type[FusedActivation]] = {
-    "Relu": FusedRelu,
-    "LeakyRelu": FusedLeakyRelu,
-    "ThresholdedRelu": FusedThresholdedRelu,
-    "Elu": FusedElu,
-    "Selu": FusedScaledElu,
-    "HardSigmoid": FusedHardSigmoid,
-    "Sigmoid": FusedSigmoid,
-    "Tanh": FusedTanh,
-    "Softplus": FusedSoftplus,
-    "Softsign": FusedSoftsign,
-}
-"""The ONNX name of an activation -> its description."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +54,7 @@ class Convolution(OperatorDesc):
     end_padding: tuple[int, ...]
     output_padding: tuple[int, ...]
     group_count: int
-    fused_activation: FusedActivation | None
+    fused_activation: OneTensor | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dimension_count", len(self.strides))
@@ -160,11 +80,11 @@ class Convolution(OperatorDesc):
             )
 
     def evaluate(self, input_tensor: Array, filter_tensor: Array, bias_tensor: Array | None) -> tuple[Array]:
-        """The direct sum in float64, cast to the output's type. Raises ValueError with a fused activation."""
+        """The direct sum in float64, the activation of it, cast to the output's type."""
         self.require_defined()
         self.require_arrays(input_tensor=input_tensor, filter_tensor=filter_tensor, bias_tensor=bias_tensor)
-        if self.fused_activation is not None or self.mode is not ConvolutionMode.CROSS_CORRELATION:
-            raise ValueError(f"{self.NAME}: only a cross-correlation without an activation is evaluated")
+        if self.mode is not ConvolutionMode.CROSS_CORRELATION:
+            raise ValueError(f"{self.NAME}: only a cross-correlation is evaluated")
         if self.output_tensor.strides is not None:
             raise ValueError(f"{self.NAME}: an output that is not packed has its elements in another order")
         forward = self.direction is ConvolutionDirection.FORWARD
@@ -174,8 +94,9 @@ class Convolution(OperatorDesc):
         compute = sliding.convolve if forward else sliding.spread
         total = compute(input_tensor.astype(np.float64), filter_tensor.astype(np.float64), self.group_count)
         total = total if bias_tensor is None else total + bias_tensor.astype(np.float64)
-        with np.errstate(over="ignore"):
-            return (total.astype(self.output_tensor.data_type.dtype),)
+        with np.errstate(all="ignore"):
+            result = total if self.fused_activation is None else self.fused_activation.formula(total)
+            return (result.astype(self.output_tensor.data_type.dtype),)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.operator_desc import OperatorDesc, c_name
 from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
+from epcheck.generators.directml.unary import OneTensor
 
 ScaleBias = tuple[float, float]
 """DML_SCALE_BIAS: Scale and Bias, g(x) = x * Scale + Bias before the operator's own function."""
@@ -376,35 +377,6 @@ class ElementWiseLogicalLessThanOrEqual(ElementWiseComparison):
 
 
 @dataclass(frozen=True)
-class FusedRelu(OperatorDesc):
-    """DML_ACTIVATION_RELU_OPERATOR_DESC as a fused activation, which has no tensors: max(0, x)."""
-
-    NAME: ClassVar[str] = "DML_ACTIVATION_RELU_OPERATOR_DESC"
-
-    input_tensor: TensorDesc | None = None
-    output_tensor: TensorDesc | None = None
-
-    def of(self, x: Array) -> Array:
-        """The activation of float64 values."""
-        return np.where(x < 0, 0.0, x)
-
-
-@dataclass(frozen=True)
-class FusedLeakyRelu(OperatorDesc):
-    """DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC as a fused activation: x, or Alpha * x where x is negative."""
-
-    NAME: ClassVar[str] = "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC"
-
-    input_tensor: TensorDesc | None
-    output_tensor: TensorDesc | None
-    alpha: float
-
-    def of(self, x: Array) -> Array:
-        """The activation of float64 values."""
-        return np.where(x < 0, self.alpha * x, x)
-
-
-@dataclass(frozen=True)
 class ElementWiseAdd1(ElementWise):
     """FusedActivation(a + b); without an activation a + b."""
 
@@ -414,13 +386,15 @@ class ElementWiseAdd1(ElementWise):
     a_tensor: TensorDesc
     b_tensor: TensorDesc
     output_tensor: TensorDesc
-    fused_activation: FusedRelu | FusedLeakyRelu | None
+    fused_activation: OneTensor | None
 
     def evaluate(self, a_tensor: Array, b_tensor: Array) -> tuple[Array]:
         """FusedActivation(ATensor + BTensor)."""
         self.require_arrays(a_tensor=a_tensor, b_tensor=b_tensor)
         activation = self.fused_activation
-        return self._computed(lambda a, b: a + b if activation is None else activation.of(a + b), a_tensor, b_tensor)
+        return self._computed(
+            lambda a, b: a + b if activation is None else activation.formula(a + b), a_tensor, b_tensor
+        )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.unary import OneTensor
 
 
 class MatrixTransform(Enum):
@@ -47,7 +48,7 @@ class _Product(OperatorDesc):
 
 @dataclass(frozen=True)
 class Gemm(_Product):
-    """FusedActivation(Alpha * TransA(A) x TransB(B) + Beta * C); no activation here."""
+    """FusedActivation(Alpha * TransA(A) x TransB(B) + Beta * C)."""
 
     NAME: ClassVar[str] = "DML_GEMM_OPERATOR_DESC"
 
@@ -59,7 +60,7 @@ class Gemm(_Product):
     trans_b: MatrixTransform
     alpha: float
     beta: float
-    fused_activation: OperatorDesc | None = None
+    fused_activation: OneTensor | None = None
 
     def constraints(self) -> Iterator[Violation]:
         """Same data types and dimension counts, sizes of a product, C with the sizes of the output."""
@@ -76,14 +77,14 @@ class Gemm(_Product):
         """The formula in float64, rounded once."""
         self.require_defined()
         self.require_arrays(a_tensor=a_tensor, b_tensor=b_tensor, c_tensor=c_tensor)
-        if self.fused_activation is not None:
-            raise ValueError(f"{self.NAME}: fused activations are not evaluated")
         a = _transposed(a_tensor.astype(np.float64), self.trans_a)
         b = _transposed(b_tensor.astype(np.float64), self.trans_b)
         with np.errstate(all="ignore"):
             result = self.alpha * (a @ b)
             if c_tensor is not None:
                 result = result + self.beta * c_tensor.astype(np.float64)
+            if self.fused_activation is not None:
+                result = self.fused_activation.formula(result)
             return (result.astype(self.output_tensor.data_type.dtype),)
 
 

@@ -1,10 +1,7 @@
 """DML_BATCH_NORMALIZATION, MEAN_VARIANCE_NORMALIZATION1 and 2, LP_NORMALIZATION and
-LOCAL_RESPONSE_NORMALIZATION_OPERATOR_DESC, and the activations that are fused into them (their pages).
-
-A fused activation is a description without tensors; its members are the parameters alone.
+LOCAL_RESPONSE_NORMALIZATION_OPERATOR_DESC (their pages).
 """
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -15,78 +12,7 @@ from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.reduction import axes_violations
 from epcheck.generators.directml.tensor import Array, TensorDesc
-
-
-@dataclass(frozen=True)
-class FusedActivation(OperatorDesc):
-    """What is applied to each element of the output."""
-
-    @abstractmethod
-    def apply(self, x: Array) -> Array:
-        """The page's function, in the precision of x."""
-
-
-@dataclass(frozen=True)
-class FusedRelu(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_RELU_OPERATOR_DESC"
-
-    def apply(self, x: Array) -> Array:
-        return np.maximum(x, 0)
-
-
-@dataclass(frozen=True)
-class FusedLeakyRelu(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC"
-
-    alpha: float
-
-    def apply(self, x: Array) -> Array:
-        return np.where(x >= 0, x, self.alpha * x)
-
-
-@dataclass(frozen=True)
-class FusedElu(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_ELU_OPERATOR_DESC"
-
-    alpha: float
-
-    def apply(self, x: Array) -> Array:
-        return np.where(x >= 0, x, self.alpha * np.expm1(np.minimum(x, 0)))
-
-
-@dataclass(frozen=True)
-class FusedHardSigmoid(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_HARD_SIGMOID_OPERATOR_DESC"
-
-    alpha: float
-    beta: float
-
-    def apply(self, x: Array) -> Array:
-        return np.clip(self.alpha * x + self.beta, 0, 1)
-
-
-@dataclass(frozen=True)
-class FusedSigmoid(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_SIGMOID_OPERATOR_DESC"
-
-    def apply(self, x: Array) -> Array:
-        return np.asarray(1 / (1 + np.exp(-x)))
-
-
-@dataclass(frozen=True)
-class FusedTanh(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_TANH_OPERATOR_DESC"
-
-    def apply(self, x: Array) -> Array:
-        return np.tanh(x)
-
-
-@dataclass(frozen=True)
-class FusedSoftsign(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_SOFTSIGN_OPERATOR_DESC"
-
-    def apply(self, x: Array) -> Array:
-        return np.asarray(x / (1 + np.abs(x)))
+from epcheck.generators.directml.unary import OneTensor
 
 
 @dataclass(frozen=True)
@@ -96,9 +22,9 @@ class _Normalization(OperatorDesc):
     def _wide(self, *arrays: Array | None) -> tuple[Array | None, ...]:
         return tuple(None if array is None else array.astype(np.float64) for array in arrays)
 
-    def _finish(self, y: Array, activation: OperatorDesc | None, target: TensorDesc) -> tuple[Array]:
+    def _finish(self, y: Array, activation: OneTensor | None, target: TensorDesc) -> tuple[Array]:
         with np.errstate(all="ignore"):
-            applied = activation.apply(y) if isinstance(activation, FusedActivation) else y
+            applied = y if activation is None else activation.formula(y)
             return (np.asarray(applied).astype(target.data_type.dtype),)
 
 
@@ -116,7 +42,7 @@ class BatchNormalization(_Normalization):
     output_tensor: TensorDesc
     spatial: bool
     epsilon: float
-    fused_activation: OperatorDesc | None = None
+    fused_activation: OneTensor | None = None
 
     def constraints(self) -> Iterator[Violation]:
         yield from _same_types(self)
@@ -183,7 +109,7 @@ class _MeanVariance(_Normalization):
         scale: Array | None,
         bias: Array | None,
         how: tuple[bool, bool, float],
-        last: OperatorDesc | None,
+        last: OneTensor | None,
     ) -> tuple[Array]:
         self.require_defined()
         self.require_arrays(input_tensor=x, scale_tensor=scale, bias_tensor=bias)
@@ -208,7 +134,7 @@ class MeanVarianceNormalization1(_MeanVariance):
 
     normalize_variance: bool
     epsilon: float
-    fused_activation: OperatorDesc | None = None
+    fused_activation: OneTensor | None = None
 
     def evaluate(self, x: Array, scale: Array | None = None, bias: Array | None = None) -> tuple[Array]:
         """Scale * (x - mean) / sqrt(variance + epsilon) + bias, in float64, cast once."""
@@ -224,7 +150,7 @@ class MeanVarianceNormalization2(_MeanVariance):
     use_mean: bool
     use_variance: bool
     epsilon: float
-    fused_activation: OperatorDesc | None = None
+    fused_activation: OneTensor | None = None
 
     def evaluate(self, x: Array, scale: Array | None = None, bias: Array | None = None) -> tuple[Array]:
         """Scale * (x - mean) / sqrt(variance + epsilon) + bias, in float64, cast once."""

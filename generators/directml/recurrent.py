@@ -1,4 +1,4 @@
-"""DML_RNN_, DML_GRU_ and DML_LSTM_OPERATOR_DESC and the activations that they fuse.
+"""DML_RNN_, DML_GRU_ and DML_LSTM_OPERATOR_DESC.
 
 Pages: ns-directml-dml_rnn_operator_desc and so on. They name the gates, not their arithmetic step by step, so nothing
 is evaluated here. Every tensor has four dimensions; a smaller rank is padded with leading 1s.
@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from epcheck.generators.activations import Activation
 from epcheck.generators.case import Array, Lowering, Node
+from epcheck.generators.directml.activation import FUSED, fused
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import DataType, TensorDesc
@@ -30,93 +31,6 @@ DIRECTIONS = {
     "forward": RecurrentNetworkDirection.FORWARD,
     "reverse": RecurrentNetworkDirection.BACKWARD,
     "bidirectional": RecurrentNetworkDirection.BIDIRECTIONAL,
-}
-
-
-@dataclass(frozen=True)
-class FusedActivation(OperatorDesc):
-    """An activation within another operator: its tensors are null."""
-
-    NAME: ClassVar[str] = ""
-
-    input_tensor: TensorDesc | None = None
-    output_tensor: TensorDesc | None = None
-
-
-@dataclass(frozen=True)
-class Relu(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_RELU_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class Tanh(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_TANH_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class Sigmoid(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_SIGMOID_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class Softsign(FusedActivation):
-    NAME: ClassVar[str] = "DML_ACTIVATION_SOFTSIGN_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class Softplus(FusedActivation):
-    """log(1 + exp(Steepness * x)) / Steepness."""
-
-    NAME: ClassVar[str] = "DML_ACTIVATION_SOFTPLUS_OPERATOR_DESC"
-
-    steepness: float = 1.0
-
-
-@dataclass(frozen=True)
-class _WithAlpha(FusedActivation):
-    alpha: float = 0.0
-
-
-@dataclass(frozen=True)
-class LeakyRelu(_WithAlpha):
-    NAME: ClassVar[str] = "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class ThresholdedRelu(_WithAlpha):
-    NAME: ClassVar[str] = "DML_ACTIVATION_THRESHOLDED_RELU_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class Elu(_WithAlpha):
-    NAME: ClassVar[str] = "DML_ACTIVATION_ELU_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class _WithAlphaAndBeta(_WithAlpha):
-    beta: float = 0.0
-
-
-@dataclass(frozen=True)
-class ScaledTanh(_WithAlphaAndBeta):
-    NAME: ClassVar[str] = "DML_ACTIVATION_SCALED_TANH_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class HardSigmoid(_WithAlphaAndBeta):
-    NAME: ClassVar[str] = "DML_ACTIVATION_HARD_SIGMOID_OPERATOR_DESC"
-
-
-@dataclass(frozen=True)
-class Linear(_WithAlphaAndBeta):
-    """ONNX's Affine; the DML EP does not use it and refuses the node."""
-
-    NAME: ClassVar[str] = "DML_ACTIVATION_LINEAR_OPERATOR_DESC"
-
-
-ACTIVATIONS: dict[str, type[FusedActivation]] = {
-    one.__name__: one
-    for one in (Relu, Tanh, Sigmoid, Softsign, Softplus, LeakyRelu, ThresholdedRelu, Elu, ScaledTanh, HardSigmoid)
 }
 
 
@@ -228,11 +142,11 @@ INPUTS = {"RNN": ("X", "W", "R", "B", "initial_h", "sequence_lens"),
 def lowered(node: Node, activations: Sequence[Activation]) -> Lowering | None:
     """The node as DirectML sees it; None where nothing is executed and for Affine, which the DML EP has not."""
     feeds = tuple(_padded(node.value(name)) for name in INPUTS[node.op_type])
-    if any(one.name not in ACTIVATIONS for one in activations) or any(f is not None and not f.size for f in feeds):
+    if any(one.name not in FUSED for one in activations) or any(f is not None and not f.size for f in feeds):
         return None
     tensors = [None if feed is None else TensorDesc.of(feed) for feed in feeds]
     outputs = _outputs(node, DataType.of(node.array("X").dtype))
-    descs = tuple(map(_fused, activations))
+    descs = tuple(fused(one.name, *one.parameters) for one in activations)
     direction = DIRECTIONS[node.text("direction", "forward")]
     if node.op_type == "RNN":
         return Lowering(Rnn(*tensors, *outputs, descs, direction), feeds)  # type: ignore[arg-type, call-arg]
@@ -258,10 +172,3 @@ def _outputs(node: Node, data_type: DataType) -> list[TensorDesc | None]:
     sizes = {"Y": (seq, directions, batch, hidden), "Y_h": single, "Y_c": single}
     names = ("Y", "Y_h", "Y_c")[: 3 if node.op_type == "LSTM" else 2]
     return [TensorDesc(data_type, sizes[name]) if name in node.results else None for name in names]
-
-
-def _fused(activation: Activation) -> FusedActivation:
-    kind = ACTIVATIONS[activation.name]
-    if issubclass(kind, _WithAlphaAndBeta):
-        return kind(alpha=activation.alpha, beta=activation.beta)
-    return kind(alpha=activation.alpha) if issubclass(kind, _WithAlpha) else kind()

@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import bounds, schema
+from epcheck.generators import bounds, fused_activation, schema
 from epcheck.generators.broadcasting import (
     FLOATS,
     INTEGERS,
-    Attributes,
     ElementwiseSample,
     Rule,
     Shape,
@@ -45,7 +44,6 @@ from epcheck.generators.broadcasting import (
 from epcheck.generators.case import Array, Bound, Node
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml import elementwise as dml
-from epcheck.generators.fused_addition import LEAKY_RELU, RELU, activated, describe_fused
 
 Draws = tuple[Array, ...]
 
@@ -283,19 +281,26 @@ def _added(dtype: np.dtype[Any], values: Draws) -> Bound:
 def _fused_samples() -> Iterator[ElementwiseSample]:
     """Sums of both signs through each activation that the DML EP fuses into an addition."""
     for sample in broadcasts():
-        yield replace(sample, name=f"relu_{sample.name}", attributes=RELU, kinds=FLOATS)
+        yield replace(sample, name=f"relu_{sample.name}", attributes=fused_activation.attributes("Relu"), kinds=FLOATS)
     for sample in _shapes("same_shape", "both_broadcast", "bias_of_channels", "size_0"):
-        yield replace(sample, name=f"leaky_relu_{sample.name}", attributes=LEAKY_RELU, kinds=FLOATS)
+        yield replace(
+            sample, name=f"leaky_relu_{sample.name}", attributes=fused_activation.attributes("LeakyRelu"), kinds=FLOATS
+        )
         for name, alpha in {"0": 0.0, "0_25": 0.25, "minus_1": -1.0, "2": 2.0}.items():
-            given: Attributes = (*LEAKY_RELU, ("fused_alpha", alpha))
+            given = fused_activation.attributes("LeakyRelu", alpha)
             yield replace(sample, name=f"leaky_relu_alpha_{name}_{sample.name}", attributes=given, kinds=FLOATS)
     infinities = every_combination((math.inf, -math.inf, 1.0, -1.0), (2.0, -3.0, 0.0))
-    for name, attributes in {"relu": RELU, "leaky_relu": LEAKY_RELU}.items():
+    for name, activation in {"relu": "Relu", "leaky_relu": "LeakyRelu"}.items():
+        attributes = fused_activation.attributes(activation)
         yield ElementwiseSample(
             name=f"{name}_infinities", rows=infinities, attributes=attributes, kinds=FLOATS, every_dtype=True
         )
     yield ElementwiseSample(
-        name="refused_last_axes_differ", shapes=((2, 3), (2, 4)), attributes=RELU, kinds=FLOATS, every_dtype=True
+        name="refused_last_axes_differ",
+        shapes=((2, 3), (2, 4)),
+        attributes=fused_activation.attributes("Relu"),
+        kinds=FLOATS,
+        every_dtype=True,
     )
 
 
@@ -371,8 +376,8 @@ RULES = (
         "DmlFusedAdd",
         tuple(_fused_samples()),
         draw=whole_range,
-        compute=lambda node, values: activated(node, values[0] + values[1]),
-        describe=describe_fused,
+        compute=lambda node, values: fused_activation.activated(node, values[0] + values[1]),
+        describe=fused_activation.describe_addition,
         bound=within(2.0, f"{bounds.WEBNN}: an addition, 1 ULP, and a product with alpha, 1 ULP"),
         domain="com.microsoft.dml",
     ),

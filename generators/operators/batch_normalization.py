@@ -1,7 +1,7 @@
 """BatchNormalization-7, 9, 14, 15 and com.microsoft.dml::DmlFusedBatchNormalization -> DML_BATCH_NORMALIZATION.
 
 Sources: the operator pages, for inference: (X - mean) / sqrt(var + epsilon) * scale + B per channel; the fused
-operator applies an activation to that (`normalization_activation`). `spatial` of revision 7, when 0, gives each element
+operator applies an activation to that (`fused_activation`). `spatial` of revision 7, when 0, gives each element
 of an instance statistics of its own. Revision 14 lets the statistics, 15 also scale and B have types of their own.
 
 Bound: no step cancels but the last sum, so the error is a few roundings of the magnitudes that are added, whether the
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import bounds, graph, normalization_activation, propagation, schema
+from epcheck.generators import bounds, fused_activation, graph, propagation, schema
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -66,10 +66,10 @@ class BatchSample(Sample):
 
 def samples(name: str) -> Iterator[BatchSample]:
     if name == FUSED:
-        for activation in normalization_activation.ACTIVATIONS:
+        for activation in fused_activation.INTO_NORMALIZATIONS:
             word = activation.lower()
             yield BatchSample(name=word, activation=activation, every_dtype=True)
-            if normalization_activation.ACTIVATIONS[activation].parameters:
+            if activation in fused_activation.OTHERS:
                 yield BatchSample(name=f"{word}_defaults", activation=activation, activation_parameters=False)
             yield BatchSample(name=f"{word}_rank_2", activation=activation, shape=(4, 33))
         yield BatchSample(name="relu_epsilon_large", activation="Relu", epsilon=10.0)
@@ -104,7 +104,7 @@ def _plain() -> Iterator[BatchSample]:
 
 
 def variants(name: str, sample: BatchSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    domain = normalization_activation.DOMAIN if name == FUSED else ""
+    domain = fused_activation.DOMAIN if name == FUSED else ""
     definition = schema.schema(name, since_version, domain)
     types = {formal.name: formal.type_str for formal in definition.inputs}
     for attribute in ("spatial", "training_mode"):
@@ -123,7 +123,7 @@ def variants(name: str, sample: BatchSample, since_version: int, dtypes: tuple[s
 
 def node(name: str, sample: BatchSample, binding: Binding) -> Node:
     """X [N, C, ...]; the others [C], or [C, ...] for spatial 0, parameters. Y has shape and dtype of X."""
-    domain = normalization_activation.DOMAIN if name == FUSED else ""
+    domain = fused_activation.DOMAIN if name == FUSED else ""
     rng, channels = binding.rng, sample.shape[1:2]
     per = sample.shape[1:] if sample.spatial == 0 else channels
     if sample.short:
@@ -153,7 +153,8 @@ def node(name: str, sample: BatchSample, binding: Binding) -> Node:
     given = {key: getattr(sample, key) for key in ("epsilon", "momentum", "spatial", "training_mode")}
     attributes: dict[str, Attribute] = {key: value for key, value in given.items() if value is not None}
     if sample.activation:
-        attributes |= normalization_activation.attributes(sample.activation, given=sample.activation_parameters)
+        others = fused_activation.OTHERS.get(sample.activation, ()) if sample.activation_parameters else ()
+        attributes |= dict(fused_activation.attributes(sample.activation, *others))
     return Node(name, domain, binding.since_version, operands, ("Y",), attributes)
 
 
@@ -196,7 +197,7 @@ def truth(node: Node) -> Truth:
         y = (wide - mean) * factor + bias
         magnitude = (np.abs(wide) + np.abs(mean)) * np.abs(factor) + np.abs(bias)
         error = propagation.gamma(ROUNDINGS, x.dtype) * magnitude
-        y, error = normalization_activation.applied(node, y, error, x.dtype)
+        y, error = fused_activation.passed_on(node, y, error, x.dtype)
     floor = np.nan_to_num(error.astype(np.float64), nan=0.0, posinf=0.0)
     return Outputs((bounds.rounded("Y", y.astype(np.float64), x.dtype, bounds.ulp(2, SOURCE, x.dtype, floor)),))
 
@@ -236,7 +237,7 @@ def lower(node: Node) -> Lowering | None:
         TensorDesc.of(x),
         spatial=node.integer("spatial", 1) != 0,
         epsilon=node.number("epsilon", 1e-5),
-        fused_activation=normalization_activation.description(node),
+        fused_activation=fused_activation.description(node),
     )
     return Lowering(desc, (x, mean, variance, scale, bias))
 
@@ -253,4 +254,4 @@ def _operator(name: str, domain: str = "") -> Operator[BatchSample]:
     )
 
 
-OPERATORS = (_operator("BatchNormalization"), _operator(FUSED, normalization_activation.DOMAIN))
+OPERATORS = (_operator("BatchNormalization"), _operator(FUSED, fused_activation.DOMAIN))

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from epcheck.generators import bounds, graph
+from epcheck.generators import bounds, fused_activation, graph
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -35,14 +35,11 @@ from epcheck.generators.case import (
 )
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.convolution import (
-    FUSED,
     Convolution,
     ConvolutionDirection,
     ConvolutionInteger,
     ConvolutionMode,
-    FusedActivation,
 )
-from epcheck.generators.fused_activation import ACTIVATIONS, Activation, activated, fused
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.window import Windows, convolve, slide
 
@@ -66,7 +63,7 @@ class ConvSample(Sample):
     values: str = "random"
     attributes: Attributes = ()
     since: int = 1
-    activation: tuple[str, tuple[tuple[str, float], ...]] | None = None
+    activation: tuple[str, tuple[float, ...]] | None = None
 
 
 def _sample(name: str, attributes: Attributes = (), **given: Any) -> ConvSample:
@@ -174,15 +171,6 @@ def _refused() -> Iterator[ConvSample]:
 
 FUSED_BASE = ("defaults", "bias_absent", "pads_asymmetric", "strides", "dilations", "same_lower", "group_2",
               "depthwise", "1d", "3d", "kernel_1x1", "many_channels", "size_0_batch")  # fmt: skip
-GIVEN: dict[str, tuple[tuple[str, float], ...]] = {
-    "LeakyRelu": (("alpha", 0.25),),
-    "ThresholdedRelu": (("alpha", 2.5),),
-    "Elu": (("alpha", 2.0),),
-    "Selu": (("alpha", 1.5), ("gamma", 2.0)),
-    "HardSigmoid": (("alpha", 0.125), ("beta", 0.25)),
-}
-"""Parameters of activations that are not their defaults."""
-
 
 S = TypeVar("S", bound=ConvSample)
 
@@ -192,15 +180,16 @@ def fused_samples(base: Iterator[S], kind: type[S]) -> Iterator[S]:
     for sample in base:
         if sample.name in FUSED_BASE:
             yield replace(sample, name=f"relu_{sample.name}", activation=("Relu", ()))
-    for name in ACTIVATIONS:
+    for name in fused_activation.NAMES:
         low = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)[1:]
         plain = kind(name=f"{low}_integers", values="integers", every_dtype=True, activation=(name, ()))
         yield plain
         # A sum beside the threshold may fall to either side; Relu has its random data above.
         if name not in ("ThresholdedRelu", "Relu"):
             yield replace(plain, name=f"{low}_random", values="random")
-        if name in GIVEN:
-            yield replace(plain, name=f"{low}_parameters", activation=(name, GIVEN[name]))
+        if name in fused_activation.OTHERS:
+            given = fused_activation.OTHERS[name]
+            yield replace(plain, name=f"{low}_parameters", activation=(name, given))
 
 
 def nhwc_samples() -> Iterator[ConvSample]:
@@ -236,7 +225,7 @@ def attributes_of(sample: ConvSample) -> dict[str, Attribute]:
     given = dict(sample.attributes)
     if sample.activation is not None:
         name, parameters = sample.activation
-        given |= ACTIVATIONS[name].attributes(dict(parameters))
+        given |= dict(fused_activation.attributes(name, *parameters))
     return given
 
 
@@ -288,7 +277,7 @@ def truth(node: Node) -> Truth:
         wide = bias.astype(np.float64).reshape(-1, *(1,) * windows.rank)
         total, magnitude = total + wide, magnitude + abs(wide)
     length = windows.taps_each * w.shape[1] + (bias is not None)
-    exact, bound = activated(node, total, length, magnitude, x.dtype)
+    exact, bound = fused_activation.applied(node, total, bounds.accumulated(length, x.dtype, magnitude), x.dtype)
     output = bounds.rounded("Y", exact, x.dtype, bound)
     return Outputs((_channels_last(output, bound) if node.op_type == "NhwcConv" else output,))
 
@@ -363,7 +352,6 @@ def convolution(
     bias = None if bias is None else bias.reshape(1, -1, *(1,) * (windows.rank + missing))
     output = (*leading, *(1,) * missing, *(windows.output if forward else windows.image))
     x, w = (with_missing_axes(array, missing) for array in (x, w))
-    activation = fused(node)
     desc = Convolution(
         input_tensor=TensorDesc.of(x),
         filter_tensor=TensorDesc.of(w),
@@ -377,14 +365,9 @@ def convolution(
         end_padding=(0,) * missing + windows.end,
         output_padding=(0,) * (missing + windows.rank),
         group_count=group,
-        fused_activation=None if activation is None else _described(activation, node),
+        fused_activation=fused_activation.description(node),
     )
     return Lowering(desc, (x, w, bias))
-
-
-def _described(activation: Activation, node: Node) -> FusedActivation:
-    parameters: dict[str, Any] = dict(zip(activation.parameters, activation.values(node), strict=True))
-    return FUSED[activation.name](**parameters)
 
 
 def with_missing_axes(array: Array, missing: int) -> Array:

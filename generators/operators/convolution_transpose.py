@@ -19,10 +19,9 @@ from typing import cast
 
 import numpy as np
 
-from epcheck.generators import bounds, graph
+from epcheck.generators import bounds, fused_activation, graph
 from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Truth
 from epcheck.generators.directml.convolution import ConvolutionDirection
-from epcheck.generators.fused_activation import activated
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.operators.convolution import (
     CONTRIB,
@@ -203,7 +202,7 @@ def truth(node: Node) -> Truth:
         wide = bias.astype(np.float64).reshape(-1, *(1,) * windows.rank)
         total, magnitude = total + wide, magnitude + abs(wide)
     length = windows.taps_each * (x.shape[1] // group) + (bias is not None)
-    exact, bound = activated(node, total, length, magnitude, x.dtype)
+    exact, bound = fused_activation.applied(node, total, bounds.accumulated(length, x.dtype, magnitude), x.dtype)
     return Outputs((bounds.rounded("Y", exact, x.dtype, bound),))
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from onnx.defs import OpSchema
 
-from epcheck.generators import bounds, fused_product, lowering, schema
+from epcheck.generators import bounds, fused_activation, lowering, schema
+from epcheck.generators.activations import FUNCTIONS
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -33,7 +34,7 @@ from epcheck.generators.case import (
 )
 from epcheck.generators.directml.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.operator import Operator, spread
-from epcheck.generators.operators.matmul import DML, activation_attributes, values_of
+from epcheck.generators.operators.matmul import DML, values_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,17 +143,18 @@ def _refused() -> Iterator[GemmSample]:
 
 def fused_samples() -> Iterator[GemmSample]:
     """DmlFusedGemm: every activation, and with one of them what a Gemm has."""
-    for name, activation in fused_product.ACTIVATIONS.items():
-        one = GemmSample(name=name.lower(), attributes=activation_attributes(name, **activation.defaults))
+    for name in fused_activation.CONTINUOUS:
+        defaults = FUNCTIONS[name].parameters.values()
+        one = GemmSample(name=name.lower(), attributes=fused_activation.attributes(name, *defaults))
         yield replace(one, every_dtype=True)
-        if activation.defaults:
-            other = {parameter: value * 1.5 for parameter, value in activation.defaults.items()}
-            yield replace(one, name=f"{one.name}_other_parameters", attributes=activation_attributes(name, **other))
-            yield replace(one, name=f"{one.name}_default_parameters", attributes=activation_attributes(name))
+        if defaults:
+            others = fused_activation.attributes(name, *fused_activation.OTHERS[name])
+            yield replace(one, name=f"{one.name}_other_parameters", attributes=others)
+            yield replace(one, name=f"{one.name}_default_parameters", attributes=fused_activation.attributes(name))
         yield replace(one, name=f"{one.name}_alpha_beta", attributes=(*one.attributes, ("alpha", 2.0), ("beta", -1.0)))
         if name != "Softsign":  # inf / inf by the page's formula, 1 by its limit
             yield replace(one, name=f"{one.name}_infinities", values="one_infinity", floats=True)
-    relu = activation_attributes("Relu")
+    relu = fused_activation.attributes("Relu")
     for sample in (*_transposed(), *_c_forms(), *_sizes(), *_refused()):
         if sample.c is not None:
             yield replace(
@@ -247,8 +249,7 @@ def truth(node: Node) -> Truth:
         if c is not None:
             exact, magnitude = exact + beta * wide_c, magnitude + abs(beta * wide_c)
     bound = bounds.accumulated(a.shape[1] + 1, dtype, magnitude, roundings=2)
-    if "fused_activation" in node.attributes:
-        exact, bound = fused_product.applied(node, node.text("fused_activation", ""), "fused_", exact, bound, dtype)
+    exact, bound = fused_activation.applied(node, exact, bound, dtype)
     return Outputs((bounds.rounded("Y", exact, dtype, bound),))
 
 
@@ -257,19 +258,29 @@ def _zeros(a: Array, b: Array) -> Array:
 
 
 def lower(node: Node) -> Lowering | None:
-    """DML_GEMM, C broadcast by strides; None for types that it lacks, fused activations, and nothing to multiply."""
+    """DML_GEMM, C broadcast by strides; None for types that it lacks and where there is nothing to multiply."""
     given = _parsed(node)
     a, b = node.array("A"), node.array("B")
     if isinstance(given, str) or a.dtype.name not in ("float32", "float16"):
         return None
-    if not a.size or not b.size or "fused_activation" in node.attributes:
+    if not a.size or not b.size:
         return None
     sizes = (given[0].shape[0], given[1].shape[1])
     (a_desc, a_view), (b_desc, b_view) = lowering.broadcast(a), lowering.broadcast(b)
     c_desc, c_view = lowering.optional(given[2], sizes)
     trans_a, trans_b = (MatrixTransform(int(bool(node.integer(name, 0)))) for name in ("transA", "transB"))
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
-    desc = Gemm(a_desc, b_desc, c_desc, lowering.result(a.dtype, sizes), trans_a, trans_b, alpha, beta)
+    desc = Gemm(
+        a_desc,
+        b_desc,
+        c_desc,
+        lowering.result(a.dtype, sizes),
+        trans_a,
+        trans_b,
+        alpha,
+        beta,
+        fused_activation.description(node),
+    )
     return Lowering(desc, (a_view, b_view, c_view))
 
 

@@ -2,7 +2,7 @@
 com.microsoft.dml's DmlFusedInstanceNormalization-1 and DmlFusedMeanVarianceNormalization-1
 -> DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC.
 
-Sources: the operator pages, ContribOperators.md and `normalization_activation` for what is fused. An instance, or a
+Sources: the operator pages, ContribOperators.md and `fused_activation` for what is fused. An instance, or a
 group of its channels, is normalized to mean 0 and variance 1. MeanVarianceNormalization has no epsilon in its formula
 (its function body adds 1e-9 to the deviation) and so no sample whose variance is 0; its revision 1, ONNX Runtime's,
 takes each channel, as the default axes of revision 9 do, or with `across_channels` everything, and with
@@ -24,7 +24,7 @@ from functools import partial
 
 import numpy as np
 
-from epcheck.generators import bounds, graph, normalization_activation, propagation, schema
+from epcheck.generators import bounds, fused_activation, graph, propagation, schema
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -43,7 +43,7 @@ from epcheck.generators.operator import Operator, spread
 from epcheck.generators.operators.layer_normalization import SOURCE
 from epcheck.generators.propagation import Moments
 
-MICROSOFT, DML = "com.microsoft", normalization_activation.DOMAIN
+MICROSOFT, DML = "com.microsoft", fused_activation.DOMAIN
 DEFAULT_EPSILON = 1e-5
 MVN_EPSILON = 1e-9
 """What the function body of MeanVarianceNormalization adds to the deviation."""
@@ -199,16 +199,16 @@ def _mean_variance_samples() -> Iterator[InstanceSample]:
 def _fused(
     plain: tuple[tuple[str, tuple[tuple[str, Attribute], ...]], ...], *, defaults: bool = True
 ) -> Iterator[InstanceSample]:
-    for activation, known in normalization_activation.ACTIVATIONS.items():
-        for given in (True, False) if known.parameters else (True,):
-            fused = tuple(normalization_activation.attributes(activation, given=given).items())
-            word = activation.lower() + ("" if given else "_defaults")
-            yield InstanceSample(name=word, attributes=fused, every_dtype=given)
+    for activation in fused_activation.INTO_NORMALIZATIONS:
+        others = fused_activation.OTHERS.get(activation, ())
+        fused, word = fused_activation.attributes(activation, *others), activation.lower()
+        yield InstanceSample(name=word, attributes=fused, every_dtype=True)
+        if others:
+            yield InstanceSample(name=f"{word}_defaults", attributes=fused_activation.attributes(activation))
         for name, attributes in plain:
-            fused = tuple(normalization_activation.attributes(activation, given=True).items())
-            yield InstanceSample(name=f"{activation.lower()}_{name}", attributes=(*fused, *attributes))
+            yield InstanceSample(name=f"{word}_{name}", attributes=(*fused, *attributes))
     if defaults:
-        fused = tuple(normalization_activation.attributes("Relu", given=True).items())
+        fused = fused_activation.attributes("Relu")
         yield InstanceSample(name="relu_size_1089", shape=(1, 2, 33, 33), attributes=fused)
         yield InstanceSample(name="relu_rank_3", shape=(2, 3, 7), attributes=fused)
 
@@ -357,7 +357,7 @@ def truth(node: Node) -> Truth:
         y, error = propagation.normalized(plan.x, moments, inverse, stash)
         error = error + propagation.unit(dtype) * np.abs(y)
         y, error = propagation.scaled(y, error, np.asarray(plan.scale), plan.bias, dtype)
-        y, error = normalization_activation.applied(node, y, error, dtype)
+        y, error = fused_activation.passed_on(node, y, error, dtype)
         if node.integer("activation", 0) == 1:
             y, error = _silu(y, error, dtype)
     y, error = plan.restore(y), plan.restore(np.broadcast_to(error, y.shape))
@@ -380,7 +380,7 @@ def lower(node: Node) -> Lowering | None:
     x = operands[0]
     if isinstance(plan, str) or x.size == 0 or x.ndim > 8 or node.op_type.startswith("Group"):
         return None
-    activation = normalization_activation.description(node)
+    activation = fused_activation.description(node)
     missing = (1,) * max(0, RANK_PADDED_TO - x.ndim)
     if len(operands) == 1:
         axes = tuple(axis + len(missing) for axis in plan.axes)

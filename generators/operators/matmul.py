@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import bounds, data, fused_product, lowering
+from epcheck.generators import bounds, data, fused_activation, lowering
+from epcheck.generators.activations import FUNCTIONS
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -198,27 +199,18 @@ def softmax_samples() -> Iterator[MatMulSample]:
     yield MatMulSample(name="refused_inner_sizes_differ", a=(3, 4), b=(5, 6), attributes=softmax)
 
 
-def activation_attributes(name: str, **given: float) -> tuple[tuple[str, Attribute], ...]:
-    """The attributes with which the DML EP writes a fused activation into a node; given: alpha, beta, gamma."""
-    return (
-        ("fused_activation", name),
-        ("fused_activation_domain", ""),
-        ("fused_activation_since_version", fused_product.ACTIVATIONS[name].since_version),
-        *((f"fused_{parameter}", value) for parameter, value in given.items()),
-    )
-
-
 def dml_fused_samples() -> Iterator[MatMulSample]:
-    for name, activation in fused_product.ACTIVATIONS.items():
-        one = MatMulSample(name=name.lower(), attributes=activation_attributes(name, **activation.defaults))
+    for name in fused_activation.CONTINUOUS:
+        given = fused_activation.attributes(name, *FUNCTIONS[name].parameters.values())
+        one = MatMulSample(name=name.lower(), attributes=given)
         yield replace(one, every_dtype=True)
         yield replace(one, name=f"{one.name}_batch", a=(3, 1, 2, 4), b=(2, 4, 5))
     for alpha in (0.0, 0.5, 2.0, -1.0):
         yield MatMulSample(
             name=f"leakyrelu_alpha_{str(alpha).replace('.', '_').replace('-', 'minus_')}",
-            attributes=activation_attributes("LeakyRelu", alpha=alpha),
+            attributes=fused_activation.attributes("LeakyRelu", alpha),
         )
-    relu = MatMulSample(name="", attributes=activation_attributes("Relu"))
+    relu = MatMulSample(name="", attributes=fused_activation.attributes("Relu"))
     yield replace(relu, name="relu_vector_by_vector", a=(6,), b=(6,), every_dtype=True)
     yield replace(relu, name="relu_vector_by_matrix", a=(4,), b=(4, 5))
     yield replace(relu, name="relu_matrix_by_vector", a=(3, 4), b=(4,))
@@ -343,8 +335,7 @@ def truth(node: Node) -> Truth:
         exact = np.asarray(np.matmul(*wide) * alpha)
         magnitude = np.asarray(np.matmul(abs(wide[0]), abs(wide[1])) * abs(alpha))
     bound = bounds.accumulated(a.shape[-1], dtype, magnitude, roundings=1 if alpha == 1.0 else 2)
-    if "fused_activation" in node.attributes:
-        exact, bound = fused_product.applied(node, node.text("fused_activation", ""), "fused_", exact, bound, dtype)
+    exact, bound = fused_activation.applied(node, exact, bound, dtype)
     if "activation" in node.attributes:
         return _softmax(exact, bound.floor, node.integer("activation_axis", -1), dtype)
     return Outputs((bounds.rounded("Y", exact, dtype, bound),))
@@ -375,17 +366,18 @@ def as_matrices(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...]] | No
 
 
 def lower(node: Node) -> Lowering | None:
-    """DML_GEMM with transpositions and broadcasting as strides; None for types that it lacks and fused activations."""
+    """DML_GEMM with transpositions and broadcasting as strides; None for types that it lacks and Softmax."""
     given = operands(node)
     if isinstance(given, str) or given[0].dtype.name not in ("float32", "float16"):
         return None
     matrices = as_matrices(*given)
-    if matrices is None or "activation" in node.attributes or "fused_activation" in node.attributes:
+    if matrices is None or "activation" in node.attributes:
         return None
     a, b, sizes = matrices
     (a_desc, a_view), (b_desc, b_view) = lowering.broadcast(a), lowering.broadcast(b)
     none = MatrixTransform.NONE
-    desc = Gemm(a_desc, b_desc, None, lowering.result(a.dtype, sizes), none, none, node.number("alpha", 1.0), beta=0.0)
+    activation, alpha = fused_activation.description(node), node.number("alpha", 1.0)
+    desc = Gemm(a_desc, b_desc, None, lowering.result(a.dtype, sizes), none, none, alpha, 0.0, activation)
     return Lowering(desc, (a_view, b_view, None))
 
 

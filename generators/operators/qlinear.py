@@ -18,7 +18,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from epcheck.generators import fused_product, graph, lowering, quantisation, schema
+from epcheck.generators import graph, lowering, quantisation, schema
+from epcheck.generators.activations import Activation
 from epcheck.generators.case import (
     Array,
     Attribute,
@@ -358,10 +359,9 @@ def sigmoid_truth(node: Node) -> Truth:
     dtype = node.array("X").dtype
     y_scale, zero_point = _output(node, "Y")
     value = x * x_scale
-    activation = fused_product.ACTIVATIONS["Sigmoid"]
-    with np.errstate(all="ignore"):
-        result = np.asarray(activation.f(value, 0, 0, 0))
-    roundings = 2 * activation.ulps + quantisation.ROUNDINGS
+    activation = Activation("Sigmoid")
+    result = activation.of(value)
+    roundings = 2 * activation.function.ulps[0] + quantisation.ROUNDINGS
     slope = result * (1 - result) * abs(value)
     error = (result * roundings + slope) * quantisation.SINGLE / y_scale
     return Outputs((quantisation.quantised("Y", result / y_scale, zero_point, dtype, error),))

@@ -48,6 +48,9 @@ from epcheck.generators.running_error import (
     unit_of,
 )
 
+RECURRENT = {name: function for name, function in FUNCTIONS.items() if name != "Selu"}
+"""The functions that the pages name."""
+
 FULLY_VARIED = 14
 """The newest version that the DML EP registers: here inputs enter the model in every way."""
 
@@ -170,16 +173,16 @@ def _outputs(cell: Cell) -> Iterator[RecurrentSample]:
 def _activations(cell: Cell) -> Iterator[RecurrentSample]:
     """Every function in every place; with alpha and beta where no other function could take them instead."""
     for position, _ in enumerate(cell.activations):
-        for name, function in FUNCTIONS.items():
+        for name, function in RECURRENT.items():
             names = (*cell.activations[:position], name, *cell.activations[position + 1 :])
-            needed = any(default is not None and np.isnan(default) for default in (function.alpha, function.beta))
+            needed = any(map(np.isnan, function.parameters.values()))
             if not needed and (position == 0 or names != cell.activations):
                 yield RecurrentSample(
                     name=f"activation_{'fgh'[position]}_{name.lower()}",
                     given=("B",),
                     attributes=(("activations", names),),
                 )
-            if function.alpha is not None and position == 0:
+            if function.parameters and position == 0:
                 yield RecurrentSample(
                     name=f"activation_f_{name.lower()}_with_parameters",
                     given=("B", "initial_h"),
@@ -208,8 +211,8 @@ def _parameters(names: tuple[str, ...]) -> tuple[tuple[str, Attribute], ...]:
     """alpha and beta for every function that takes them: different from the defaults and from each other."""
     values = {"Affine": (0.5, 0.25), "LeakyRelu": (0.25, 0), "ThresholdedRelu": (0.0625, 0), "ScaledTanh": (1.5, 0.5),
               "HardSigmoid": (0.25, 0.375), "Elu": (0.5, 0)}  # fmt: skip
-    alphas = tuple(float(values[name][0]) for name in names if FUNCTIONS[name].alpha is not None)
-    betas = tuple(float(values[name][1]) for name in names if FUNCTIONS[name].beta is not None)
+    alphas = tuple(float(values[name][0]) for name in names if "alpha" in RECURRENT[name].parameters)
+    betas = tuple(float(values[name][1]) for name in names if "beta" in RECURRENT[name].parameters)
     return (("activation_alpha", alphas),) + ((("activation_beta", betas),) if betas else ())
 
 
@@ -562,7 +565,7 @@ def _broken_rule(node: Node, cell: Cell) -> str | None:
     names = _names(node, cell)
     if len(names) != dirs * len(cell.activations):
         return f"activations must be {dirs * len(cell.activations)}, not {len(names)}"
-    unknown = [name for name in names if name not in FUNCTIONS]
+    unknown = [name for name in names if name not in RECURRENT]
     return f"'{unknown[0]}' is no activation function" if unknown else None
 
 

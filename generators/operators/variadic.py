@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import bounds, schema
+from epcheck.generators import bounds, fused_activation, schema
 from epcheck.generators.broadcasting import (
     FLOATS,
     INTEGERS,
-    Attributes,
     ElementwiseSample,
     Rule,
     Shape,
@@ -37,7 +36,6 @@ from epcheck.generators.broadcasting import (
 from epcheck.generators.case import Array, Bound, Node
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml import elementwise as dml
-from epcheck.generators.fused_addition import LEAKY_RELU, RELU, activated, describe_fused
 
 Draws = tuple[Array, ...]
 
@@ -157,17 +155,20 @@ def _describe(desc: Any) -> Any:
 
 def _fused_samples() -> Iterator[ElementwiseSample]:
     """Two summands, as many as DirectML fuses, through each activation."""
-    for name, attributes in {"relu": RELU, "leaky_relu": LEAKY_RELU}.items():
+    for name, activation in {"relu": "Relu", "leaky_relu": "LeakyRelu"}.items():
+        attributes = fused_activation.attributes(activation)
         for sample in broadcasts():
             yield replace(sample, name=f"{name}_{sample.name}", attributes=attributes)
         rows = every_combination((math.inf, -math.inf, 1.0, -1.0), (2.0, -3.0, 0.0))
         yield ElementwiseSample(name=f"{name}_infinities", rows=rows, attributes=attributes, every_dtype=True)
     for name, alpha in {"0": 0.0, "0_25": 0.25, "minus_1": -1.0, "2": 2.0}.items():
-        given: Attributes = (*LEAKY_RELU, ("fused_alpha", alpha))
+        given = fused_activation.attributes("LeakyRelu", alpha)
         yield ElementwiseSample(
             name=f"leaky_relu_alpha_{name}", shapes=(SAME, SAME), attributes=given, every_dtype=True
         )
-    yield ElementwiseSample(name="refused_last_axes_differ", shapes=((2, 3), (2, 4)), attributes=RELU)
+    yield ElementwiseSample(
+        name="refused_last_axes_differ", shapes=((2, 3), (2, 4)), attributes=fused_activation.attributes("Relu")
+    )
 
 
 def _rule(name: str, desc: Any, compute: Any, bound: Any, further: Iterator[ElementwiseSample]) -> Rule:
@@ -193,8 +194,8 @@ RULES = (
         "DmlFusedSum",
         tuple(_fused_samples()),
         draw=whole_range,
-        compute=lambda node, values: activated(node, _sum(*values)),
-        describe=describe_fused,
+        compute=lambda node, values: fused_activation.activated(node, _sum(*values)),
+        describe=fused_activation.describe_addition,
         bound=within(2.0, f"{bounds.WEBNN}: an addition, 1 ULP, and a product with alpha, 1 ULP"),
         domain="com.microsoft.dml",
     ),

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from epcheck.generators.directml import DataType, FeatureLevel, OperatorDesc, TensorDesc
+from epcheck.generators.directml.activation import fused
 from epcheck.generators.directml.normalization import (
     BatchNormalization,
-    FusedLeakyRelu,
-    FusedRelu,
     LocalResponseNormalization,
     LpNormalization,
     MeanVarianceNormalization1,
@@ -40,11 +39,17 @@ def test_batch_normalization_uses_the_given_statistics() -> None:
 
 
 def test_a_fused_activation_comes_last() -> None:
-    fused = replace(BATCH, fused_activation=FusedLeakyRelu(0.5))
-    (y,) = fused.evaluate(X, channels(1, 2), channels(4, 16), channels(1, 2), channels(0, -1))
+    activated = replace(BATCH, fused_activation=fused("LeakyRelu", 0.5))
+    (y,) = activated.evaluate(X, channels(1, 2), channels(4, 16), channels(1, 2), channels(0, -1))
     np.testing.assert_allclose(y.reshape(-1), [0, 1, -0.5, 1])
-    assert fused.as_dict()["FusedActivation"] == {"Type": "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC", "Alpha": 0.5}
-    assert names(replace(BATCH, fused_activation=FusedRelu())) == []
+    described = activated.as_dict()["FusedActivation"]
+    assert described == {
+        "Type": "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC",
+        "InputTensor": None,
+        "OutputTensor": None,
+        "Alpha": 0.5,
+    }
+    assert names(replace(BATCH, fused_activation=fused("Relu"))) == []
 
 
 def test_mean_and_variance_are_those_of_the_axes() -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from epcheck.generators.directml import DataType, FeatureLevel, OperatorDesc, TensorDesc
+from epcheck.generators.directml.activation import fused
 from epcheck.generators.directml.convolution import (
     Convolution,
     ConvolutionDirection,
     ConvolutionInteger,
     ConvolutionMode,
-    FusedRelu,
 )
 from epcheck.generators.directml.pooling import (
     AveragePooling,
@@ -93,12 +93,14 @@ def test_what_a_convolution_demands(change: dict[str, Any], constraint: str) -> 
     assert constraint in names(replace(CONVOLUTION, **change))
 
 
-def test_a_fused_activation_is_described_but_not_evaluated() -> None:
-    fused = replace(CONVOLUTION, fused_activation=FusedRelu())
-    activation = fused.as_dict()["FusedActivation"]
-    assert activation == {"Type": "DML_ACTIVATION_RELU_OPERATOR_DESC", "InputTensor": None, "OutputTensor": None}
-    with pytest.raises(ValueError, match="without an activation"):
-        fused.evaluate(X, image([[1, 0], [0, 2]]), None)
+def test_a_fused_activation_is_described_without_tensors_and_applied_to_the_sum() -> None:
+    halved = replace(CONVOLUTION, fused_activation=fused("LeakyRelu", 0.5))
+    activation = halved.as_dict()["FusedActivation"]
+    nothing = {"InputTensor": None, "OutputTensor": None}
+    assert activation == {"Type": "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC", **nothing, "Alpha": 0.5}
+    negative, negative_halved = (one.evaluate(X, image([[-1, 0], [0, -2]]), None)[0] for one in (CONVOLUTION, halved))
+    np.testing.assert_array_equal(negative_halved, negative / 2)
+    assert (negative < 0).all()
 
 
 def test_an_integer_convolution_takes_the_zero_points_off() -> None:
