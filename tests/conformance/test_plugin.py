@@ -88,7 +88,7 @@ def configured(tmp_path: Path) -> Path:
 
 def test_an_expected_failure_is_an_xfail_with_its_reason(configured: Path) -> None:
     code, said = run_pytest(
-        *PACKAGE, "--ep", "mine", "--baseline", "none", "-k", "Slice-1/float32/rank", cwd=configured
+        *PACKAGE, "--ep", "mine", "--baseline", "none", "--op", "Slice", "-k", "Slice-1/float32/rank", cwd=configured
     )
     assert code == 0
     assert re.search(r"XFAIL .*test_case\[Slice-1/float32/rank_1_last_axis\[runtime\]\] - it rests on Fridays", said)
@@ -98,7 +98,7 @@ def test_an_expected_failure_is_an_xfail_with_its_reason(configured: Path) -> No
 def test_an_expectation_that_no_longer_fails_fails_a_strict_session(
     configured: Path, options: tuple[str, ...], code: int
 ) -> None:
-    arguments = ("--ep", "fine", "--baseline", "none", "-k", "Slice-1/float32/rank_1_last")
+    arguments = ("--ep", "fine", "--baseline", "none", "--op", "Slice", "-k", "Slice-1/float32/rank_1_last")
     found, said = run_pytest(*PACKAGE, *arguments, *options, cwd=configured)
     assert (found, "the expectation of this case no longer fails: remove it" in said) == (code, bool(code)), said
 
@@ -128,8 +128,16 @@ def test_it_runs_in_parallel(tmp_path: Path) -> None:
             "ERROR: epcheck: unknown operator 'Slize'; there is Size, Slice, Split; ",
         ),
         (("--dtype", "float33"), 4, "ERROR: epcheck: unknown dtype 'float33'; the suite has: bool, float16, float32, "),
-        (("--ep", "gpu"), 2, "Exit: epcheck: unknown target 'gpu'; there are: cpu, dml, reference, NAME@RELEASE, "),
-        (("--ep", "cpu", "--baseline", "./no"), 2, "Exit: epcheck: target './no': there is no interpreter at './no'"),
+        (
+            ("--ep", "gpu", "--op", "Slice"),
+            2,
+            "Exit: epcheck: unknown target 'gpu'; there are: cpu, dml, reference, NAME@RELEASE, ",
+        ),
+        (
+            ("--ep", "cpu", "--baseline", "./no", "--op", "Slice"),
+            2,
+            "Exit: epcheck: target './no': there is no interpreter at './no'",
+        ),
     ],
     ids=["operator", "dtype", "target", "baseline"],
 )
