@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from epcheck.conformance import compare, facts, record
+from epcheck.conformance import compare, explain, facts, program, record
 from epcheck.conformance.expectation import Expectation
 from epcheck.conformance.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.prepare import Prepared, Unprepared
-from epcheck.conformance.record import Accuracy, Difference, Opinion, Record
+from epcheck.conformance.record import Accuracy, Difference, Direct, Opinion, Record
 from epcheck.conformance.target import DISABLE_FALLBACK, Target
 from epcheck.generators.case import Refusal
 from epcheck.generators.claims import claims_of
+from epcheck.generators.directml.feature_level import is_documented
 
 UNPLACED = re.compile(
     r"fallback to CPU EP has been explicitly disabled"
@@ -21,9 +22,11 @@ UNPLACED = re.compile(
     r"|Unsupported model IR version|Current official support for domain \S+ is till opset"
     r"|is not a registered function/op"
     r"|IsNodeCompatibleWithProvider !node_provider_type\.empty\(\)"
+    rf"|^{program.DECLINED}"
 )
 """How ONNX Runtime words that nobody takes a node: CPU alone would, CPU was asked and has no kernel, the opset is newer
-than the runtime, it knows no such operator, or neither the provider nor CPU has a kernel."""
+than the runtime, it knows no such operator, or neither the provider nor CPU has a kernel; and how the target `directml`
+says that a node is not one DirectML operator."""
 
 NOISE = re.compile(
     r"[A-Z]:\\_work\\1\\s\\(?:\w+\\)*|\\?onnxruntime_pybind11_state\.pyd![0-9A-Fa-f]+: |\(caller: [0-9A-Fa-f]+\) "
@@ -107,7 +110,7 @@ def placement_gap(prepared: Prepared, provider: str, outcome: Outcome) -> str:
 def needs_confirmation(prepared: Prepared, target: Target, first: Opinion) -> bool:
     """Whether an opinion has to be repeated before it is reported: every failure, but not a refusal to take a node
     that the target never claimed."""
-    if first.status == record.PASS:
+    if first.status == record.PASS or (target.direct and first.status == record.UNPLACED):
         return False
     return first.status != record.UNPLACED or unclaimed(prepared, target) is None
 
@@ -134,21 +137,25 @@ def verdict(
     oracles: Mapping[str, str],
     echoes: Sequence[str],
     expectations: Sequence[Expectation],
+    direct: Direct | None = None,
 ) -> Record:
     """The record of one case on one candidate.
 
     oracles: what each further oracle says of the suite's own. echoes: the oracles whose answer is the candidate's, bit
-    by bit. expectations: those whose glob matches the case.
+    by bit. expectations: those whose glob matches the case. direct: what explains the failure.
     """
     failing = candidate.status != record.PASS
     declined = candidate.status == record.UNPLACED
     baseline_wrong = baseline is not None and baseline.status not in (record.PASS, record.UNPLACED, record.SKIPPED)
     gap = unclaimed(prepared, target)
-    table = target.provider is not None and claims_of(target.provider) is not None
+    table = _has_claims(prepared, target) and not (target.direct and declined)
     claimed = gap is None if table else None
     refusal = prepared.must_be_refused
 
-    harmless = (declined and (refusal or not claimed)) or (candidate.status == record.REFUSED and claimed is False)
+    undocumented = target.direct and claimed is None and explain.REFUSES.search(candidate.message) is not None
+    harmless = (declined and (refusal or not claimed)) or (
+        candidate.status == record.REFUSED and (claimed is False or undocumented)
+    )
     if harmless:
         blame = record.BASELINE if baseline_wrong else record.NOBODY
     elif failing and not declined and echoes:
@@ -180,9 +187,13 @@ def verdict(
         status=candidate.status,
         blame=blame,
         reading=reading,
-        reason=_words(prepared, target, candidate, baseline, gap if table else None, echoes, baseline_wrong),
+        reason="; ".join(
+            [_words(prepared, target, candidate, baseline, gap if table else None, echoes, baseline_wrong)]
+            + ([explain.words(direct)] if direct else [])
+        ),
         claimed=claimed,
         expectation=shown.as_expected() if shown else None,
+        direct=direct,
     )
 
 
@@ -202,11 +213,25 @@ def unbuilt(unprepared: Unprepared, target: Target) -> Record:
 
 
 def unclaimed(prepared: Prepared, target: Target) -> str | None:
-    """What the target's provider does not claim of this case; None when it claims it or publishes no table."""
+    """What the target's provider does not claim of this case; None when it claims it or publishes no table.
+
+    What DirectML itself claims are its pages: they say which descriptions it takes.
+    """
+    if target.direct:
+        described = prepared.facts.directml
+        return described.violations[0] if described and described.violations else None
     if target.provider is None:
         return None
     case = prepared.case
     return _unclaimed(target.provider, case.domain, case.operator, case.since_version, tuple(prepared.types.items()))
+
+
+def _has_claims(prepared: Prepared, target: Target) -> bool:
+    """Whether it is published what the target supports; of DirectML's operators, whether their tensors' types are."""
+    if target.direct:
+        described = prepared.facts.directml
+        return described is not None and is_documented(described.name)
+    return target.provider is not None and claims_of(target.provider) is not None
 
 
 @cache

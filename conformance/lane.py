@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from epcheck.conformance import pack, worker
+from epcheck.conformance import pack, program, worker
 from epcheck.conformance.outcome import CRASHED, DONE, FAILED, PLACED, TIMED_OUT, Outcome
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.process import Answer, Ended, Event, Rubbish, WarmWorkers, WorkerProcess, describe_exit
@@ -280,9 +280,15 @@ def _name(jobs: tuple[Job, ...]) -> str:
 
 def _request(jobs: tuple[Job, ...], target: Target) -> list[bytes]:
     cases = [job.prepared for job in jobs]
-    model = pack.model(cases)
     named = list(zip(pack.prefixes(cases), cases, strict=True))
-    feeds = [(prefix + name, dtype, shape, data) for prefix, case in named for name, dtype, shape, data in case.feeds]
+    if target.direct:
+        called = program.of(cases[0])
+        model, feeds = called.text, list(called.feeds)
+    else:
+        model = pack.model(cases)
+        feeds = [
+            (prefix + name, dtype, shape, data) for prefix, case in named for name, dtype, shape, data in case.feeds
+        ]
     header = {
         "op": "run",
         "id": _name(jobs),

@@ -1,13 +1,15 @@
 """Models and tensors from files that a stranger may have made: read whole, checked first, no path leaves the folder.
 
-A model that passes is embedded: it refers to no file any more, so that nothing which reads it later, in this process
-or in a worker, can be made to open one.
+A model that `load` lets pass is embedded: it refers to no file any more, so that nothing which reads it later, here or
+in a worker, can be made to open one. One that is too large for that is parsed, and the places of its external
+data are checked: a runtime maps them itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -28,6 +30,16 @@ class ModelFileError(ValueError):
     """A file is not what it should be; the message names it and says why."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor's external data is: bytes `offset` to `offset + length` of a file inside the model's folder."""
+
+    tensor: str
+    file: Path
+    offset: int
+    length: int
+
+
 def load(path: Path) -> onnx.ModelProto:
     """The model of a file, its external data (onnx.proto, TensorProto.external_data) embedded.
 
@@ -35,6 +47,25 @@ def load(path: Path) -> onnx.ModelProto:
     inside the model's folder (after every `..` and symbolic link), beyond that file's end, or of another size than the
     tensor; sizes are checked before anything is allocated.
     """
+    return embedded(parse(path), path)
+
+
+def embedded(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
+    """The model of the file `path`, with its external data put into it; the same object. Raises as `load`."""
+    budget = MAX_BYTES - model.ByteSize()
+    for tensor in external_tensors(model):
+        place = _place(tensor, path)
+        budget -= place.length
+        if budget < 0:
+            raise ModelFileError(f"'{path}': tensor '{tensor.name}' makes the model larger than {MAX_BYTES} bytes")
+        tensor.raw_data = _read(place.file, place.offset, place.length)
+        tensor.ClearField("external_data")
+        tensor.ClearField("data_location")
+    return model
+
+
+def parse(path: Path) -> onnx.ModelProto:
+    """The model of a file as it stands there, its external data neither read nor checked. Raises ModelFileError."""
     content = _read(path)
     try:
         model = onnx.load_model_from_string(content)
@@ -42,11 +73,17 @@ def load(path: Path) -> onnx.ModelProto:
         raise ModelFileError(f"'{path}' is no ONNX model: its bytes cannot be parsed") from None
     if not model.graph.node:
         raise ModelFileError(f"'{path}' is no ONNX model: its graph has no node")
-    budget = MAX_BYTES - len(content)
-    for tensor in _tensors(model):
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            budget -= _embed(tensor, path, budget)
     return model
+
+
+def external_data(model: onnx.ModelProto, path: Path) -> tuple[Place, ...]:
+    """Where the model of the file `path` has its external data; nothing is read. Raises ModelFileError as `load`."""
+    return tuple(_place(tensor, path) for tensor in external_tensors(model))
+
+
+def external_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """The tensors whose data is in other files."""
+    return (tensor for tensor in _tensors(model) if tensor.data_location == onnx.TensorProto.EXTERNAL)
 
 
 def load_tensor(path: Path) -> Array:
@@ -107,8 +144,8 @@ def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             yield from (pair.values, pair.indices)
 
 
-def _embed(tensor: onnx.TensorProto, model: Path, budget: int) -> int:
-    """Put a tensor's external data into it; returns the number of bytes."""
+def _place(tensor: onnx.TensorProto, model: Path) -> Place:
+    """Where a tensor's external data is, checked."""
     where = f"'{model}': tensor '{tensor.name}'"
     said = {entry.key: entry.value for entry in tensor.external_data}
     location, folder = said.get("location", ""), model.parent.resolve()
@@ -134,9 +171,4 @@ def _embed(tensor: onnx.TensorProto, model: Path, budget: int) -> int:
                              f"which has {rest}")  # fmt: skip
     if any(dim < 0 for dim in tensor.dims) or (length != size and tensor.data_type not in _PACKED):
         raise ModelFileError(f"{where} has {length} bytes of data, but its dimensions {list(tensor.dims)} need {size}")
-    if length > budget:
-        raise ModelFileError(f"{where} makes the model larger than {MAX_BYTES} bytes")
-    tensor.raw_data = _read(file, offset, length)
-    tensor.ClearField("external_data")
-    tensor.ClearField("data_location")
-    return length
+    return Place(tensor.name, file, offset, length)

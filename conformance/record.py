@@ -22,6 +22,11 @@ STATUSES = (PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPE
 NOBODY, CANDIDATE, BASELINE, BOTH, ORACLES_DISAGREE = "", "candidate", "baseline", "both", "oracles-disagree"
 BLAMES = (NOBODY, CANDIDATE, BASELINE, BOTH, ORACLES_DISAGREE)
 
+LOWERING, BELOW, UNSUPPORTED, DIFFERENTLY, NOT_CALLED = "lowering", "directml", "unsupported", "differently", ""
+"""Whose fault a failure of DirectML's provider is, told by DirectML itself: called directly it is right, so the
+lowering is wrong; it fails alike, so DirectML or the driver is wrong; it does not take such an operator, so the
+provider should not have called it; it fails in another way; or it was not called."""
+
 OK, FAILURE, EXPECTED, FIXED, NOTED = "ok", "failure", "expected", "fixed", "noted"
 READINGS = (OK, FAILURE, EXPECTED, FIXED, NOTED)
 """A status read against the claim and the expectation: `failure` is a conformance failure nobody expected, `expected`
@@ -225,12 +230,24 @@ _NESTED_FACTS = ("types", "attributes", "values", "directml", "rounded")
 
 
 @dataclass(frozen=True)
+class Direct:
+    """What DirectML does with the node's operator when it is called without the provider, and who is then to blame.
+
+    blame: LOWERING, BELOW, UNSUPPORTED, DIFFERENTLY or NOT_CALLED.
+    """
+
+    blame: str
+    opinion: Opinion
+
+
+@dataclass(frozen=True)
 class Record:
     """One case on one candidate: what was asked, what each target said, and the verdict.
 
     oracles: oracle name -> `agrees`, `disagrees` or `cannot: why`, each against the suite's own oracle.
     claimed: whether the candidate's documentation claims the operator, version and dtypes; None without a claim table.
-    reason: the verdict in words. In JSON the case's facts stand beside the other fields, in one object.
+    reason: the verdict in words. direct: of a failure that was explained (`epcheck run --explain`).
+    In JSON the case's facts stand beside the other fields, in one object.
     """
 
     case: CaseFacts
@@ -243,6 +260,7 @@ class Record:
     reason: str
     claimed: bool | None
     expectation: Expected | None = None
+    direct: Direct | None = None
 
     @classmethod
     def from_fields(cls, fields: Any) -> Self:
@@ -278,7 +296,8 @@ class Run:
 
     targets: target name -> facts (the fingerprint). planned: records that a complete run has.
     status: `running`, `complete`, `interrupted` or `failed: why`. stale: expectations that matched no case; of a shard
-    only its share knows. notes: sentences for the reader of the report.
+    only its share knows. notes: sentences for the reader of the report. worse: candidates that a night found worse than
+    before, so that no later night is held against them.
     """
 
     run_id: str
@@ -296,6 +315,7 @@ class Run:
     stale: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     share: Share | None = None
+    worse: tuple[str, ...] = ()
     schema: int = field(default=SCHEMA)
 
 

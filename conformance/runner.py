@@ -19,7 +19,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Self
 
-from epcheck.conformance import judge, lab, memory, record
+from epcheck.conformance import explain, judge, lab, memory, record
 from epcheck.conformance.cache import Cache
 from epcheck.conformance.crew import Crew
 from epcheck.conformance.expectation import Expectation
@@ -28,7 +28,7 @@ from epcheck.conformance.outcome import CRASHED, DONE, PLACED, TIMED_OUT, Outcom
 from epcheck.conformance.preparation import Preparation
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.process import Event, WarmWorkers
-from epcheck.conformance.record import Opinion, Record
+from epcheck.conformance.record import Direct, Opinion, Record
 from epcheck.conformance.target import Target
 from epcheck.generators.case import Case
 
@@ -68,7 +68,8 @@ class Plan:
 
     reference: a further oracle, run on every case; None leaves it out. done: (candidate, case id) pairs that an
     interrupted run has recorded already. jobs: workers of each target at most; None for each target's own number.
-    pack: whether cases may share sessions; the verdicts are the same without.
+    pack: whether cases may share sessions; the verdicts are the same without. below: candidate name -> the target that
+    calls DirectML directly, which is asked about every failure of that candidate.
     """
 
     cases: Sequence[Case]
@@ -78,6 +79,7 @@ class Plan:
     done: Collection[tuple[str, str]] = frozenset()
     jobs: int | None = None
     pack: bool = True
+    below: Mapping[str, Target] = field(default_factory=dict)
 
 
 def run(
@@ -164,7 +166,7 @@ class Session:
         self._resources.callback(self._warm.rest)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._oracles = tuple(t for t in (plan.baseline, plan.reference) if t is not None)
-        self._crews = {t.name: self._crew(t) for t in (*plan.candidates, *self._oracles)}
+        self._crews = {t.name: self._crew(t) for t in (*plan.candidates, *self._oracles, *plan.below.values())}
         self._confirming: dict[str, Crew] = {}
         self._alone: dict[str, Crew] = {}
         cores = os.cpu_count() or 1
@@ -431,7 +433,8 @@ class Session:
 
     def _bits(self, progress: _Progress, target: Target, outcome: Outcome, opinion: Opinion) -> str:
         """The bits of an answer, where somebody will compare them: a failing candidate's, and the reference's."""
-        wanted = opinion.status != record.PASS if target in progress.candidates else target is self._plan.reference
+        asked = (*progress.candidates, *self._plan.below.values())
+        wanted = opinion.status != record.PASS if target in asked else target is self._plan.reference
         if not wanted:
             return ""
         return progress.prepared.expected_bits if outcome.exact else bits(outcome.outputs) if outcome.outputs else ""
@@ -445,8 +448,28 @@ class Session:
             self._cache.put({memory.opinion_key(who, progress.prepared): memory.to_row(opinion, answer)})
         progress.waiting_for -= 1
         if progress.waiting_for == 0:
+            self._ask_below(progress)
+        if progress.waiting_for == 0:
             self.under_way -= 1
             self._conclude(progress)
+
+    def _ask_below(self, progress: _Progress) -> None:
+        """Have the failures explained that can be and are not."""
+        for candidate in progress.candidates:
+            below = self._plan.below.get(candidate.name)
+            failed = progress.opinions[candidate.name].status in explain.EXPLAINED
+            if below and failed and not progress.prepared.must_be_refused and below.name not in progress.opinions:
+                progress.waiting_for += 1
+                self._crews[below.name].submit(self._first_job(progress, below, b""))
+
+    def _direct(self, progress: _Progress, candidate: Target) -> Direct | None:
+        """What explains the failure of a candidate."""
+        below = self._plan.below.get(candidate.name)
+        opinion = progress.opinions[candidate.name]
+        if below is None or below.name not in progress.opinions or opinion.status not in explain.EXPLAINED:
+            return None
+        answers = progress.answers[candidate.name], progress.answers[below.name]
+        return explain.explained(opinion, progress.opinions[below.name], bool(answers[0]) and answers[0] == answers[1])
 
     def _conclude(self, progress: _Progress) -> None:
         prepared, plan = progress.prepared, self._plan
@@ -464,9 +487,8 @@ class Session:
                 self._last[target.name][prepared.case.id] = opinion.status
             else:
                 self._last[target.name].pop(prepared.case.id, None)
-            self._sink(
-                judge.verdict(prepared, target, opinion, baseline, oracles, echoes, progress.expected[target.name])
-            )
+            expected, direct = progress.expected[target.name], self._direct(progress, target)
+            self._sink(judge.verdict(prepared, target, opinion, baseline, oracles, echoes, expected, direct))
 
     def _handle_events(self, wait: bool) -> bool:
         """Act on what has happened; whether anything had. wait: until something does, or a tick has passed."""

@@ -2,6 +2,7 @@
 
 cpu                    CPUExecutionProvider of this interpreter's onnxruntime
 dml                    DmlExecutionProvider: this interpreter's on Windows, the lab's on Linux
+directml               DirectML's own operators, called without ONNX Runtime: of the dll that the target dml has
 dml@1.20.1, cpu@1.20.1 the same from a release of its own, in the lab or in a virtual environment
 reference              onnx.reference.ReferenceEvaluator
 python:module:function any callable (model_bytes, feeds) -> outputs
@@ -26,6 +27,10 @@ from epcheck.conformance.expectation import Expectation
 from epcheck.generators.suite import any_matches, matches
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
+DML_NAME, DIRECTML = "dml", "directml"
+NEED_LAB = (DML_NAME, DIRECTML)
+"""Targets that are in the lab where the system is not Windows."""
+
 WORKER = Path(__file__).with_name("worker.py")
 CONFIG = "epcheck.toml"
 
@@ -64,6 +69,8 @@ class Target:
     there are cores.
     owns_group: whatever is in the worker's process group ends with the worker, which Wine's daemons must not.
     forks: workers may be forks of one process that has imported everything, where the system can fork.
+    direct: the worker takes a case's DirectML operator (`program`) in the place of its model.
+    in_lab: it runs under Wine, where files have other names.
     """
 
     name: str
@@ -83,7 +90,13 @@ class Target:
     jobs: int = 1
     owns_group: bool = True
     forks: bool = False
+    direct: bool = False
+    in_lab: bool = False
     expectations: tuple[Expectation, ...] = ()
+
+    def name_of(self, file: Path) -> str:
+        """A file of this machine as the target's interpreter names it."""
+        return lab.windows_path(file) if self.in_lab else str(file.absolute())
 
     @cached_property
     def _by_head(self) -> dict[str, tuple[Expectation, ...]]:
@@ -121,14 +134,16 @@ def resolve(
         path, _, provider = specification.partition("#")
         return _interpreter(specification, path, provider or CPU)
     name, at, version = specification.partition("@")
-    if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name == "dml" else r"\d+(\.\d+)*\w*", version):
+    if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
         raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
-    if name in ("cpu", "dml"):
+    if name in ("cpu", DML_NAME):
         target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
         return replace(target, name=specification, expectations=expectation.shipped(name))
+    if name == DIRECTML:
+        return _directml(specification, version, progress, vulkan)
     if specification == "reference":
         return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0, forks=True)
-    known = ", ".join(["cpu", "dml", "reference", *tables])
+    known = ", ".join(["cpu", DML_NAME, DIRECTML, "reference", *tables])
     raise TargetError(
         f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
         f"and the path of a Python interpreter"
@@ -170,6 +185,33 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
         deadline_s=60.0,
         pack=PACK,
         owns_group=False,
+        in_lab=True,
+    )
+
+
+def _directml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
+    return replace(direct_of(_dml(version, progress, vulkan)), name=specification)
+
+
+def direct_of(target: Target) -> Target:
+    """The target that calls the DirectML of another target's provider directly: same dll, same device, no provider.
+
+    Raises TargetError when that target has another provider.
+    """
+    if target.provider != DML:
+        raise TargetError(f"target '{target.name}' has no DirectML below it; its provider is {target.provider}")
+    start, at, version = target.name.partition("@")
+    return replace(
+        target,
+        name=DIRECTML + at + version if start == DML_NAME else f"{DIRECTML} of {target.name}",
+        arguments=(DIRECTML, *target.arguments[1:]),
+        provider=None,
+        options={},
+        config={},
+        device=None,
+        pack=1,
+        direct=True,
+        expectations=(),
     )
 
 

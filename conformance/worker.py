@@ -1,11 +1,12 @@
 """The worker: one stand-alone file that runs cases in a process of its own. Needs numpy, onnxruntime and Python 3.9.
 
 It is started as `python worker.py BACKEND [--prelude FILE] [--path FOLDER]...`, where BACKEND is `onnxruntime`,
-`reference` (onnx.reference.ReferenceEvaluator) or `python:module:function` (any callable (model, feeds) -> outputs).
+`reference` (onnx.reference.ReferenceEvaluator), `directml` (the package `direct` beside this file, which takes a
+program in the place of a model) or `python:module:function` (any callable (model, feeds) -> outputs).
 A prelude is executed before anything is imported; it may put facts about the machine into `sys._epcheck_facts`.
 With `--template SOCKET`, a file descriptor, it forks a worker for each request there once everything is imported.
 
-Protocol 2, over stdin and stdout. A frame is
+Protocol 3, over stdin and stdout. A frame is
 
     b"EPC1" | header length, uint32 LE | body length, uint64 LE | header, JSON in UTF-8 | body
 
@@ -14,11 +15,15 @@ The body is raw little-endian tensor bytes, one after the other, as the header's
 frames; file descriptor 0 is pointed at nothing and 1 at stderr, so what a library reads or prints cannot break them.
 
 Requests                                            Answers
-{"op": "hello"}                                     {"op": "hello", "protocol": 2, "facts": {str: str}}
+{"op": "hello"}                                     {"op": "hello", "protocol": 3, "facts": {str: str}}
 {"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
  "config": {str: str}, "device", "place",            "create_s", "run_s", "busy_s", "unwritten",
  "outputs": [name], "tensors": model first,          "repeat_differs", "tensors"}
  then the feeds}
+{"op": "model", "id", "providers", "config",        {"op": "at", "id", "stage"} as each step begins,
+ "device", "level", "threads", "path", "kept",       then {"op": "done", ...} as for run
+ "outputs": [name], "all_outputs": [name],
+ "sequences", "texts", "absent", "tensors"}
 {"op": "exit"}                                      none; the process ends
 
 `stage` is "done", or where it failed: "create" or "run"; `error` is then the exception's type. `assignment` is the
@@ -26,6 +31,14 @@ session's own record [[provider, operator, node], ...], null where the runtime k
 session may fall back to CPU and is not run: "placed" is its stage, its assignment the answer.
 Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
 pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`.
+
+`model` runs a whole model: the file at `path`, whose external data the runtime maps itself; where that is null, the
+bytes of the first tensor; with `kept` true, once more in the session of the request before, which is always kept.
+`level` is the graph optimisation: "disabled", "basic", "extended" or "all"; `threads` as the runtime has it, 0 for its
+own choice; `outputs` are the wanted ones, in any order, `all_outputs` the model's in its own. Steps are "create", "run"
+and "repeat": they say where a worker was that ends. A sequence `s` travels as tensors `s[0]`, `s[1]`, ..., a map `m` as
+`m.keys` and `m.values`, text as UTF-8 bytes padded with zeros on a last axis; feeds that are sequences are named in
+`sequences` {name: length}, text is given in `texts` {name: [shape, [str]]}, optionals that are not there in `absent`.
 """
 
 from __future__ import annotations
@@ -49,7 +62,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-PROTOCOL = 2
+PROTOCOL = 3
 MAGIC = b"EPC1"
 PREFIX = struct.Struct("<4sIQ")
 NATIVE_ORDER = {"<": True, "|": True, "=": sys.byteorder == "little", ">": False}
@@ -63,6 +76,14 @@ MAX_BODY = 1 << 32
 
 CHUNK = 1 << 24
 """Bytes. A body is read in such pieces: a length that lies costs no memory."""
+
+LEVELS = {
+    "disabled": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+"""Graph optimisation: a request's word -> the name in onnxruntime.GraphOptimizationLevel."""
 
 MAX_MESSAGE = 4000
 """Characters of an exception's message that are sent."""
@@ -204,6 +225,8 @@ class OnnxRuntime:
 
         self.ort = onnxruntime
         self.can_record = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
+        self.kept: Any = None
+        self.placed: Any = None
         onnxruntime.set_default_logger_severity(4)
 
     def facts(self) -> dict[str, str]:
@@ -242,11 +265,46 @@ class OnnxRuntime:
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
 
-    def session(self, request: dict[str, Any], model: bytes) -> Any:
-        """A single-threaded session without graph optimisation, so that the node under test is the node that runs."""
+    def model(
+        self, request: dict[str, Any], model: bytes, feeds: dict[str, Any], tell: Callable[[str], None]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Run a whole model twice in one session, which is kept; the answer's header and the wanted outputs."""
+        answer: dict[str, Any] = {"stage": "create", "assignment": None, "unwritten": [], "repeat_differs": []}
+        try:
+            if not request["kept"]:
+                self.kept = self.placed = (
+                    None  # the memory of the last session is free before the next one takes its own
+                )
+                tell("create")
+                started = time.perf_counter()
+                self.kept = self.session(request, request["path"] or model)
+                answer["create_s"] = time.perf_counter() - started
+            answer["stage"] = "run"
+            tell("run")
+            started = time.perf_counter()
+            values = self.kept.run(request["outputs"], feeds)
+            answer["run_s"] = time.perf_counter() - started
+            if self.placed is None:
+                self.placed = self.assignment(self.kept, self.keeps_record(request))
+            answer["assignment"] = self.placed
+            outputs = dict(zip(request["outputs"], values))
+            tell("repeat")
+            if can_be_bound(request, feeds, outputs):
+                self.run_dirtied(self.kept, request, feeds, outputs, answer)
+            else:
+                again = dict(zip(request["outputs"], self.kept.run(request["outputs"], feeds)))
+                answer["repeat_differs"] = differing(outputs, again)
+        except Exception as error:
+            return {**answer, **failure(error)}, {}
+        return {**answer, "stage": "done"}, flattened(outputs)
+
+    def session(self, request: dict[str, Any], model: bytes | str) -> Any:
+        """A single-threaded session without graph optimisation, so that the node under test is the node that runs;
+        a request for a whole model says otherwise."""
         options = self.ort.SessionOptions()
-        options.graph_optimization_level = self.ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        level = LEVELS[request.get("level", "disabled")]
+        options.graph_optimization_level = getattr(self.ort.GraphOptimizationLevel, level)
+        options.intra_op_num_threads = options.inter_op_num_threads = request.get("threads", 1)
         options.enable_mem_pattern = False
         options.enable_cpu_mem_arena = False
         for key, value in request["config"].items():
@@ -291,7 +349,7 @@ class OnnxRuntime:
         """Run again into buffers full of PATTERN on the provider's own device and compare, byte by byte."""
         import numpy as np
 
-        if request["device"] is None or any(not isinstance(value, np.ndarray) for value in outputs.values()):
+        if not can_be_bound(request, feeds, outputs):
             return
         binding = session.io_binding()
         for name, value in feeds.items():
@@ -313,6 +371,70 @@ class OnnxRuntime:
                 answer["unwritten" if untouched else "repeat_differs"].append(name)
 
 
+def can_be_bound(request: dict[str, Any], feeds: dict[str, Any], outputs: dict[str, Any]) -> bool:
+    """Whether the outputs can be written into buffers of ours: tensors of numbers, on a device that has buffers."""
+    import numpy as np
+
+    values = [*feeds.values(), *outputs.values()]
+    return request["device"] is not None and all(
+        isinstance(v, np.ndarray) and v.dtype.kind not in "OSU" for v in values
+    )
+
+
+def flattened(values: dict[str, Any]) -> dict[str, Any]:
+    """Every tensor in what a session gives: those of a sequence `s` as `s[0]`, ..., of a map `m` as `m.keys` and
+    `m.values`, text as bytes; an optional that is empty has none."""
+    import numpy as np
+
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None:
+            continue
+        if isinstance(value, list):
+            found.update(flattened({f"{name}[{index}]": each for index, each in enumerate(value)}))
+            continue
+        if isinstance(value, dict):
+            parts = {f"{name}.keys": np.array(list(value)), f"{name}.values": np.array(list(value.values()))}
+            found.update(flattened(parts))
+            continue
+        array = np.asarray(value)
+        found[name] = as_bytes(array) if array.dtype.kind in "OSU" else array
+    return found
+
+
+def as_bytes(text: Any) -> Any:
+    """An array of text as uint8 of one more axis: UTF-8, padded with zeros."""
+    import numpy as np
+
+    encoded = np.char.encode(text.astype(str), "utf-8")
+    width = max(encoded.dtype.itemsize, 1)
+    return np.ascontiguousarray(encoded).astype(f"S{width}").reshape(*text.shape, 1).view(np.uint8)
+
+
+def fed(request: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
+    """The feeds of a whole model: tensors, sequences and text."""
+    import numpy as np
+
+    texts = {name: np.array(values, dtype=object).reshape(shape) for name, (shape, values) in request["texts"].items()}
+    sequences = {
+        name: [tensors.pop(f"{name}[{index}]") for index in range(length)]
+        for name, length in request["sequences"].items()
+    }
+    return {**tensors, **sequences, **texts, **dict.fromkeys(request["absent"])}
+
+
+def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """Names of what is not the same to the last bit in both."""
+    one, other = flattened(first), flattened(second)
+    return [
+        name
+        for name in sorted({*one, *other})
+        if name not in one
+        or name not in other
+        or (one[name].shape, one[name].tobytes()) != (other[name].shape, other[name].tobytes())
+    ]
+
+
 class Function:
     """A callable (model_bytes, feeds) -> outputs: a mapping by name, or a sequence in the model's order."""
 
@@ -320,6 +442,7 @@ class Function:
         module, _, function = specification.partition(":")
         self.call: Callable[[bytes, dict[str, Any]], Any] = getattr(importlib.import_module(module), function)
         self.specification = specification
+        self.kept = b""
 
     def facts(self) -> dict[str, str]:
         return {"function": self.specification}
@@ -331,13 +454,38 @@ class Function:
 
         started = time.perf_counter()
         try:
-            result = self.call(model, feeds)
-            if not isinstance(result, dict):
-                result = dict(zip(request["outputs"], result))
+            result = self.named(model, feeds, request["outputs"])
             outputs = {name: np.asarray(value) for name, value in result.items()}
         except Exception as error:
             return {"stage": "run", **failure(error)}, {}
         return {"stage": "done", "create_s": 0.0, "run_s": time.perf_counter() - started}, outputs
+
+    def model(
+        self, request: dict[str, Any], model: bytes, feeds: dict[str, Any], tell: Callable[[str], None]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Call it twice with a whole model; the answer's header and the wanted outputs."""
+        if not request["kept"]:
+            self.kept = Path(request["path"]).read_bytes() if request["path"] else model
+        answer: dict[str, Any] = {"stage": "run", "create_s": 0.0}
+        tell("run")
+        try:
+            started = time.perf_counter()
+            outputs = self.named(self.kept, feeds, request["all_outputs"])
+            answer["run_s"] = time.perf_counter() - started
+            tell("repeat")
+            differs = differing(outputs, self.named(self.kept, feeds, request["all_outputs"]))
+            missing = [name for name in request["outputs"] if name not in outputs]
+            if missing:
+                raise ValueError(f"it gave no output '{missing[0]}'")
+            wanted = {name: outputs[name] for name in request["outputs"]}
+        except Exception as error:
+            return {**answer, **failure(error)}, {}
+        return {**answer, "stage": "done", "repeat_differs": differs}, flattened(wanted)
+
+    def named(self, model: bytes, feeds: dict[str, Any], names: list[str]) -> dict[str, Any]:
+        """Its outputs by name."""
+        result = self.call(model, feeds)
+        return result if isinstance(result, dict) else dict(zip(names, result))
 
 
 class Reference(Function):
@@ -351,10 +499,27 @@ class Reference(Function):
 
         warnings.simplefilter("ignore")
         self.version = onnx.__version__
+        self.kept = b""
         self.call = lambda model, feeds: ReferenceEvaluator(onnx.load_from_string(model)).run(None, feeds)
 
     def facts(self) -> dict[str, str]:
         return {"onnx": self.version}
+
+
+def direct() -> Any:
+    """The backend of the package `direct`, which stands beside this file and alone like it."""
+    import importlib.util
+
+    folder = Path(__file__).resolve().parent / "direct"
+    spec = importlib.util.spec_from_file_location(
+        "epcheck_direct", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = package
+    spec.loader.exec_module(package)
+    return package.Backend()
 
 
 def failure(error: BaseException) -> dict[str, str]:
@@ -396,8 +561,16 @@ def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: dict[str
             continue
         started = time.perf_counter()
         tensors = decode(header, body)
-        model = next(tensors)[1].tobytes()
-        answer, outputs = backend.run(header, model, dict(tensors))
+        if header["op"] == "model":
+            model = b"" if header["kept"] or header["path"] else next(tensors)[1].tobytes()
+
+            def tell(stage: str, asked: str = header["id"]) -> None:
+                write_frame(answers, encode({"op": "at", "id": asked, "stage": stage}, {}))
+
+            answer, outputs = backend.model(header, model, fed(header, dict(tensors)), tell)
+        else:
+            model = next(tensors)[1].tobytes()
+            answer, outputs = backend.run(header, model, dict(tensors))
         done = {"op": "done", "id": header["id"], "busy_s": time.perf_counter() - started, **answer}
         try:
             chunks = encode(done, outputs)
@@ -517,7 +690,8 @@ def main(arguments: list[str]) -> None:
 
         runpy.run_path(options.prelude, run_name="epcheck_prelude")
     kind, _, specification = options.backend.partition(":")
-    backend: Any = {"onnxruntime": OnnxRuntime, "reference": Reference}.get(kind, lambda: Function(specification))()
+    known: dict[str, Callable[[], Any]] = {"onnxruntime": OnnxRuntime, "reference": Reference, "directml": direct}
+    backend = known.get(kind, lambda: Function(specification))()
     facts = {
         "python": platform.python_version(),
         "interpreter": sys.executable,

@@ -115,15 +115,18 @@ def _of(test: TestCase) -> Iterator[NodeTest]:
             a.HasField("g") for a in proto.attribute
         ):
             results = tuple(np.asarray(value) for value in outputs)
-            yield NodeTest(test.name, model, _node(proto, definition, inputs), results, test.rtol, test.atol)
+            yield NodeTest(test.name, model, node_of(proto, definition, inputs), results, test.rtol, test.atol)
 
 
 def _is_tensor(value: object) -> bool:
     return isinstance(value, np.ndarray | np.generic) and value.dtype.name in schema.NUMPY_NAMES.values()
 
 
-def _node(proto: onnx.NodeProto, definition: onnx.defs.OpSchema, inputs: Any) -> Node:
-    """The node as a family of the suite would write it: inputs and outputs named as in the schema."""
+def node_of(proto: onnx.NodeProto, definition: onnx.defs.OpSchema, inputs: Any) -> Node:
+    """The node as a family of the suite would write it: inputs and outputs named as in the schema.
+
+    inputs: the values of those that are not omitted, in order.
+    """
     given = iter(inputs)
     values = [np.asarray(next(given)) if name else None for name in proto.input]
     names = _names([formal.name for formal in definition.inputs], len(values))

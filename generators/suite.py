@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
 from fnmatch import translate
-from functools import cache, partial
-from itertools import groupby
+from functools import cache, lru_cache, partial
+from itertools import groupby, islice
 from typing import Any
 
 from epcheck.generators import onnx_tests, operators
@@ -25,16 +25,34 @@ class SelectionError(ValueError):
 @cache
 def all_operators() -> dict[str, Operator[Any]]:
     """`Operator.key` -> operator, for every `Operator` that a module of `operators/` declares in its `OPERATORS`."""
-    found: dict[str, Operator[Any]] = {}
+    return {operator.key: operator for _, declared in _declared() for operator in declared}
+
+
+def _declared() -> Iterator[tuple[str, Sequence[Operator[Any]]]]:
+    """Every module of `operators/` by its full name, with the operators that it declares."""
     for module in sorted(pkgutil.iter_modules(operators.__path__), key=lambda m: m.name):
-        for operator in importlib.import_module(f"{operators.__name__}.{module.name}").OPERATORS:
-            found[operator.key] = operator
-    return found
+        name = f"{operators.__name__}.{module.name}"
+        yield name, importlib.import_module(name).OPERATORS
 
 
 def operator_of(key: str) -> Operator[Any]:
     """The suite's operator of that key; KeyError when it has none."""
     return all_operators()[key]
+
+
+def family_of(key: str) -> str:
+    """The family of an operator: the module of `operators/` that declares it, in words (`batch normalization`); of one
+    that the suite does not have, as runs of other versions may, its name."""
+    return _families().get(key, key)
+
+
+@cache
+def _families() -> dict[str, str]:
+    return {
+        operator.key: module.rpartition(".")[2].replace("_", " ")
+        for module, declared in _declared()
+        for operator in declared
+    }
 
 
 class Source(StrEnum):
@@ -132,16 +150,18 @@ def _expression(pattern: str) -> str:
 def case_by_id(case_id: str) -> Case:
     """The case of exactly that id. Raises SelectionError, naming close ids, when there is none."""
     source = Source.ONNX if case_id.endswith(f"[{onnx_tests.VARIANT}]") else Source.SUITE
-    every = _of_source(source)
-    operator = case_id.partition("/")[0].rpartition("-")[0]
-    close: list[str] = []
-    for case in every[operator]() if operator in every else ():
-        if case.id == case_id:
-            return case
-        if case.sample in case_id and len(close) < 3:
-            close.append(case.id)
+    of_operator = _by_id(source, case_id.partition("/")[0].rpartition("-")[0])
+    if case_id in of_operator:
+        return of_operator[case_id]
+    close = list(islice((case.id for case in of_operator.values() if case.sample in case_id), 3))
     hint = f"; similar: {', '.join(close)}" if close else "; `epcheck list` prints the ids of all"
     raise SelectionError(f"unknown case '{case_id}'{hint}")
+
+
+@lru_cache(maxsize=32)  # who asks for one case of an operator often asks for more
+def _by_id(source: Source, operator: str) -> Mapping[str, Case]:
+    every = _of_source(source)
+    return {case.id: case for case in every[operator]()} if operator in every else {}
 
 
 @cache

@@ -52,6 +52,7 @@ def command(
 def _targets() -> list[str]:
     best = targets.best()
     lines = ["cpu        CPUExecutionProvider of this interpreter", f"dml        {targets.why_no_dml() or 'ready'}"]
+    lines += [f"directml   {targets.why_no_dml() or 'ready'}"]
     lines += ["reference  onnx.reference.ReferenceEvaluator"]
     lines += [f"{name:10} {targets.CONFIG}" for name in targets.load_config().get("targets", {})]
     return [*lines, f"default    {best.specification}: {best.reason}"]

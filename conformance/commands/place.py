@@ -63,6 +63,7 @@ class _Here:
         self._request = request
         self._warm = warm
         self._targets, self._baseline, self._reference = _targets(request, show)
+        self._below = _below(self._targets) if request.explain else {}
         self._notes: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
@@ -88,7 +89,7 @@ class _Here:
 
     def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
         jobs, pack = self._request.jobs, self._request.pack
-        plan = runner.Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack)
+        plan = runner.Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below)
 
         def sink(item: Record) -> None:
             take((encode(item), item.reading))
@@ -114,8 +115,16 @@ def _targets(request: Request, show: Display) -> tuple[tuple[Target, ...], Targe
     return candidates, baseline, reference
 
 
+def _below(candidates: Sequence[Target]) -> dict[str, Target]:
+    """What explains the failures of each candidate that has DirectML's provider. Raises TargetError where none has."""
+    found = {target.name: targets.direct_of(target) for target in candidates if target.provider == targets.DML}
+    if not found:
+        raise TargetError("--explain calls DirectML for the failures of its provider; no candidate is one")
+    return found
+
+
 def _resolve(specification: str, config: dict[str, Any], request: Request, show: Display) -> Target:
-    if sys.platform != "win32" and specification.partition("@")[0] == "dml" and not lab.status().installed:
+    if sys.platform != "win32" and specification.partition("@")[0] in targets.NEED_LAB and not lab.status().installed:
         obstacle = lab.can_install()
         if obstacle:
             raise TargetError(f"target '{specification}': {obstacle}")
@@ -146,6 +155,8 @@ def _install_lab(show: Display) -> None:
 
 
 def _cluster(request: Request, show: Display) -> AbstractContextManager[Place]:
+    if request.explain:
+        raise ClusterError("--explain calls DirectML on this machine; leave out --scheduler")
     if not request.candidates:
         raise ClusterError("a cluster does not choose the candidate; name one with --target")
     try:

@@ -27,7 +27,7 @@ class Request:
     shard: run this part of the selection only. balance: the folder of an earlier run, by whose times shards are cut.
     scheduler: the address of a Dask scheduler, on whose machines the candidates are. may_differ: facts in which the
     machines of one candidate may differ, on a cluster or when a run is taken up again. source: whose cases. thin: a few
-    of each operator version and dtypes.
+    of each operator version and dtypes. explain: call DirectML directly for every failure of its provider.
     """
 
     candidates: tuple[str, ...] = ()
@@ -49,6 +49,7 @@ class Request:
     may_differ: tuple[str, ...] = ()
     source: Source = Source.SUITE
     thin: bool = False
+    explain: bool = False
 
     @property
     def whole_suite(self) -> bool:
@@ -83,6 +84,7 @@ class _Selection:
     scheduler: str | None = None
     source: str = Source.SUITE.value
     thin: bool = False
+    explain: bool = False
 
 
 def selection(request: Request, candidates: tuple[str, ...], baseline: str | None) -> Mapping[str, Any]:
@@ -107,6 +109,7 @@ def selection(request: Request, candidates: tuple[str, ...], baseline: str | Non
             scheduler=request.scheduler,
             source=request.source.value,
             thin=request.thin,
+            explain=request.explain,
         )
     )
     return chosen
@@ -140,4 +143,5 @@ def request_of(run: Run, now: Request) -> Request:
         may_differ=now.may_differ,
         source=source,
         thin=chosen.thin,
+        explain=chosen.explain,
     )

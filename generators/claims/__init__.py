@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,30 @@ Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """How a registered kernel is chosen.
+
+    query, rule: the name of the support query that may decline a node, and what it declines, in words. cpu_inputs: the
+    inputs that it reads on the CPU. runs_on_cpu: it is a CPU kernel that the provider registers as its own.
+    """
+
+    query: str
+    rule: str
+    cpu_inputs: frozenset[int]
+    runs_on_cpu: bool
+
+
+@dataclass(frozen=True)
 class Claims:
     """The claims of one provider: type constraint -> numpy dtype names, for every operator version it registers."""
 
     provider: str
     operators: Mapping[Key, Mapping[str, frozenset[str]]]
+    kernels: Mapping[Key, Kernel] = field(default_factory=dict)
+
+    def versions(self, domain: str, operator: str) -> tuple[int, ...]:
+        """The versions of an operator that it registers, oldest first."""
+        return tuple(sorted(v for d, o, v in self.operators if (d, o) == (domain, operator)))
 
     def why_not(self, domain: str, operator: str, since_version: int, types: Mapping[str, str]) -> str | None:
         """None when the provider claims the operator with these dtypes; otherwise what it does not claim, in words.
@@ -39,9 +58,8 @@ class Claims:
         """
         constraints = self.operators.get((domain, operator, since_version))
         if constraints is None:
-            versions = sorted(v for d, o, v in self.operators if (d, o) == (domain, operator))
-            listed = ", ".join(map(str, versions))
-            return f"no kernel for {operator}-{since_version}" + (f" (it has {listed})" if versions else "")
+            listed = ", ".join(map(str, self.versions(domain, operator)))
+            return f"no kernel for {operator}-{since_version}" + (f" (it has {listed})" if listed else "")
         for constraint, dtype in types.items():
             if constraint in constraints and dtype not in constraints[constraint]:
                 return f"{operator}-{since_version} is not claimed for {constraint} = {dtype}"
@@ -60,7 +78,21 @@ def claims_of(provider: str) -> Claims | None:
     if path is None:
         return None
     table = json.loads(path.read_text(encoding="utf-8"))
-    return Claims(provider, {_key(row): _constraints(row) for row in table["operators"]})
+    rows = {_key(row): row for row in table["operators"]}
+    return Claims(
+        provider,
+        {key: _constraints(row) for key, row in rows.items()},
+        {key: _kernel(row) for key, row in rows.items()},
+    )
+
+
+def _kernel(row: Mapping[str, Any]) -> Kernel:
+    return Kernel(
+        query=row["support_query"] or "",
+        rule=row["support_query_rule"] or "",
+        cpu_inputs=frozenset(row["required_cpu_inputs"]),
+        runs_on_cpu=row["kind"] == "cpu_kernel_registered_as_dml",
+    )
 
 
 def _key(row: Mapping[str, Any]) -> Key:

@@ -77,6 +77,14 @@ def tensor_support(name: str, level: FeatureLevel) -> Mapping[str, TensorSupport
     return MappingProxyType({row["tensor"]: support_row(row) for row in rows})
 
 
+def is_documented(name: str) -> bool:
+    """Whether the tensors that the DML_*_OPERATOR_DESC `name` takes are recorded; of many operators they are not."""
+    try:
+        return operator_record(name).get("support_by_level") is not None
+    except LookupError:
+        return False
+
+
 def support_row(row: Mapping[str, Any]) -> TensorSupport:
     """A row of a table in `feature_levels.json`."""
     low, _, high = row["dimension_count"].partition("..")

@@ -352,6 +352,8 @@ class ReverseSubsequences(LayoutDesc):
         yield from self.same_type("input_tensor", "output_tensor")
         yield from self.same_sizes("input_tensor", "output_tensor")
         yield from self.within(self.axis, self.input_tensor)
+        if self.sequence_lengths_tensor.data_type not in (DataType.UINT32, DataType.UINT64):
+            yield self.violation("lengths_unsigned", "SequenceLengthsTensor must be UINT32 or UINT64")
         sizes = self.input_tensor.sizes
         yield from self.expected_sizes("sequence_lengths_tensor", (*sizes[: self.axis], 1, *sizes[self.axis + 1 :]))
 
@@ -359,9 +361,9 @@ class ReverseSubsequences(LayoutDesc):
         """Element t becomes element length - 1 - t where t is below the sequence's length."""
         self.require_defined()
         self.require_arrays(input_tensor=input_tensor, sequence_lengths_tensor=sequence_lengths_tensor)
-        length = self.input_tensor.sizes[self.axis]
+        length, lengths = self.input_tensor.sizes[self.axis], sequence_lengths_tensor.astype(np.int64)
         at = np.arange(length).reshape([-1 if a == self.axis else 1 for a in range(input_tensor.ndim)])
-        source = np.where(at < sequence_lengths_tensor, sequence_lengths_tensor - 1 - at, at)
+        source = np.where(at < lengths, lengths - 1 - at, at)
         return (np.take_along_axis(input_tensor, source, self.axis),)
 
 

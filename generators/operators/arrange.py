@@ -357,11 +357,15 @@ def reversed_sequences(node: Node) -> Array:
 
 
 def lower_reverse_sequence(node: Node, _outputs: tuple[Array, ...]) -> Lowering | None:
-    """DirectML wants a length for each sequence, so those of the other dimensions are repeated."""
+    """DirectML wants a length for each sequence, unsigned, so those of the other dimensions are repeated."""
     values, time = node.array("input"), node.integer("time_axis", 0)
     batch = 1 - time
     sizes = tuple(1 if axis == time else size for axis, size in enumerate(values.shape))
-    lengths = node.array("sequence_lens").reshape([-1 if axis == batch else 1 for axis in range(values.ndim)])
+    lengths = (
+        node.array("sequence_lens")
+        .astype(np.uint64)
+        .reshape([-1 if axis == batch else 1 for axis in range(values.ndim)])
+    )
     data, repeated = padded(values), padded(np.ascontiguousarray(np.broadcast_to(lengths, sizes)))
     tensor = TensorDesc.of(data)
     axis = time + data.ndim - values.ndim

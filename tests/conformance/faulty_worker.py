@@ -9,11 +9,15 @@ from epcheck.conformance import worker
 
 MODE = sys.argv[1]
 GREETINGS = {
-    "of_the_future": {"op": "hello", "protocol": 3, "facts": {"a": "b"}},
+    "of_the_future": {"op": "hello", "protocol": worker.PROTOCOL + 1, "facts": {"a": "b"}},
     "of_no_version": {"op": "hello", "facts": {"a": "b"}},
-    "without_facts": {"op": "hello", "protocol": 2, "facts": {}},
-    "with_odd_facts": {"op": "hello", "protocol": 2, "facts": [1]},
-    "without_the_provider": {"op": "hello", "protocol": 2, "facts": {"providers": "CPUExecutionProvider, Other"}},
+    "without_facts": {"op": "hello", "protocol": worker.PROTOCOL, "facts": {}},
+    "with_odd_facts": {"op": "hello", "protocol": worker.PROTOCOL, "facts": [1]},
+    "without_the_provider": {
+        "op": "hello",
+        "protocol": worker.PROTOCOL,
+        "facts": {"providers": "CPUExecutionProvider, Other"},
+    },
 }
 
 if MODE in GREETINGS:

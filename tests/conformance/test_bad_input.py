@@ -21,9 +21,9 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("-t", "gpu"), "unknown target 'gpu'; there are: cpu, dml, reference, NAME@RELEASE, python:module:function, "
+        (("-t", "gpu"), "unknown target 'gpu'; there are: cpu, dml, directml, reference, NAME@RELEASE, python:module:function, "
                         "and the path of a Python interpreter"),
-        (("-t", "[red]gpu\x1b\n"), r"unknown target '[red]gpu\x1b\n'; there are: cpu, dml, reference, NAME@RELEASE, "),
+        (("-t", "[red]gpu\x1b\n"), r"unknown target '[red]gpu\x1b\n'; there are: cpu, dml, directml, reference, NAME@RELEASE, "),
         (("-t", "[red]a[/red]\x1b\n"), r"target '[red]a[/red]\x1b\n': there is no interpreter at '[red]a[/red]\x1b\n'"),
         (("-t", "cpu@newest"), "target 'cpu@newest': 'newest' is no release; write for example cpu@1.20.1"),
         (("-t", "cpu@1.x"), "target 'cpu@1.x': '1.x' is no release; write for example cpu@1.20.1"),
@@ -70,7 +70,7 @@ def test_what_cannot_be_run_is_named(arguments: tuple[str, ...], sentence: str) 
         ('[targets.x.env]\nA = "\\u0000"', "epcheck.toml: [targets.x]: 'env' holds a NUL character"),
         ('[targets.x]\npython = "a\\u0000"', "epcheck.toml: [targets.x]: 'python' holds a NUL character"),
         ("[targets.x]\nbase = 'cpu'\nfunction = 'a:b'", "epcheck.toml: [targets.x]: give one of base, python, f"),
-        ("[targets.x]\nbase = 'gpu'", "[targets.x]: unknown target 'gpu'; there are: cpu, dml, reference, "),
+        ("[targets.x]\nbase = 'gpu'", "[targets.x]: unknown target 'gpu'; there are: cpu, dml, directml, reference, "),
         ("[targets.x]\nfunction = 'os'", "[targets.x]: target 'python:os': write python:module:function"),
         ("[targets.x]\npython = '/none'", "[targets.x]: target 'x': there is no interpreter at '/none'"),
         ("[targets.x]\nexpectations = 'none.toml'", "expectations 'none.toml' cannot be read: "),

@@ -44,8 +44,8 @@ def why_down(target: Target) -> str:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("of_the_future", "its worker speaks protocol 3, this epcheck 2"),
-        ("of_no_version", "its worker speaks protocol None, this epcheck 2"),
+        ("of_the_future", "its worker speaks protocol 4, this epcheck 3"),
+        ("of_no_version", "its worker speaks protocol None, this epcheck 3"),
         ("without_facts", "its worker does not start: its worker sent a malformed greeting"),
         ("with_odd_facts", "its worker does not start: its worker sent a malformed greeting"),
         ("exits", "its worker does not start: the worker process ended: exit code 5; "

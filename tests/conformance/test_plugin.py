@@ -131,7 +131,7 @@ def test_it_runs_in_parallel(tmp_path: Path) -> None:
         (
             ("--ep", "gpu", "--op", "Slice"),
             2,
-            "Exit: epcheck: unknown target 'gpu'; there are: cpu, dml, reference, NAME@RELEASE, ",
+            "Exit: epcheck: unknown target 'gpu'; there are: cpu, dml, directml, reference, NAME@RELEASE, ",
         ),
         (
             ("--ep", "cpu", "--baseline", "./no", "--op", "Slice"),

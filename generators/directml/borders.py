@@ -1,0 +1,86 @@
+"""Descriptions on both sides of what DirectML demands: one that is valid, and neighbours that differ in one thing.
+
+`validate()` says of each what the pages say; DirectML says for itself. Where the two disagree, a page or a description
+is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+from typing import Any
+
+from epcheck.generators import suite
+from epcheck.generators.case import Lowering
+from epcheck.generators.directml.operator_desc import OperatorDesc, c_name
+from epcheck.generators.directml.tensor import DataType, TensorDesc
+
+DATA_TYPES = tuple(one for one in DataType if one not in (DataType.UINT4, DataType.INT4))
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A description that differs from a valid one in `what`: `OutputTensor FLOAT64`, `Axis -1`."""
+
+    what: str
+    description: OperatorDesc
+
+
+LOOKED_AT = 24
+"""Cases of an ONNX operator among which a DirectML operator is looked for that none before it has."""
+
+
+def lowerings() -> Iterator[Lowering]:
+    """A lowering of each DirectML operator that one of the first cases of an ONNX operator becomes."""
+    seen: set[str] = set()
+    for operator in suite.all_operators().values():
+        for case in islice(operator.cases(), LOOKED_AT):
+            found = case.build().lowering
+            if found is not None and found.description.NAME not in seen:
+                seen.add(found.description.NAME)
+                yield found
+                break
+
+
+def neighbours(valid: OperatorDesc) -> Iterator[Neighbour]:
+    """The description itself, then with each tensor of another type, size and number of dimensions, and with each
+    integer beyond what it may be."""
+    yield Neighbour("as it is", valid)
+    for one in fields(valid):
+        value = getattr(valid, one.name)
+        if isinstance(value, TensorDesc):
+            for what, tensor in _tensors(value):
+                yield Neighbour(f"{c_name(one.name)} {what}", replace(valid, **{one.name: tensor}))
+        elif one.init and isinstance(value, tuple) and value and all(type(item) is int for item in value):
+            for what, changed in _integers(value):
+                yield Neighbour(f"{c_name(one.name)} {what}", _replaced(valid, one.name, changed))
+        elif one.init and type(value) is int:
+            for number in (0, value + 1, 2**31 - 1):
+                yield Neighbour(f"{c_name(one.name)} {number}", _replaced(valid, one.name, number))
+
+
+def _tensors(tensor: TensorDesc) -> Iterator[tuple[str, TensorDesc]]:
+    for data_type in DATA_TYPES:
+        if data_type is not tensor.data_type:
+            yield data_type.name, replace(tensor, data_type=data_type)
+    packed = replace(tensor, strides=None)
+    yield "of one more dimension", replace(packed, sizes=(1, *tensor.sizes))
+    yield "of nine dimensions", replace(packed, sizes=(*(1,) * (9 - len(tensor.sizes)), *tensor.sizes))
+    for axis in range(len(tensor.sizes)):
+        sizes = tensor.sizes
+        yield (
+            f"one larger in dimension {axis}",
+            replace(packed, sizes=(*sizes[:axis], sizes[axis] + 1, *sizes[axis + 1 :])),
+        )
+    yield "of size 0", replace(packed, sizes=(*tensor.sizes[:-1], 0))
+
+
+def _integers(values: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    yield "of zeros", (0,) * len(values)
+    yield "one larger", tuple(value + 1 for value in values)
+
+
+def _replaced(valid: OperatorDesc, name: str, value: Any) -> OperatorDesc:
+    changed: OperatorDesc = replace(valid, **{name: value})
+    return changed
