@@ -1,0 +1,49 @@
+"""Architectures built by code, with seeded random weights: whole models that are small and true to their kind.
+
+To add one, write a module with `ARCHITECTURES` and name it in `_MODULES`.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+
+from epcheck.models.zoo import (
+    bert,
+    control_flow,
+    decoder,
+    exports,
+    local_function,
+    lstm_tagger,
+    mobilenet,
+    resnet,
+    sequences,
+    ssd,
+    super_resolution,
+    unet,
+    vit,
+    whisper,
+)
+from epcheck.models.zoo.architecture import Architecture, ZooError
+
+__all__ = ["Architecture", "ZooError", "all", "named"]
+
+_MODULES = (
+    mobilenet, resnet, unet, vit, bert, decoder, lstm_tagger, ssd, whisper, super_resolution, control_flow,
+    local_function, sequences,
+)  # fmt: skip
+
+
+@cache
+def all() -> tuple[Architecture, ...]:  # noqa: A001 - `zoo.all()` is how it is read
+    """Every architecture, in a stable order."""
+    return tuple(architecture for module in _MODULES for architecture in module.ARCHITECTURES)
+
+
+def named(name: str) -> Architecture:
+    """The architecture, or the export, of that name. Raises ZooError when there is none."""
+    every = {architecture.name: architecture for architecture in (*all(), *exports.all())}
+    if name not in every:
+        near = ", ".join(get_close_matches(name, every, cutoff=0.4)) or ", ".join(every)
+        raise ZooError(f"the zoo has no '{name}'; there is {near}; `epcheck zoo list` prints all")
+    return every[name]
