@@ -11,6 +11,9 @@ import child
 import platformdirs
 
 VERSION = "0.53.6"
+GRAPHSURGEON = "0.6.1"
+"""What its `debug reduce` needs beside it."""
+
 RUNTIME = "onnxruntime-directml" if sys.platform == "win32" else "onnxruntime"
 FOLDER = "EPCHECK_BENCHMARK_ENVIRONMENTS"
 """Environment variable: where the environments are, instead of the user's cache."""
@@ -22,13 +25,17 @@ def interpreter() -> Path:
     Raises ChildFailed with pip's words when it cannot be made.
     """
     same = {name: version(name) for name in (RUNTIME, "onnx", "numpy")}
-    home = _folder() / "-".join(["polygraphy", VERSION, *same.values()])
+    home = _folder() / "-".join(["polygraphy", VERSION, GRAPHSURGEON, *same.values()])
     programs = home / ("Scripts" if sys.platform == "win32" else "bin")
     python = programs / ("python.exe" if sys.platform == "win32" else "python")
     complete = home / "complete"
     if not complete.is_file():
         child.run([sys.executable, "-m", "venv", "--clear", str(home)])
-        wanted = [f"polygraphy=={VERSION}", *(f"{name}=={release}" for name, release in same.items())]
+        wanted = [
+            f"polygraphy=={VERSION}",
+            f"onnx-graphsurgeon=={GRAPHSURGEON}",
+            *(f"{name}=={release}" for name, release in same.items()),
+        ]
         child.run([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted])
         complete.touch()
     return python

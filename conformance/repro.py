@@ -9,13 +9,18 @@ run.py                        runs the model on a provider and compares
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 from onnx import numpy_helper
 
 from epcheck.generators.case import Array, BuiltCase, Outputs, Refusal, Selection
+
+DATA_SET = "test_data_set_0"
 
 SCRIPT = '''\
 """{words}. Usage: python run.py [PROVIDER]"""
@@ -53,23 +58,50 @@ def command(case_id: str) -> str:
 def write(built: BuiltCase, out: Path) -> Path:
     """Write the case into a folder of its own under `out` and return that folder. Raises ReproError."""
     folder = out / folder_name(built.case.id)
-    data = folder / "test_data_set_0"
-    truth = true_outputs(built)
     try:
-        data.mkdir(parents=True, exist_ok=True)
-        for stale in data.glob("*.pb"):
-            stale.unlink()
-        (folder / "model.onnx").write_bytes(built.model)
-        for kind, values in (("input", built.feeds), ("output", truth)):
-            for index, (name, value) in enumerate(values.items()):
-                tensor = numpy_helper.from_array(value, name)
-                (data / f"{kind}_{index}.pb").write_bytes(tensor.SerializeToString())
-        arrays = {f"input.{k}": v for k, v in built.feeds.items()} | {f"output.{k}": v for k, v in truth.items()}
-        np.savez(folder / "data.npz", **arrays)  # type: ignore[arg-type]
-        (folder / "run.py").write_text(_script(built), encoding="utf-8")
+        write_folder(folder, built.model, built.feeds, true_outputs(built), _script(built))
     except OSError as error:
         raise ReproError(f"case '{built.case.id}' cannot be written to '{folder}': {error.strerror or error}") from None
     return folder
+
+
+def archive(built: BuiltCase) -> bytes:
+    """The folder that `write` makes, as a zip file: the same bytes for the same case."""
+    made = io.BytesIO()
+    with ZipFile(made, "w", ZIP_DEFLATED) as file:
+        for name, content in _files(built.model, built.feeds, true_outputs(built), _script(built)).items():
+            file.writestr(ZipInfo(f"{folder_name(built.case.id)}/{name}"), content, ZIP_DEFLATED)
+    return made.getvalue()
+
+
+def write_folder(
+    folder: Path, model: bytes, feeds: Mapping[str, Array], outputs: Mapping[str, Array], script: str
+) -> None:
+    """Write the files that are listed above. feeds, outputs: name -> value in the order of the graph's. Raises
+    OSError."""
+    (folder / DATA_SET).mkdir(parents=True, exist_ok=True)
+    for stale in (folder / DATA_SET).glob("*.pb"):
+        stale.unlink()
+    for name, content in _files(model, feeds, outputs, script).items():
+        (folder / name).write_bytes(content)
+
+
+def _files(model: bytes, feeds: Mapping[str, Array], outputs: Mapping[str, Array], script: str) -> dict[str, bytes]:
+    """Name within the folder -> content."""
+    tensors = {
+        f"{DATA_SET}/{kind}_{index}.pb": numpy_helper.from_array(value, name).SerializeToString()
+        for kind, values in (("input", feeds), ("output", outputs))
+        for index, (name, value) in enumerate(values.items())
+    }
+    arrays = {f"input.{k}": v for k, v in feeds.items()} | {f"output.{k}": v for k, v in outputs.items()}
+    data = io.BytesIO()
+    np.savez(data, **arrays)  # type: ignore[arg-type]
+    return {"model.onnx": model, **tensors, "data.npz": data.getvalue(), "run.py": script.encode()}
+
+
+def as_literal(words: str) -> str:
+    """Words that stand in a docstring of a script, whatever they hold."""
+    return words.encode("unicode_escape").decode("ascii").replace('"', '\\"')
 
 
 def true_outputs(built: BuiltCase) -> dict[str, Array]:
@@ -86,5 +118,4 @@ def true_outputs(built: BuiltCase) -> dict[str, Array]:
 def _script(built: BuiltCase) -> str:
     truth = built.truth
     expects = f"must be refused ({truth.reason})" if isinstance(truth, Refusal) else "compares exactly"
-    literal = f"{built.case.id}: {expects}".encode("unicode_escape").decode("ascii").replace('"', '\\"')
-    return SCRIPT.format(words=literal, options="{}")
+    return SCRIPT.format(words=as_literal(f"{built.case.id}: {expects}"), options="{}")

@@ -10,6 +10,7 @@ import typer
 from epcheck.conformance import repro
 from epcheck.conformance.commands import failing
 from epcheck.generators import suite
+from epcheck.generators.suite import SelectionError
 
 
 def write_repro(case_id: str, out: Path) -> Path:
@@ -18,6 +19,14 @@ def write_repro(case_id: str, out: Path) -> Path:
     Raises SelectionError for an unknown id and ReproError when it cannot be written.
     """
     return repro.write(suite.case_by_id(case_id).build(), out)
+
+
+def archive(case_id: str) -> bytes | None:
+    """What `write_repro` writes, as a zip file, for a run's page; None for a case that this suite does not have."""
+    try:
+        return repro.archive(suite.case_by_id(case_id).build())
+    except SelectionError:
+        return None
 
 
 def register(app: typer.Typer) -> None:

@@ -1,0 +1,75 @@
+"""Polygraphy on a place of the study: does `run` with every value marked name the node, what does `debug reduce`
+leave."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import child
+import numpy as np
+import onnx
+import polygraphy_environment
+import wrong_node
+from wrong_places import Place, Subject
+
+from epcheck.models import subgraph
+
+NO_FAULT = "none\nnone\nnone"
+SCRIPT = Path(__file__).with_name("polygraphy_wrong.py")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """named: whether the first output that differs is the node's. left: nodes of the reduced model that has the node, 0
+    where it lost it or gave none. failed: the last line of what it said where it could not be used."""
+
+    named: bool
+    run_s: float
+    left: int
+    reduce_s: float
+    failed: str = ""
+
+
+def measured(place: Place, subject: Subject) -> Peer:
+    """Run both on a place."""
+    environment = {**os.environ, wrong_node.FAULT: place.told}
+    environment.pop("PYTHONPATH", None)
+    python = str(polygraphy_environment.interpreter())
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        onnx.save(subject.model, folder / "model.onnx")
+        np.savez(folder / "values.npz", **_values(subject))  # type: ignore[arg-type]
+        named, run_s, left, reduce_s = False, 0.0, 0, 0.0
+        try:
+            ran = child.run([python, str(SCRIPT), "run", "model.onnx", "values.npz"], environment, folder)
+            named, run_s = ran.report["first"] == place.output, ran.seconds
+            check = [python, str(SCRIPT), "check", "polygraphy_debug.onnx", "values.npz"]
+            shapes = [f"{name}:[{','.join(map(str, value.shape))}]" for name, value in subject.feeds.items()]
+            reduced = child.run(
+                [*polygraphy_environment.command(), "debug", "reduce", "model.onnx", "-o", "reduced.onnx",
+                 "--mode=bisect", "--model-input-shapes", *shapes, "--check", *check],
+                environment, folder,
+            )  # fmt: skip
+            reduce_s = reduced.seconds
+            nodes = onnx.load(folder / "reduced.onnx").graph.node
+            left = len(nodes) if any(place.output in node.output for node in nodes) else 0
+        except (child.ChildFailed, OSError) as error:
+            return Peer(named, run_s, 0, reduce_s, str(error).splitlines()[-1][:200])
+    return Peer(named, run_s, left, reduce_s)
+
+
+def _values(subject: Subject) -> dict[str, np.ndarray]:
+    """The feeds and every intermediate tensor on CPU: what the nodes of a part receive."""
+    wiring = subject.wiring
+    names = [name for name in wiring.producer if wiring.can_be_asked_for(name) and not wiring.is_sequence(name)]
+    everything = subgraph.with_outputs(wiring, names)
+    found = wrong_node.with_fault(NO_FAULT, everything.SerializeToString(), subject.feeds)
+    return {**{n: v for n, v in found.items() if isinstance(v, np.ndarray)}, **subject.feeds}
+
+
+if __name__ == "__main__":
+    sys.exit("run wrong_nodes.py --polygraphy")

@@ -1,0 +1,103 @@
+"""`epcheck reduce`: the smallest part of a model that still fails, as a folder that anybody can run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from epcheck.conformance import live, model_file
+from epcheck.conformance.commands import failing
+from epcheck.conformance.target import Target
+from epcheck.models import bundle, feeds
+from epcheck.models.asking import LEVELS, asker
+from epcheck.models.feed_files import Feed
+from epcheck.models.reduce import Reduced, ReduceError, reduce_model
+from epcheck.models.search import Limits
+from epcheck.models.session import Level, Sessions
+
+
+def reduce_file(
+    path: Path,
+    candidate: Target,
+    baseline: Target,
+    given: Mapping[str, Feed] | None = None,
+    *,
+    seed: int = 0,
+    dims: Mapping[str, int] | None = None,
+    level: Level = "all",
+    limits: Limits | None = None,
+) -> Reduced:
+    """The smallest part of the model of a file on which the candidate differs from the baseline, or ends.
+
+    given: the feeds; generated from the seed and for these sizes of dynamic dimensions otherwise. Raises ReduceError,
+    ModelFileError, FeedError, DimsError, and TargetDown when a target cannot be started.
+    """
+    model = model_file.parse(path)
+    inputs = {n: v for n, v in (given or feeds.generate(model, seed, dims)).items() if v is not None}
+    folder = path.resolve().parent if any(True for _ in model_file.external_tensors(model)) else None
+    with ExitStack() as resources:
+        asked = [asker(resources.enter_context(Sessions(target)), folder) for target in (candidate, baseline)]
+        return reduce_model(model, inputs, *asked, level=level, limits=limits, folder=folder)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="reduce")(command)
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="An ONNX model that fails on the target.")],
+    target: Annotated[str | None, typer.Option("--target", "-t", help="Candidate. Default: the best.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="Target that says what is right.")] = None,
+    given: Annotated[
+        Path | None, typer.Option("--feeds", help="An .npz or a folder of ONNX test data; generated otherwise.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of generated feeds.")] = 0,
+    dim: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help="A dynamic dimension; repeat.")] = None,
+    level: Annotated[str, typer.Option(help=f"Graph optimisation: {', '.join(LEVELS)}.")] = "all",
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions at most.")] = Limits.sessions,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds at most.")] = Limits.seconds,
+    out: Annotated[Path, typer.Option(help="The folder that is made.")] = Path("reduced"),
+) -> None:
+    """Shrink a model to the smallest part that still fails on a target, with its real input values.
+
+    Exit code: 0 a part that fails was written, 2 nothing fails, bad input, or it could not run.
+    """
+    console = Console(emoji=False, highlight=False, soft_wrap=True)
+    with failing.one_sentence():
+        chosen = next((one for one in LEVELS if one == level), None)
+        if chosen is None:
+            raise ReduceError(f"there is no level '{level}'; choose one of {', '.join(LEVELS)}")
+        (candidate,), against = live.choose((target,) if target else (), baseline)
+        if against is None:
+            raise ReduceError("a baseline must say what is right; name one with --baseline")
+        limits = Limits(sessions=sessions, seconds=seconds)
+        reduced = reduce_file(
+            model, candidate, against, _read(given, model), seed=seed, dims=_sizes(dim), level=chosen, limits=limits
+        )
+        folder = bundle.write(reduced, out, candidate.provider or "CPUExecutionProvider")
+        console.print(escape(failing.printable(bundle.words(reduced))))
+        console.print(escape(f'{folder}: run it with: cd "{folder}" && python run.py'))
+
+
+def _read(given: Path | None, path: Path) -> Mapping[str, Feed] | None:
+    if given is None:
+        return None
+    (first, *_) = feeds.read(given, model_file.parse(path))
+    return {name: value for name, value in first.inputs.items() if value is not None}
+
+
+def _sizes(dim: list[str] | None) -> dict[str, int]:
+    sizes = {}
+    for text in dim or ():
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdecimal():
+            raise ReduceError(f"--dim {text}: write NAME=SIZE, for example batch=4")
+        sizes[name] = int(size)
+    return sizes

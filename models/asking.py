@@ -1,0 +1,40 @@
+"""What bisection and reduction ask of a target: run this model on these values. `Sessions.run` answers so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import onnx
+
+from epcheck.models.feed_files import Feed
+from epcheck.models.session import Level, Sessions
+
+LEVELS: tuple[Level, ...] = ("disabled", "basic", "extended", "all")
+"""Graph optimisation levels of ONNX Runtime, each with what the one before does."""
+
+
+class Answered(Protocol):
+    """What became of one session: `stage` is done, create, run, crash or timeout; `message` says why not done."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def outputs(self) -> Mapping[str, Feed]: ...
+    @property
+    def repeat_differs(self) -> Sequence[str]: ...
+
+
+class Ask(Protocol):
+    """Run a model in a session of its own, which may end its process without ending ours."""
+
+    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> Answered: ...
+
+
+def asker(sessions: Sessions, folder: Path | None = None) -> Ask:
+    """Ask a target. folder: where the model's external data is, if it has any."""
+    return partial(sessions.run, folder=folder)

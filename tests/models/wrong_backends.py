@@ -1,0 +1,15 @@
+"""A target with a wrong Relu: `python:wrong_backends:doubles_relu`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+from asked import Wrong
+
+
+def doubles_relu(model: bytes, feeds: dict[str, Any]) -> Any:
+    """Every Relu gives twice what it should."""
+    proto = onnx.load_model_from_string(model)
+    names = [node.name for node in proto.graph.node if node.op_type == "Relu"]
+    return dict(Wrong(wrong={name: lambda _node, value: value * 2 for name in names})(proto, feeds).outputs)
