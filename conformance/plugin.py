@@ -8,7 +8,7 @@ Installed as a `pytest11` entry point; it costs other test suites nothing but it
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from epcheck.conformance.live import LiveRun
     from epcheck.conformance.record import Record
     from epcheck.generators.case import Case
+    from epcheck.models.validate import Validation
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -201,6 +202,23 @@ def epcheck_run(request: pytest.FixtureRequest) -> LiveRun:
         return live_run(request.config, request.session)
     except LiveRunError as error:
         give_up(request.config, str(error))
+
+
+@pytest.fixture(scope="session")
+def epcheck_validate(request: pytest.FixtureRequest) -> Callable[..., Validation]:
+    """For tests of one's own: `epcheck_validate(path)` validates a model on the targets of the options; further
+    arguments are those of `epcheck.models.validate.validate`."""
+    from epcheck.conformance.live import REASONS
+    from epcheck.models.validate import validate
+
+    def validated(model: Path | str, **options: Any) -> Validation:
+        chosen = {"target": request.config.getoption("--ep"), "baseline": request.config.getoption("--baseline")}
+        try:
+            return validate(Path(model), **{**chosen, **options})
+        except REASONS as error:
+            give_up(request.config, str(error))
+
+    return validated
 
 
 SUITE = Path(__file__).with_name("test_suite.py")

@@ -1,0 +1,105 @@
+"""How far two tensors are apart, in the numbers that people read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators.case import Array
+
+MASKED = 1e30
+"""A magnitude from which on a number is a mask (`-3.4e38` before a Softmax), not part of the scale of a tensor."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """A tensor against a reference of its shape.
+
+    relative: the largest error in units of the element or of the reference's root mean square, whichever is larger.
+    max_abs; max_rel: of the element alone; max_ulp: in units in the last place of the dtype, None for integers.
+    cosine: of the two as vectors; snr_db: power of the reference over power of the error in decibels, infinite for
+    equal ones. top1: share of rows of the last axis whose largest element is at the same place, None for vectors of
+    one. differing: elements that are not equal. nonfinite: elements that are NaN or infinite in one of the two alone.
+    """
+
+    elements: int
+    differing: int
+    nonfinite: int
+    relative: float
+    max_abs: float
+    max_rel: float
+    max_ulp: float | None
+    cosine: float
+    snr_db: float
+    top1: float | None
+
+
+def measure(got: Array, reference: Array) -> Metrics:
+    """The metrics of two tensors of the same shape; NaN equals NaN. The ULP are those of `got`'s dtype."""
+    with np.errstate(all="ignore"):
+        return _measured(got, reference)
+
+
+def _measured(got: Array, reference: Array) -> Metrics:
+    exact = np.asarray(reference)
+    a, b = got.astype(np.float64), exact.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if got.dtype.kind in "iu" and exact.dtype.kind in "iu":
+        same = got == exact  # float64 has 53 bits only
+    finite = np.isfinite(a) & np.isfinite(b)
+    error = np.where(finite & ~same, np.abs(a - b), 0.0)
+    size = np.where(finite, np.abs(b), 0.0)
+    usual = size[size < MASKED]
+    scale = float(np.sqrt(np.mean(usual**2))) if usual.size else 0.0
+    floor = np.maximum(size, scale)
+    return Metrics(
+        elements=got.size,
+        differing=int(np.count_nonzero(~same)),
+        nonfinite=int(np.count_nonzero(~finite & ~same)),
+        relative=_largest(error / np.where(floor > 0, floor, 1.0)),
+        max_abs=_largest(error),
+        max_rel=_largest(np.where(size > 0, error / np.where(size > 0, size, 1.0), np.where(error > 0, np.inf, 0.0))),
+        max_ulp=_largest(error / _spacing(b, got.dtype)) if _is_float(got) else None,
+        cosine=_cosine(np.where(finite, a, 0.0), np.where(finite, b, 0.0)),
+        snr_db=_snr(np.where(size < MASKED, size, 0.0), error),
+        top1=_top1(a, b),
+    )
+
+
+def _is_float(array: Array) -> bool:
+    return array.dtype.kind == "f"
+
+
+def _largest(values: Array) -> float:
+    return float(np.max(values)) if values.size else 0.0
+
+
+def _spacing(values: Array, dtype: np.dtype[Any]) -> Array:
+    """One unit in the last place of the dtype at each value, never less than that of its smallest normal number."""
+    info = np.finfo(dtype)
+    size = np.maximum(np.abs(np.where(np.isfinite(values), values, 0.0)), float(info.tiny))
+    exponent = np.floor(np.log2(size))
+    spacing: Array = np.exp2(exponent - info.nmant)
+    return spacing
+
+
+def _cosine(a: Array, b: Array) -> float:
+    lengths = float(np.linalg.norm(a.ravel()) * np.linalg.norm(b.ravel()))
+    if lengths == 0:
+        return 1.0 if not a.any() and not b.any() else 0.0
+    return float(np.clip(np.dot(a.ravel(), b.ravel()) / lengths, -1, 1))
+
+
+def _snr(size: Array, error: Array) -> float:
+    noise, power = float(np.sum(error**2)), float(np.sum(size**2))
+    if noise == 0:
+        return float("inf")
+    return float(10 * np.log10(power / noise)) if power > 0 else float("-inf")
+
+
+def _top1(a: Array, b: Array) -> float | None:
+    if a.ndim == 0 or a.shape[-1] < 2 or a.size == 0:
+        return None
+    return float(np.mean(np.argmax(a, -1) == np.argmax(b, -1)))
