@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.record import Run, Share, allowing, differing_facts, joined_facts, tell_apart, varying_facts
+from epcheck.reports.cargo import Archive
 from epcheck.reports.store import DEFAULT_ROOT, RUN, Journal, StoreError, create, new_run_folder, read_lines, read_run
 from epcheck.reports.write import Reported, write_all
 
@@ -45,12 +46,14 @@ def merge_runs(
     root: Path = DEFAULT_ROOT,
     command: tuple[str, ...] = ("epcheck", "merge"),
     may_differ: Collection[str] = (),
+    archive: Archive | None = None,
 ) -> Reported:
     """Merge finished runs into a new run folder with all reports.
 
     folders: run folders, or folders that hold some at any depth. out: the new folder, which must not exist; None makes
-    one under `root`. may_differ: facts of a candidate in which its machines may differ. The merged run is complete when
-    every target has every case of the whole selection; otherwise its status names the shards that are missing.
+    one under `root`. may_differ: facts of a candidate in which its machines may differ. archive: as of write_all. The
+    merged run is complete when every target has every case of the whole selection; otherwise its status names the
+    shards that are missing.
     Raises StoreError, and leaves nothing behind, when a run is unfinished or damaged, when two do not belong together,
     hold the same shard of one target, or tell different facts of one candidate.
     """
@@ -67,7 +70,7 @@ def merge_runs(
         with create(folder, replace(merged, status="running")) as journal:
             _copy(parts, journal)
             journal.close(merged)
-        return write_all(folder)
+        return write_all(folder, archive)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

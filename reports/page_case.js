@@ -5,24 +5,24 @@ const seconds = (s) => (s === null || s === undefined ? "–" : s < 1 ? `${(s * 
 function caseView(record, row, around) {
   return [
     caseHead(record, row, around),
-    section("Reproduce", copyable(record.repro)),
+    section("Reproduce", copyable(record.repro), downloadable(record.case_id)),
     section("Graph", drawGraph(record), valuesTable(record), attributesTable(record)),
-    section("Opinions", opinionsTable(record), ...opinionsOf(record).flatMap(([role, opinion]) => differences(role, opinion))),
+    section("Opinions", opinionsTable(record), ...opinionsOf(record).flatMap(([, opinion]) => differences(opinion)), ulpHistogram(record)),
     record.directml ? section("DirectML", directml(record.directml)) : null,
     section("Record", facts(record), logs(record), raw(record)),
   ].filter(Boolean);
 }
 
 function section(title, ...content) {
-  return el("section", {}, el("h2", {}, title), ...content);
+  return el("section", { "aria-label": title }, el("h2", {}, title), ...content.filter(Boolean));
 }
 
 function caseHead(record, row, around) {
   const step = (label, key, link) =>
     link ? el("a", { href: link, class: "step", title: `${label} (key ${key})` }, label) : el("span", { class: "step off" }, label);
   const claim = { true: "claimed", false: "not claimed" }[record.claimed];
-  return el("header", { class: "case-head " + record.reading },
-    el("p", { class: "steps" }, el("a", { href: around.back, class: "step" }, "← All cases"),
+  return el("header", { class: "card case-head " + record.reading },
+    el("p", { class: "steps" }, el("a", { href: around.back, class: "step", title: "Back (key Esc)" }, around.backTo),
       el("span", { class: "quiet" }, around.position), step("Previous", "k", around.previous), step("Next", "j", around.next)),
     el("h1", {}, el("code", {}, record.case_id)),
     el("p", { class: "badges" },
@@ -31,7 +31,8 @@ function caseHead(record, row, around) {
       record.blame ? el("span", { class: "badge" }, "blame: " + record.blame) : null,
       claim ? el("span", { class: "badge quiet" }, claim) : null,
       el("span", { class: "badge quiet" }, "on " + record.candidate.target),
-      el("a", { class: "quiet", href: linkTo({ case: record.case_id, target: record.candidate.target }) }, "link to this case")),
+      around.operator ? el("a", { href: around.operator }, `all of ${row.operator}`) : null,
+      el("a", { href: linkTo({ case: record.case_id, target: record.candidate.target }) }, "link to this case")),
     el("p", { class: "verdict" }, record.reason),
     record.expectation ? expectation(record.expectation, record.reading) : null,
     el("p", { class: "expects" }, el("b", {}, "The standard expects: "), record.expects));
@@ -53,7 +54,7 @@ function safeLink(link) {
 
 function copyable(command) {
   const code = el("code", {}, command);
-  const button = el("button", { type: "button", click: async () => {
+  const button = el("button", { type: "button", id: "copy", title: "Copy the command (key y)", click: async () => {
     try {
       await navigator.clipboard.writeText(command);
     } catch {
@@ -66,8 +67,27 @@ function copyable(command) {
   return el("div", { class: "command" }, el("pre", {}, code), button);
 }
 
+/** A button that saves what reproduces the case, where that travels in the page. */
+function downloadable(id) {
+  const place = el("p", { class: "quiet" });
+  loadArchive(id).then((zip) => {
+    if (!zip) {
+      place.append("Model and data are not embedded in this page; the command writes them.");
+      return;
+    }
+    const save = () => {
+      const address = URL.createObjectURL(new Blob([zip], { type: "application/zip" }));
+      el("a", { href: address, download: id.replace(/[^\w.-]+/g, "_").replace(/^_+|_+$/g, "") + ".zip" }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    };
+    place.append(el("button", { type: "button", id: "download", title: "Download (key d)", click: save }, `Download (${count(Math.ceil(zip.length / 1024))} KB)`),
+      " model, inputs, true outputs and a script that needs onnxruntime only");
+  });
+  return place;
+}
+
 function table(head, rows, kind = "plain") {
-  return el("div", { class: "scroll" }, el("table", { class: kind },
+  return scrolling(`Table: ${head.join(", ")}`, el("table", { class: kind },
     el("thead", {}, el("tr", {}, head.map((cell) => el("th", { scope: "col" }, cell)))),
     el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell) => el("td", {}, cell)))))));
 }
@@ -100,7 +120,7 @@ function opinionsTable(record) {
   return table(["Who", "Says", "In words", "Nodes ran on", "Create / run", "Attempts"], rows, "plain opinions");
 }
 
-function differences(role, opinion) {
+function differences(opinion) {
   return (opinion.differences || []).map((d) => {
     const first = d.first || [];
     const numbers = [`${count(d.wrong)} of ${count(d.total)} elements wrong`];
@@ -159,9 +179,9 @@ function facts(record) {
 
 function logs(record) {
   return opinionsOf(record).filter(([, o]) => o.log_tail).map(([role, o]) =>
-    el("details", { open: true }, el("summary", {}, `Log of ${o.target} (${role}), its end`), el("pre", { class: "log" }, o.log_tail)));
+    el("details", { open: true }, el("summary", {}, `Log of ${o.target} (${role}), its end`), el("pre", { class: "log", tabindex: "0" }, o.log_tail)));
 }
 
 function raw(record) {
-  return el("details", {}, el("summary", {}, "The record as JSON"), el("pre", { class: "log" }, JSON.stringify(record, null, 2)));
+  return el("details", {}, el("summary", {}, "The record as JSON"), el("pre", { class: "log", tabindex: "0" }, JSON.stringify(record, null, 2)));
 }

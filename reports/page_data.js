@@ -1,90 +1,82 @@
-// The data that travels in the page, and how it becomes nodes: text is only ever set as text.
+// The data that travels in the page: the index of all cases, the bundles of their records, and small repros.
 
-const SIGNS = { failure: "✕", fixed: "▲", expected: "≈", noted: "i", ok: "✓" };
+const SIGNS = { failure: "✕", fixed: "▲", expected: "≈", noted: "i", ok: "✓", nothing: "–" };
 const READINGS = ["failure", "fixed", "expected", "noted", "ok"];
-const COLUMNS = ["operator", "version", "dtype", "variant", "target", "status", "blame", "reading", "reason", "finding"];
-const INVISIBLE =
-  /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
-
-/** Control, invisible and direction-changing characters written out. */
-function visible(value) {
-  return String(value).replace(INVISIBLE, (c) => {
-    const code = c.charCodeAt(0);
-    return code < 256 ? "\\x" + code.toString(16).padStart(2, "0") : "\\u" + code.toString(16).padStart(4, "0");
-  });
-}
-
-/** An element: el("a", {class: "x", href: "#"}, "text", node, ...). Strings become text nodes, null is left out. */
-function el(name, attributes = {}, ...children) {
-  return fill(document.createElement(name), attributes, children);
-}
-
-function svg(name, attributes = {}, ...children) {
-  return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
-}
-
-function fill(node, attributes, children) {
-  for (const [key, value] of Object.entries(attributes)) {
-    if (typeof value === "function") node.addEventListener(key, value);
-    else if (value === true) node.setAttribute(key, "");
-    else if (value !== false && value !== null) node.setAttribute(key, value);
-  }
-  for (const child of children.flat()) {
-    if (child === null || child === undefined || child === false) continue;
-    node.append(child instanceof Node ? child : document.createTextNode(visible(child)));
-  }
-  return node;
-}
-
-/** A stored value as text: numbers that JSON has no form for, and integers too long for the page's, are marked. */
-function text(value) {
-  if (value === null || value === undefined) return "–";
-  if (Array.isArray(value)) return "[" + value.map(text).join(", ") + "]";
-  if (typeof value === "object") {
-    if (typeof value.$float === "string") return value.$float;
-    if (typeof value.$int === "string") return value.$int;
-    return "{" + Object.entries(value).map(([k, v]) => k + ": " + text(v)).join(", ") + "}";
-  }
-  return String(value);
-}
-
-const count = (n) => n.toLocaleString("en");
 
 async function unpack(id) {
   const packed = document.getElementById(id).textContent.trim();
-  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const stream = new Blob([fromBase64(packed)]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
 }
 
-/** The index: one row object a case, the worst reading first. */
-async function loadRows() {
-  const index = await unpack("index");
-  const rows = index.ids.map((id, number) => {
-    const row = { id, number };
-    for (const name of COLUMNS) row[name] = index.texts[index[name][number]];
-    return row;
-  });
-  const rank = new Map(READINGS.map((reading, i) => [reading, i]));
-  return rows.sort((a, b) => rank.get(a.reading) - rank.get(b.reading) || a.number - b.number);
+function fromBase64(letters) {
+  return Uint8Array.fromBase64 ? Uint8Array.fromBase64(letters) : Uint8Array.from(atob(letters), (c) => c.charCodeAt(0));
+}
+
+/** The n values of a column (see columns.py). Values that are the same are one and the same. */
+function expand(column, n) {
+  if ("=" in column) return new Array(n).fill(column["="]);
+  if ("v" in column) return column.v;
+  if ("d" in column) return column.i.map((place) => column.d[place]);
+  if ("a" in column) return rowsOf(column.a.map((one) => expand(one, n)), n);
+  if ("o" in column) {
+    const keys = Object.keys(column.o);
+    return rowsOf(keys.map((key) => expand(column.o[key], n)), n).map((row) => Object.fromEntries(row.map((v, i) => [keys[i], v])));
+  }
+  const which = expand(column["?"], n);
+  const sizes = column.g.map(() => 0);
+  for (const kind of which) sizes[kind] += 1;
+  const members = column.g.map((one, kind) => expand(one, sizes[kind]).values());
+  return which.map((kind) => members[kind].next().value);
+}
+
+const rowsOf = (columns, n) => Array.from({ length: n }, (_, i) => columns.map((column) => column[i]));
+
+const index = { rows: [], accuracy: [], bundle: 1, archives: null };
+
+/** The index: one row object a case, in the order of the run's journal. */
+async function loadIndex() {
+  const packed = await unpack("index");
+  index.bundle = packed.bundle;
+  index.accuracy = packed.accuracy;
+  if (!packed.count) return;
+  const columns = Object.entries(packed.rows.o).map(([name, column]) => [name, expand(column, packed.count)]);
+  for (let number = 0; number < packed.count; number += 1) {
+    const row = { number };
+    for (const [name, values] of columns) row[name] = values[number];
+    row.id ||= `${row.operator}-${row.version}/${row.dtype}/${row.sample}[${row.variant}]`;
+    index.rows.push(row);
+  }
 }
 
 const bundles = new Map();
 
 /** The whole record of a row. */
 async function loadRecord(row) {
-  const size = Number(document.getElementById("bundle-size").textContent);
-  const number = Math.floor(row.number / size);
-  if (!bundles.has(number)) bundles.set(number, unpack("bundle-" + number));
-  return (await bundles.get(number))[row.number % size];
+  const number = Math.floor(row.number / index.bundle);
+  if (!bundles.has(number)) {
+    const held = Math.min(index.bundle, index.rows.length - number * index.bundle);
+    bundles.set(number, unpack("bundle-" + number).then((column) => expand(column, held)));
+  }
+  const record = (await bundles.get(number))[row.number % index.bundle];
+  return { case_id: row.id, ...record, repro: record.repro.replaceAll("{id}", () => row.id) };
+}
+
+/** What reproduces a case as a zip file, or null where it does not travel. */
+async function loadArchive(id) {
+  index.archives ??= unpack("archives");
+  const found = await index.archives;
+  return Object.hasOwn(found, id) ? fromBase64(found[id]) : null;
 }
 
 /** A case id as it survives in an address: half a surrogate pair does not. */
 const addressable = (id) => id.replace(/[\ud800-\udfff]/gu, "\ufffd");
 
-/** The page's state, which lives in the address: filters, `q`, `case`, `target`, `section`. */
+const STATE = ["operator", "version", "dtype", "variant", "reading", "status", "blame", "target", "finding", "q", "sort", "case", "section", "find", "worst"];
+
+/** The page's state, which lives in the address: filters, order, `case`, `section`. */
 function readState() {
-  return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  return Object.fromEntries([...new URLSearchParams(location.hash.slice(1))].filter(([name]) => STATE.includes(name)));
 }
 
 function linkTo(state) {

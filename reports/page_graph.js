@@ -37,7 +37,7 @@ function drawGraph(record) {
     drawing.append(valueBox(right + GRAPH.edge, y, value));
   });
   drawing.append(nodeBox(left, middle - nodeHeight / 2, nodeHeight, record, attributes));
-  return el("div", { class: "scroll" }, drawing);
+  return scrolling(`Graph of ${record.operator}`, drawing);
 }
 
 function edge(x1, y1, x2, y2, value, anchor) {
@@ -97,7 +97,24 @@ function drawHeat(heat) {
     ]));
   const [width, height] = [columns * size, heat.length * size];
   return el("figure", { class: "heat" },
-    el("div", { class: "scroll" },
+    scrolling("Where the wrong elements are",
       svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "where the wrong elements are" }, cells)),
     el("figcaption", {}, "Rows × last axis of the output. A digit is the share of wrong elements in its cell: 9 is all, blank is none."));
+}
+
+const EDGES = ["≤ 0.5", ...Array.from({ length: 24 }, (_, power) => `≤ ${count(2 ** power)}`), "beyond"];
+
+/** The errors of candidate and baseline, all elements, by ranges of ULP; null where nothing was measured. */
+function ulpHistogram(record) {
+  const measured = opinionsOf(record).map(([role, o]) => [`${o.target} (${role})`, o.accuracy || (o.status === "pass" ? record.rounded : null)])
+    .filter(([, accuracy]) => accuracy);
+  if (!measured.length) return null;
+  const ranges = Math.max(2, ...measured.map(([, accuracy]) => accuracy.counts.length));
+  return el("div", {},
+    chartFigure({
+      title: "Errors of all elements", labels: EDGES.slice(0, ranges), unit: "elements", kind: "bars", log: true,
+      series: measured.map(([name, { counts }]) => ({ name, values: Array.from({ length: ranges }, (_, i) => counts[i] || null) })),
+    }),
+    el("p", { class: "quiet" }, "By ranges of ULP: a bar counts the elements within its range and above the one before. ",
+      measured.map(([name, a]) => `${name}: at most ${plainNumber(plotted(a.max_ulp))} ULP, ${plainNumber(plotted(a.sum_ulp) / a.elements)} on average over ${count(a.elements)} elements`).join("; "), "."));
 }

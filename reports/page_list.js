@@ -1,14 +1,31 @@
-// The list of cases: filters with counts, search, and as many rows as one can look at.
+// The list of cases: filters with counts, search, order, and a table that draws only the rows that are seen.
 
 const FACETS = ["reading", "status", "blame", "operator", "version", "dtype", "variant", "target"];
-const PAGE = 200;
+const ROW = 54; // pixels; page.css says the same
+const PRINTED = 300;
+
+const byNumber = (a, b) => a.number - b.number;
+const largest = (name) => (a, b) => (b[name] ?? -1) - (a[name] ?? -1) || byNumber(a, b);
+const infinite = (ulp) => (typeof ulp === "object" && ulp !== null ? Infinity : ulp);
+const ORDERS = {
+  "": ["worst first", (a, b) => READINGS.indexOf(a.reading) - READINGS.indexOf(b.reading) || byNumber(a, b)],
+  id: ["by id", (a, b) => a.id.localeCompare(b.id, "en", { numeric: true })],
+  ulp: ["largest error first", (a, b) => (infinite(b.ulp) ?? -1) - (infinite(a.ulp) ?? -1) || byNumber(a, b)],
+  ms: ["slowest first", largest("ms")],
+};
+
+/** Whether a row has a facet's value; the first of several dtypes counts as one, so that a matrix cell is a filter. */
+function has(row, name, value) {
+  const own = name === "case" ? row.id : row[name];
+  return own === value || (name === "dtype" && own.startsWith(value + "-")) || (value.includes("\ufffd") && addressable(own) === value);
+}
 
 /** The rows that the state's filters leave; `except` names a facet that is not applied. */
 function filtered(rows, state, except = "") {
   const wanted = [...FACETS, "finding"].filter((name) => name !== except && name in state);
   const words = (state.q || "").toLowerCase().split(/\s+/).filter(Boolean);
   return rows.filter(
-    (row) => wanted.every((name) => row[name] === state[name]) && (!words.length || contains(row, words)),
+    (row) => wanted.every((name) => has(row, name, state[name])) && (!words.length || contains(row, words)),
   );
 }
 
@@ -17,15 +34,23 @@ function contains(row, words) {
   return words.every((word) => row.haystack.includes(word));
 }
 
+const shownUlp = (ulp) => (ulp === null || ulp === undefined ? "–" : `${text(ulp).replace("inf", "∞")} ULP`);
+const shownMs = (ms) => (ms === null || ms === undefined ? "–" : ms < 1000 ? `${ms} ms` : `${(ms / 1000).toPrecision(3)} s`);
+
 class CaseList {
   constructor(rows) {
     this.rows = rows;
     this.shown = [];
-    this.limit = PAGE;
-    this.facets = FACETS.filter((name) => name !== "target" || new Set(rows.map((row) => row.target)).size > 1);
+    this.state = {};
+    this.chosen = null;
+    this.printed = 0; // rows laid out for a printer; 0: the page is on a screen
+    this.several = new Set(rows.map((row) => row.target)).size > 1;
+    this.facets = FACETS.filter((name) => name !== "target" || this.several);
     this.form = document.getElementById("filters");
+    this.table = document.getElementById("table");
+    this.head = this.table.querySelector(".head");
+    this.scroller = document.getElementById("scroller");
     this.body = document.getElementById("rows");
-    this.more = document.getElementById("more");
     this.build();
   }
 
@@ -36,22 +61,28 @@ class CaseList {
     });
     this.selects = new Map();
     this.form.append(el("label", { class: "search" }, el("span", {}, "search"), this.search));
-    for (const name of this.facets) {
+    for (const name of [...this.facets, "sort"]) {
       const select = el("select", { name, change: () => this.go({ [name]: select.value }) });
       this.selects.set(name, select);
-      this.form.append(el("label", {}, el("span", {}, name), select));
+      this.form.append(el("label", {}, el("span", {}, name === "sort" ? "order" : name), select));
     }
+    this.selects.get("sort").append(...Object.entries(ORDERS).map(([value, [name]]) => el("option", { value }, name)));
     this.form.addEventListener("submit", (event) => event.preventDefault());
-    this.more.addEventListener("click", () => {
-      this.limit += 5 * PAGE;
-      this.draw();
-    });
     document.getElementById("list").hidden = false;
+    this.virtual = new VirtualCore.Virtualizer({
+      count: 0, estimateSize: () => ROW, overscan: 8, getScrollElement: () => this.scroller,
+      scrollToFn: VirtualCore.elementScroll, observeElementRect: VirtualCore.observeElementRect,
+      observeElementOffset: VirtualCore.observeElementOffset, onChange: () => this.draw(),
+    });
+    this.virtual._didMount();
+    this.virtual._willUpdate();
+    addEventListener("beforeprint", () => this.print(PRINTED));
+    addEventListener("afterprint", () => this.print(0));
   }
 
   /** Change filters by changing the address; typing does not fill the browser's history. */
   go(change, replace = false) {
-    const { case: _case, section: _section, ...state } = { ...readState(), ...change };
+    const { case: _case, section: _section, find: _find, worst: _worst, ...state } = { ...readState(), ...change };
     for (const [name, value] of Object.entries(state)) if (value === "" || value === "*") delete state[name];
     if (!replace) {
       location.hash = linkTo(state);
@@ -62,40 +93,68 @@ class CaseList {
   }
 
   update(state) {
+    const same = JSON.stringify(state) === JSON.stringify(this.state);
     this.state = state;
-    this.limit = PAGE;
-    this.shown = filtered(this.rows, state);
+    this.shown = this.ordered(filtered(this.rows, state));
     if (document.activeElement !== this.search) this.search.value = state.q || "";
-    for (const [name, select] of this.selects) this.fillSelect(name, select);
-    this.draw();
+    for (const name of this.facets) this.fillSelect(name, this.selects.get(name));
+    this.selects.get("sort").value = ORDERS[state.sort] ? state.sort : "";
+    this.result();
+    if (!same) this.scroller.scrollTop = 0;
+    this.choose(this.chosen && this.shown.includes(this.chosen) ? this.chosen : null);
+  }
+
+  ordered(rows) {
+    return rows.sort((ORDERS[this.state.sort] || ORDERS[""])[1]);
   }
 
   fillSelect(name, select) {
     const counts = new Map();
-    for (const row of filtered(this.rows, this.state, name)) counts.set(row[name], (counts.get(row[name]) || 0) + 1);
+    const add = (value) => counts.set(value, (counts.get(value) || 0) + 1);
+    for (const row of filtered(this.rows, this.state, name)) {
+      add(row[name]);
+      if (name === "dtype" && row.dtype.includes("-")) add(row.dtype.slice(0, row.dtype.indexOf("-")));
+    }
     const chosen = this.state[name];
-    if (chosen !== undefined && !counts.has(chosen)) counts.set(chosen, 0);
     const names = [...counts.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    if (chosen !== undefined && !names.some((one) => addressable(one) === chosen)) names.push(chosen);
     select.replaceChildren(
       el("option", { value: "*" }, "any"),
       ...names.map((value) =>
-        el("option", { value, selected: value === chosen }, `${value || "nobody"} (${count(counts.get(value))})`),
-      ),
+        el("option", { value: addressable(value) }, `${value || "nobody"} (${count(counts.get(value) || 0)})`)),
     );
     select.value = chosen === undefined ? "*" : chosen;
     select.classList.toggle("set", chosen !== undefined);
   }
 
-  draw() {
+  result() {
     const { shown, rows } = this;
     const of = shown.length === rows.length ? "" : `${count(shown.length)} of `;
     document.getElementById("result").textContent = `${of}${count(rows.length)} case${rows.length === 1 ? "" : "s"}`;
     document.getElementById("chips").replaceChildren(...this.chips());
-    this.body.replaceChildren(...shown.slice(0, this.limit).map((row) => this.line(row)));
-    const rest = shown.length - this.limit;
-    this.more.hidden = rest <= 0;
-    this.more.textContent = `Show ${count(Math.min(rest, 5 * PAGE))} more of ${count(rest)}`;
-    if (!shown.length) this.body.append(el("tr", {}, el("td", { colspan: 4, class: "empty" }, "No case matches.")));
+    this.table.setAttribute("aria-rowcount", shown.length + 1);
+    this.virtual.setOptions({ ...this.virtual.options, count: shown.length });
+    this.virtual.measure();
+    this.draw();
+    this.head.style.paddingRight = `calc(0.3rem + ${this.scroller.offsetWidth - this.scroller.clientWidth}px)`; // of a scroll bar
+  }
+
+  print(rows) {
+    this.printed = rows;
+    this.result();
+    if (rows && this.shown.length > rows) document.getElementById("result").textContent += `; the first ${count(rows)} are printed`;
+  }
+
+  /** The rows that are seen; for a printer, which does not scroll, the first `printed`. */
+  draw() {
+    const { shown, body, printed } = this;
+    const items = printed
+      ? shown.slice(0, printed).map((_, i) => ({ index: i, start: i * ROW }))
+      : this.virtual.getVirtualItems().filter((item) => item.index < shown.length);
+    body.style.height = `${(printed ? items.length : shown.length || 1) * ROW}px`;
+    this.scroller.classList.toggle("whole", Boolean(printed));
+    body.replaceChildren(...items.map((item) => this.line(shown[item.index], item)));
+    if (!shown.length) body.append(el("div", { role: "row", class: "row" }, el("span", { role: "cell", class: "empty" }, "No case matches.")));
   }
 
   chips() {
@@ -107,19 +166,40 @@ class CaseList {
     return [...set.map(chip), el("a", { href: "#section=cases", class: "clear" }, "clear all")];
   }
 
-  line(row) {
-    const link = linkTo({ ...this.filters(), case: row.id, target: row.target });
-    return el("tr", {},
-      el("td", {}, el("span", { class: "sign " + row.reading, "aria-hidden": "true" }, SIGNS[row.reading]), row.reading),
-      el("td", {}, el("a", { href: link }, el("code", {}, row.id)),
-        this.selects.has("target") ? el("span", { class: "quiet" }, " on ", row.target) : null),
-      el("td", {}, row.status, row.blame ? el("span", { class: "quiet" }, " · ", row.blame) : null),
-      el("td", { class: "why" }, row.reason));
+  line(row, item) {
+    const node = el("div", { role: "row", class: "row", "aria-rowindex": item.index + 2, "aria-current": row === this.chosen ? "true" : null },
+      el("span", { role: "cell" }, el("span", { class: "sign " + row.reading, "aria-hidden": "true" }, SIGNS[row.reading]), row.reading),
+      el("span", { role: "cell", class: "id" },
+        el("a", { href: this.linkTo(row) }, el("code", {}, row.id)), this.several ? el("span", { class: "quiet" }, " on ", row.target) : null,
+        el("span", { class: "why", title: visible(row.reason) }, row.reason)),
+      el("span", { role: "cell" }, row.status, row.blame ? el("span", { class: "quiet" }, " · ", row.blame) : null),
+      el("span", { role: "cell", class: "number" }, shownUlp(row.ulp)),
+      el("span", { role: "cell", class: "number" }, shownMs(row.ms)));
+    node.style.transform = `translateY(${item.start}px)`;
+    return node;
+  }
+
+  linkTo(row) {
+    return linkTo({ ...this.filters(), case: row.id, target: this.several ? row.target : undefined });
   }
 
   /** The filters in force, without those that belong to an opened case. */
-  filters() {
-    const { case: _case, section: _section, target, ...filters } = this.state || {};
-    return this.selects.has("target") && target ? { ...filters, target } : filters;
+  filters(state = this.state) {
+    const { case: _case, section: _section, find: _find, worst: _worst, target, ...filters } = state;
+    return this.several && target ? { ...filters, target } : filters;
+  }
+
+  /** Mark a row and bring it into view; null marks none. */
+  choose(row) {
+    this.chosen = row;
+    if (row) this.virtual.scrollToIndex(this.shown.indexOf(row), { align: "auto" });
+    this.draw();
+  }
+
+  /** Mark the row that stands `by` rows below the marked one. */
+  step(by) {
+    const at = this.chosen ? this.shown.indexOf(this.chosen) + by : 0;
+    if (this.shown[at]) this.choose(this.shown[at]);
+    this.table.scrollIntoView({ block: "nearest" });
   }
 }

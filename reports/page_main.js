@@ -1,100 +1,159 @@
 // What is shown follows the address, so every state of the page is a link.
 
 const overview = document.getElementById("overview");
+const operatorArticle = document.getElementById("operator");
+const casesSection = document.getElementById("cases");
 const article = document.getElementById("case");
 const title = document.title;
+const seen = { view: "", operator: "" };
 
 function sameCase(row, state) {
-  return addressable(row.id) === state.case && (!state.target || addressable(row.target) === state.target);
+  return has(row, "case", state.case) && (!state.target || has(row, "target", state.target));
 }
 
 async function show(list) {
   const state = readState();
-  if (!("case" in state)) {
-    article.hidden = true;
-    overview.hidden = false;
-    document.title = title;
-    if (list) list.update(state);
-    const target = state.section || (Object.keys(state).length ? "cases" : "");
-    const section = document.getElementById(target);
-    if (section && !(list && list.form.contains(document.activeElement))) {
-      section.querySelector(":scope > details")?.setAttribute("open", "");
-      section.scrollIntoView();
-    }
-    if (!target) scrollTo(0, 0);
-    return;
-  }
-  if (!list) return;
+  if (list && "case" in state) await showCase(list, state);
+  else if (list && "operator" in state) showOperator(list, state);
+  else showOverview(list, state);
+}
+
+const toTop = () => scrollTo({ top: 0, behavior: "instant" }); // another view is no way to travel
+
+function reveal(view) {
+  const changed = seen.view !== view;
+  seen.view = view;
+  overview.hidden = view !== "run";
+  operatorArticle.hidden = view !== "operator";
+  casesSection.hidden = view === "case";
+  article.hidden = view !== "case";
+  return changed;
+}
+
+function showOverview(list, state) {
+  const changed = reveal("run");
+  seen.operator = "";
+  document.title = title;
+  list?.update(state);
+  showMatrix(state);
+  const filters = Object.keys(state).some((name) => !["section", "find", "worst"].includes(name));
+  const section = document.getElementById(state.section || (filters ? "cases" : ""));
+  if (section && !(list && list.form.contains(document.activeElement)) && !matrixForm.contains(document.activeElement)) {
+    section.querySelector(":scope > details")?.setAttribute("open", "");
+    section.scrollIntoView({ behavior: changed ? "instant" : "auto" }); // a long way on opening, a short one after
+  } else if (changed || !location.hash) toTop();
+}
+
+function showOperator(list, state) {
+  list.update(state);
+  const rows = filtered(list.rows, { operator: state.operator });
+  const changed = reveal("operator");
+  if (!changed && seen.operator === state.operator + (state.target || "")) return;
+  seen.operator = state.operator + (state.target || "");
+  operatorArticle.replaceChildren(...(rows.length ? operatorView(rows[0].operator, rows, list) : [notFound("operator", state.operator)]));
+  document.title = visible(state.operator) + " · epcheck";
+  toTop();
+  operatorArticle.focus({ preventScroll: true });
+}
+
+async function showCase(list, state) {
   const row = list.rows.find((candidate) => sameCase(candidate, state));
-  const filters = filtersOf(state, list);
-  const shown = filtered(list.rows, filters);
+  const around = aroundOf(row, state, list);
+  list.around = around;
+  const content = row ? caseView(await loadRecord(row), row, around) : [notFound("case", state.case)];
+  if (readState().case !== state.case) return; // the address has changed meanwhile
+  reveal("case");
+  article.replaceChildren(...content);
+  list.chosen = row ?? null;
+  document.title = visible(state.case) + " · epcheck";
+  toTop();
+  article.focus({ preventScroll: true });
+}
+
+/** Where one can go from a case, with the filters that led to it. */
+function aroundOf(row, state, list) {
+  const filters = list.filters(state);
+  const shown = filtered(list.rows, filters).sort((ORDERS[filters.sort] || ORDERS[""])[1]);
   const at = row ? shown.indexOf(row) : -1;
-  const link = (other) => (other ? linkTo({ ...filters, case: other.id, target: other.target }) : "");
-  const around = {
+  const link = (other) => (other ? linkTo({ ...filters, case: other.id, target: list.several ? other.target : undefined }) : "");
+  return {
     back: Object.keys(filters).length ? linkTo(filters) : "#section=cases",
+    backTo: filters.operator ? `← ${filters.operator}` : "← All cases",
+    operator: row && !filters.operator ? linkTo({ operator: row.operator }) : "",
     position: at < 0 ? "" : `${count(at + 1)} of ${count(shown.length)}`,
     previous: link(shown[at - 1]),
     next: at < 0 ? "" : link(shown[at + 1]),
   };
-  list.around = around;
-  const content = row ? caseView(await loadRecord(row), row, around) : [notFound(state.case)];
-  if (readState().case !== state.case) return; // the address has changed meanwhile
-  article.replaceChildren(...content);
-  article.hidden = false;
-  overview.hidden = true;
-  document.title = visible(state.case) + " · epcheck";
-  scrollTo(0, 0);
-  article.focus({ preventScroll: true });
 }
 
-function filtersOf(state, list) {
-  const { case: _case, section: _section, target, ...filters } = state;
-  return list.selects.has("target") && target ? { ...filters, target } : filters;
-}
-
-function notFound(id) {
-  return el("section", {}, el("h1", {}, "No such case"), el("p", {}, "This run has no record of ", el("code", {}, id), "."),
+function notFound(what, name) {
+  return el("section", {}, el("h1", {}, `No such ${what}`), el("p", {}, "This run has no record of ", el("code", {}, name), "."),
     el("p", {}, el("a", { href: "#section=cases" }, "← All cases")));
 }
 
+const matrixForm = document.getElementById("matrix-controls");
+const matrixRows = [...document.querySelectorAll("#matrix tbody tr")];
+const find = el("input", { type: "search", name: "find", placeholder: "Find an operator", "aria-label": "Find an operator", input: () => goMatrix() });
+const worst = el("select", { name: "worst", "aria-label": "Operators by their worst case", change: () => goMatrix() },
+  el("option", { value: "" }, "all operators"),
+  ...READINGS.slice(0, 4).map((reading) => el("option", { value: reading }, `with ${reading}`)));
+
+function goMatrix() {
+  history.replaceState(null, "", linkTo({ section: "matrix", find: find.value, worst: worst.value }));
+  showMatrix(readState());
+}
+
+/** The rows of the matrix that the address asks for. */
+function showMatrix(state) {
+  if (document.activeElement !== find) find.value = state.find || "";
+  worst.value = READINGS.includes(state.worst) ? state.worst : "";
+  const wanted = find.value.toLowerCase();
+  let left = 0;
+  for (const row of matrixRows) {
+    row.hidden = !row.dataset.operator.toLowerCase().includes(wanted) || (worst.value !== "" && !row.querySelector(".cell." + worst.value));
+    left += !row.hidden;
+  }
+  document.getElementById("matrix-empty").hidden = left > 0 || !matrixRows.length;
+}
+
 function keys(list) {
+  const sections = { m: "matrix", a: "accuracy", f: "findings", c: "cases" };
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    if (!isForPage(event)) return;
     const inCase = !article.hidden;
     const to = inCase && { j: list.around.next, k: list.around.previous, Escape: list.around.back }[event.key];
     if (to) location.hash = to;
-    else if (event.key === "/" && !inCase) {
+    else if (inCase && event.key === "y") document.getElementById("copy")?.click();
+    else if (inCase && event.key === "d") document.getElementById("download")?.click();
+    else if (sections[event.key]) location.hash = "#section=" + sections[event.key];
+    else if (inCase) return;
+    else if (event.key === "j" || event.key === "k") list.step(event.key === "j" ? 1 : -1);
+    else if (event.key === "Enter" && list.chosen && event.target.tagName !== "A" && event.target.tagName !== "BUTTON") location.hash = list.linkTo(list.chosen);
+    else if (event.key === "Escape" && !operatorArticle.hidden) location.hash = "#section=matrix";
+    else if (event.key === "/") {
       event.preventDefault();
       list.search.focus();
     }
   });
 }
 
-function theme() {
-  const root = document.documentElement;
-  const stored = () => { try { return localStorage.getItem("epcheck-theme"); } catch { return null; } };
-  if (stored()) root.dataset.theme = stored();
-  document.getElementById("theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    try { localStorage.setItem("epcheck-theme", root.dataset.theme); } catch { /* a file without storage: for this visit */ }
-  });
-}
-
 async function main() {
-  theme();
   let list = null;
+  matrixForm.append(find, worst);
+  matrixForm.hidden = false;
+  matrixForm.addEventListener("submit", (event) => event.preventDefault());
   if (typeof DecompressionStream === "undefined") {
     const problem = document.getElementById("list-problem");
     problem.textContent = "This browser cannot unpack the cases (it has no DecompressionStream): open the page in Chrome 80, Firefox 113, Safari 16.4 or newer. Everything else here is complete.";
     problem.hidden = false;
   } else {
-    list = new CaseList(await loadRows());
+    await loadIndex();
+    list = new CaseList(index.rows);
     keys(list);
   }
   addEventListener("hashchange", () => show(list));
   await show(list);
-  document.documentElement.dataset.ready = "yes";
+  root.dataset.ready = "yes";
 }
 
 main();

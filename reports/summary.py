@@ -288,10 +288,18 @@ def sample_stem(sample: str) -> str:
 
 def finding_key(record: Record) -> str:
     """Equal for records that are wrong in the same way: the numbers and dtypes in the reason do not count."""
-    reason = _NUMBER.sub("#", _DTYPE.sub("dtype", record.reason))
     parts = (record.candidate.target, record.case.domain, record.case.operator, sample_stem(record.case.sample))
-    text = "\x1f".join((*parts, record.reading, record.status, record.blame, reason))
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:10]
+    return group_key(*parts, record.reading, record.status, record.blame, reason_stem(record.reason))
+
+
+def reason_stem(reason: str) -> str:
+    """The reason with `#` for its numbers and `dtype` for its dtypes: alike where cases are wrong in the same way."""
+    return _NUMBER.sub("#", _DTYPE.sub("dtype", reason))
+
+
+def group_key(*parts: str) -> str:
+    """A short name for what these words tell apart, the same in every run."""
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:10]
 
 
 def dtype_order(dtype: str) -> tuple[object, ...]:

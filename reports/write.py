@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from epcheck.conformance.record import Run
+from epcheck.reports.cargo import Archive
 from epcheck.reports.document import Document
 from epcheck.reports.html import Page
 from epcheck.reports.junit import JUnit
@@ -30,13 +31,15 @@ class Reported:
     summary: Summary
 
 
-def write_all(folder: Path) -> Reported:
+def write_all(folder: Path, archive: Archive | None = None) -> Reported:
     """(Re)make every report of a run in its folder, whatever state the run is in.
+
+    archive: makes the zip files with which the page lets failing cases be reproduced.
 
     Raises StoreError when the run cannot be read, and then leaves all as it was; or when files cannot be written: then
     it names each of them, and the others are made.
     """
-    kinds: dict[str, Kind] = {OUTCOMES: Outcomes, HTML: Page, JUNIT: JUnit, JSON: Document}
+    kinds: dict[str, Kind] = {OUTCOMES: Outcomes, HTML: partial(Page, archive=archive), JUNIT: JUnit, JSON: Document}
     return _write(folder, {folder / name: kind for name, kind in kinds.items()})
 
 
@@ -48,9 +51,12 @@ def write_outcomes(folder: Path, path: Path | None = None) -> Path:
     return _write_one(folder, path or folder / OUTCOMES, Outcomes)
 
 
-def write_html(folder: Path, path: Path | None = None) -> Path:
-    """Write the run as one self-contained page (default: `report.html` in its folder). Raises StoreError."""
-    return _write_one(folder, path or folder / HTML, Page)
+def write_html(folder: Path, path: Path | None = None, *, archive: Archive | None = None) -> Path:
+    """Write the run as one self-contained page (default: `report.html` in its folder). Raises StoreError.
+
+    archive: as of write_all.
+    """
+    return _write_one(folder, path or folder / HTML, partial(Page, archive=archive))
 
 
 def write_junit(folder: Path, path: Path | None = None, *, strict: bool = False) -> Path:

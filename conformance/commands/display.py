@@ -170,3 +170,8 @@ def _table(target: reports.TargetSummary) -> Table:
         cells = (count, passes[operator], *(noteworthy[operator, reading] for reading in readings))
         table.add_row(escape(printable(operator)), *(str(cell or "-") for cell in cells))
     return table
+
+
+def safe(text: str) -> str:
+    """Text from strangers, on one line and without markup."""
+    return escape(printable(text))

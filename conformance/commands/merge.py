@@ -11,6 +11,7 @@ from rich.console import Console
 
 from epcheck import reports
 from epcheck.conformance.commands import display, failing
+from epcheck.conformance.commands.repro import archive
 from epcheck.conformance.commands.run import exit_code
 
 
@@ -36,7 +37,7 @@ def merge(
     """
     console = Console(emoji=False)
     with failing.one_sentence():
-        reported = reports.merge_runs(runs, out, root, ("epcheck", *sys.argv[1:]), may_differ or ())
+        reported = reports.merge_runs(runs, out, root, ("epcheck", *sys.argv[1:]), may_differ or (), archive)
         display.summary(console, reported)
         code = exit_code(reported, strict)
         if code == failing.CANNOT:

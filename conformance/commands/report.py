@@ -9,6 +9,7 @@ import typer
 
 from epcheck import reports
 from epcheck.conformance.commands import failing
+from epcheck.conformance.commands.repro import archive
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +40,7 @@ def report(
     """Make the HTML page of a stored run, and JUnit XML, JSON and Parquet if asked. Exit status 2 if it cannot."""
     with failing.one_sentence():
         folder = run or reports.latest(root)
-        written = [reports.write_html(folder, html)]
+        written = [reports.write_html(folder, html, archive=archive)]
         if junit:
             written.append(reports.write_junit(folder, junit, strict=strict))
         if json:

@@ -19,6 +19,7 @@ from epcheck import reports
 from epcheck.conformance import expectation, record, runner, shard
 from epcheck.conformance.commands import display, failing
 from epcheck.conformance.commands.place import Place, place_of
+from epcheck.conformance.commands.repro import archive
 from epcheck.conformance.commands.request import Request as Request
 from epcheck.conformance.commands.request import request_of, selection
 from epcheck.conformance.lane import TargetDown
@@ -103,7 +104,7 @@ def run_suite(
                 share=replace(share, stale=stale),
             )
             journal.close(finished)
-            return reports.write_all(folder)
+            return reports.write_all(folder, archive)
 
 
 def exit_code(reported: Reported, strict: bool) -> int:
@@ -210,6 +211,10 @@ def command(
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many cases.")] = None,
     source: Annotated[Source, typer.Option(help="Our generators' cases, or onnx's own node tests.")] = Source.SUITE,
     thin: Annotated[bool, typer.Option("--thin", help="A few cases of each operator version and dtype.")] = False,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Call DirectML directly for every failure of its provider, to place blame."),
+    ] = False,
     expect: Annotated[list[Path] | None, typer.Option(help="A further TOML file of expectations.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fixed and stale expectations fail the run, too.")] = False,
     reference: Annotated[bool, typer.Option(help="Ask onnx.reference about every case, too.")] = True,
@@ -264,6 +269,7 @@ def command(
             may_differ=tuple(may_differ or ()),
             source=source,
             thin=thin,
+            explain=explain,
         )
         again = None if resume is None else reports.latest(root) if resume == "latest" else Path(resume)
         reported = run_suite(request, again, console, root)
