@@ -262,12 +262,20 @@ def test_a_bad_description_is_one_sentence(tmp_path: Path, text: str, says: str)
 
 
 def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path: Path) -> None:
-    table = pq.read_table(write_outcomes(stored(tmp_path / "run", [a_slice(), a_wrong_slice()])))
-    assert json.loads(table.schema.metadata[b"epcheck.run"])["run_id"] == "20250102-030405-beef"
-    row = table.to_pylist()[1]
+    path = write_outcomes(stored(tmp_path / "run", [a_slice(), a_wrong_slice()]))
+    metadata = pq.read_metadata(path).metadata
+    assert json.loads(metadata[b"epcheck.run"])["run_id"] == "20250102-030405-beef"
+    assert metadata[b"epcheck.schema"] == b"2"
+    counts = json.loads(metadata[b"epcheck.counts"])
+    assert counts["dml"]["operators"] == {"Slice": [1, 1, 0]}
+    table = pq.read_table(path)
+    row, right = table.to_pylist()
+    assert (right["case_id"], right["record"]) == (a_slice().case_id, None)
     assert json.loads(row.pop("record"))["case_id"] == a_wrong_slice().case_id
     assert row == {
         "run_id": "20250102-030405-beef",
+        "failing": True,
+        "assignment": "DmlExecutionProvider Slice",
         "case_id": "Slice-13/float16/negative_step_past_both_ends[runtime]",
         "operator": "Slice",
         "domain": "",
@@ -306,6 +314,24 @@ def test_parquet_takes_half_a_surrogate_pair_and_an_infinite_ulp(tmp_path: Path)
     object.__setattr__(difference, "first", (Mismatch((0,), "1", "inf", math.inf),))
     row = pq.read_table(write_outcomes(stored(tmp_path / "run", [wrong]))).to_pylist()[0]
     assert (row["reason"], row["max_ulp"]) == ("\\udc80", math.inf)
+
+
+def test_failing_rows_have_row_groups_of_their_own_and_all_are_sorted(tmp_path: Path) -> None:
+    samples = ("d", "b", "a", "c")
+    records = [make(sample=sample) for sample in samples for make in (a_slice, a_wrong_slice)]
+    file = pq.ParquetFile(write_outcomes(stored(tmp_path / "run", records)))
+    groups = [file.read_row_group(number).to_pylist() for number in range(file.num_row_groups)]
+    assert [[row["failing"] for row in group] for group in groups] == [[True] * 4, [False] * 4]
+    assert [[row["sample"] for row in group] for group in groups] == [["a", "b", "c", "d"]] * 2
+
+
+def test_what_is_neither_right_nor_owed_is_counted_apart(tmp_path: Path) -> None:
+    idle = a_slice(sample="not_claimed", status="unplaced", claimed=False)
+    tolerated = a_wrong_slice(reading="expected")
+    gelu = a_slice(sample="gelu", operator="Gelu", domain="com.microsoft")
+    path = write_outcomes(stored(tmp_path / "run", [a_slice(), idle, tolerated, gelu]))
+    counts = json.loads(pq.read_metadata(path).metadata[b"epcheck.counts"])
+    assert counts["dml"]["operators"] == {"Slice": [1, 1, 1], "com.microsoft::Gelu": [1, 0, 0]}
 
 
 def test_many_records_go_through_in_batches(tmp_path: Path) -> None:

@@ -1,0 +1,222 @@
+"""The runs of a store as nights of machines: which night ran whole, in part or not at all, and what was new in it.
+
+A machine is a class of fingerprints (see `fingerprint.py`): a provider on an adapter with one selection of cases. Where
+one run had several targets of a class, as two releases of a runtime, each is a machine of its own, named by the target.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from epcheck.reports import fingerprint
+from epcheck.reports.fingerprint import Changed, FingerprintClass
+from epcheck.reports.history import Stored
+from epcheck.reports.parquet import Counted, Counts, Numbers
+
+MISSING_AT_MOST = 366
+"""Nights told as missing between two runs; a clock that was wrong once must not make thousands."""
+
+DAY = timedelta(days=1)
+
+UNKNOWN = "unknown"
+"""The adapter of a run that never reached its target."""
+
+Family = Callable[[str], str]
+"""Operator key -> the family it belongs to."""
+
+
+class Ran(StrEnum):
+    """How far a night got."""
+
+    WHOLE = "whole"
+    PARTIAL = "partial"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Night:
+    """One night of a machine.
+
+    label: its date, with a number from the second run of that date on. run_id, target: empty where nothing ran. why:
+    what kept it from being whole, in words. families: cases by how they stand. changed: what was not as in the run
+    before.
+    """
+
+    label: str
+    ran: Ran
+    why: str = ""
+    run_id: str = ""
+    target: str = ""
+    families: Mapping[str, Counts] | None = None
+    changed: tuple[Changed, ...] = ()
+
+    @property
+    def counts(self) -> Counts:
+        """Over all families."""
+        return total((self.families or {}).values())
+
+    def rate(self, family: str | None = None) -> float | None:
+        """The share that passes of the cases that pass or fail, in a family or in all; None unless the night is whole
+        and has such cases: what did not run has no share."""
+        if self.ran is not Ran.WHOLE or self.families is None:
+            return None
+        counts = self.counts if family is None else self.families.get(family, Counts(0, 0, 0))
+        judged = counts.passes + counts.failing
+        return counts.passes / judged if judged else None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine and its nights, oldest first. name: short, and no other machine's of the same store."""
+
+    name: str
+    fingerprint_class: FingerprintClass
+    nights: tuple[Night, ...]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A machine as it is worked on: its runs with their targets beside its nights; both in the order of time.
+
+    at: index of the night of each run.
+    """
+
+    machine: Machine
+    runs: tuple[tuple[Stored, str], ...]
+    at: tuple[int, ...]
+
+    def counted(self, index: int) -> Counted | None:
+        """What the file of a run says of the target; None where nothing is recorded."""
+        stored, target = self.runs[index]
+        return stored.counted.get(target)
+
+    def fingerprint(self, index: int) -> dict[str, str]:
+        stored, target = self.runs[index]
+        return fingerprint.fingerprint(stored.run, target)
+
+
+def machines(runs: Sequence[Stored], family: Family) -> tuple[Observed, ...]:
+    """Every machine that the runs, in the order of their start, know; by name."""
+    last = max((moment for stored in runs if (moment := stored.moment)), default=None)
+    return tuple(_observed(name, each, family, last) for name, each in sorted(_by_machine(runs).items()))
+
+
+def total(every: Iterable[Counts]) -> Counts:
+    """The counts added up."""
+    passes = failing = other = 0
+    for counts in every:
+        passes, failing, other = passes + counts[0], failing + counts[1], other + counts[2]
+    return Counts(passes, failing, other)
+
+
+def _by_machine(runs: Sequence[Stored]) -> dict[str, list[tuple[Stored, str]]]:
+    told = [[(fingerprint.fingerprint_class(run.run, target), target) for target in run.targets] for run in runs]
+    shared = {cls for of_run in told for cls, count in Counter(cls for cls, _ in of_run).items() if count > 1}
+    known = {cls for of_run in told for cls, _ in of_run if cls.adapter != UNKNOWN}
+    found: dict[tuple[FingerprintClass, str], list[tuple[Stored, str]]] = defaultdict(list)
+    for run, of_run in zip(runs, told, strict=True):
+        for cls, target in of_run:
+            found[_meant(cls, known), target if cls in shared else ""].append((run, target))
+    return dict(zip(_names(list(found)), found.values(), strict=True))
+
+
+def _names(machines: Sequence[tuple[FingerprintClass, str]]) -> list[str]:
+    """The adapters, with as much before and after as tells the machines apart."""
+    providers, selections = ({getattr(cls, part) for cls, _ in machines} for part in ("provider", "selection"))
+    return [
+        f"{cls.provider} on {cls.adapter}" * (len(providers) > 1)
+        + cls.adapter * (len(providers) == 1)
+        + f", {cls.selection}" * (len(selections) > 1)
+        + f", as {target}" * bool(target)
+        for cls, target in machines
+    ]
+
+
+def _meant(cls: FingerprintClass, known: Collection[FingerprintClass]) -> FingerprintClass:
+    """A run that never reached its target does not tell on which adapter; it is clear where only one can be meant."""
+    if cls.adapter != UNKNOWN:
+        return cls
+    like = [one for one in known if (one.provider, one.selection) == (cls.provider, cls.selection)]
+    return like[0] if len(like) == 1 else cls
+
+
+def _observed(name: str, runs: Sequence[tuple[Stored, str]], family: Family, last: datetime | None) -> Observed:
+    step = _step([moment for run, _ in runs if (moment := run.moment)])
+    labels: Counter[str] = Counter()
+    nights: list[Night] = []
+    at: list[int] = []
+    reached: tuple[Stored, str] | None = None
+    before: datetime | None = None
+    for run, target in runs:
+        nights += _missing(before, run.moment, step, labels)
+        at.append(len(nights))
+        nights.append(_night(_label(run.night, labels), run, target, reached, family))
+        reached = (run, target) if target in run.run.targets else reached
+        before = run.moment or before
+    nights += _missing(before, last and last + step, step, labels)
+    cls = fingerprint.fingerprint_class(runs[-1][0].run, runs[-1][1])
+    return Observed(Machine(name, cls, tuple(nights)), tuple(runs), tuple(at))
+
+
+def _night(label: str, run: Stored, target: str, before: tuple[Stored, str] | None, family: Family) -> Night:
+    counted = run.counted.get(target)
+    changed: tuple[Changed, ...] = ()
+    if before and target in run.run.targets:
+        older, newer = fingerprint.fingerprint(before[0].run, before[1]), fingerprint.fingerprint(run.run, target)
+        changed = fingerprint.changes(older, newer)
+    if counted is None:
+        return Night(label, Ran.NOT_RUN, f"nothing was recorded: the run {_ended(run)}", run.run_id, target)
+    names, summed = _by_family(counted, family)
+    why = "" if run.whole else f"{run.recorded:,} of {run.run.planned:,} planned records: the run {_ended(run)}"
+    ran = Ran.WHOLE if run.whole else Ran.PARTIAL
+    return Night(label, ran, why, run.run_id, target, dict(zip(names, summed, strict=True)), changed)
+
+
+def _by_family(counted: Counted, family: Family) -> tuple[tuple[str, ...], list[Counts]]:
+    names, indices = _families(counted.keys, family)
+    summed = np.zeros((len(names), 3), np.int64)
+    np.add.at(summed, indices, counted.table)
+    return names, [Counts(*row) for row in summed.tolist()]
+
+
+@lru_cache(maxsize=64)
+def _families(keys: tuple[str, ...], family: Family) -> tuple[tuple[str, ...], Numbers]:
+    """The families of operators, and which of them each operator belongs to; files of one suite share theirs."""
+    each = [family(key) for key in keys]
+    names = tuple(dict.fromkeys(each))
+    return names, np.array([names.index(name) for name in each], np.int64)
+
+
+def _ended(run: Stored) -> str:
+    status = run.run.status
+    known = {"running": "is still running or was killed", "interrupted": "was interrupted", "complete": "is incomplete"}
+    return known.get(status, status)
+
+
+def _missing(older: datetime | None, newer: datetime | None, step: timedelta, labels: Counter[str]) -> Iterator[Night]:
+    """The nights between two runs in which one was due."""
+    if older is None or newer is None:
+        return
+    for number in range(1, min(round((newer - older) / step), MISSING_AT_MOST + 1)):
+        day = (older + number * step).date().isoformat()
+        yield Night(_label(day, labels), Ran.NOT_RUN, "there is no run of it")
+
+
+def _step(moments: Sequence[datetime]) -> timedelta:
+    """How far apart the runs are as a rule; a day at least."""
+    apart = [(newer - older).total_seconds() for older, newer in pairwise(moments)]
+    return max(DAY, timedelta(seconds=statistics.median(apart))) if apart else DAY
+
+
+def _label(day: str, labels: Counter[str]) -> str:
+    labels[day] += 1
+    return day if labels[day] == 1 else f"{day} ({labels[day]})"
