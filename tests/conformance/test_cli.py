@@ -323,7 +323,7 @@ def test_list_targets_has_those_of_the_configuration(tmp_path: Path, monkeypatch
     tmp_path.joinpath("epcheck.toml").write_text('[targets.mine]\nbase = "cpu"\n')
     monkeypatch.chdir(tmp_path)
     lines = call("list", "targets").out.splitlines()
-    assert [line.split()[0] for line in lines] == ["cpu", "dml", "reference", "mine", "default"]
+    assert [line.split()[0] for line in lines] == ["cpu", "dml", "directml", "reference", "mine", "default"]
 
 
 def test_without_arguments_it_shows_what_there_is_and_with_version_its_version() -> None:
