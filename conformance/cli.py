@@ -14,7 +14,27 @@ from typing import Annotated
 
 import typer
 
-from epcheck.conformance.commands import cache, claims, coverage, lab, listing, merge, replay, report, repro, run
+from epcheck.conformance.commands import (
+    cache,
+    claims,
+    coverage,
+    diff,
+    directml,
+    expect,
+    lab,
+    listing,
+    merge,
+    nightly,
+    reduce,
+    replay,
+    report,
+    repro,
+    run,
+    store,
+    trend,
+    validate,
+    zoo,
+)
 
 app = typer.Typer(
     name="epcheck",
@@ -39,11 +59,28 @@ def _root(
     """Test and compatibility suite for ONNX Runtime execution providers."""
 
 
-for _command in (run, merge, listing, coverage, repro, replay, report):
+for _command in (
+    run,
+    merge,
+    listing,
+    coverage,
+    repro,
+    replay,
+    report,
+    directml,
+    trend,
+    nightly,
+    diff,
+    expect,
+    validate,
+    reduce,
+):
     _command.register(app)
 app.add_typer(lab.app, name="lab")
 app.add_typer(cache.app, name="cache")
 app.add_typer(claims.app, name="claims")
+app.add_typer(store.app, name="store")
+app.add_typer(zoo.app, name="zoo")
 
 
 def main() -> None:

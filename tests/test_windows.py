@@ -24,7 +24,7 @@ REQUIREMENTS = (
     "numpy==1.26.4",  # the newest that loads under Wine 10
     "pyarrow<20",  # the newest that takes numpy 1
     f"onnxruntime-directml=={lab.DEFAULT_RUNTIME}",
-    *("onnx", "ml-dtypes", "pytest", "typer", "rich", "jinja2", "platformdirs", "psutil", "colorama"),
+    *("onnx", "ml-dtypes", "pytest", "typer", "rich", "jinja2", "platformdirs", "psutil", "colorama", "duckdb"),
 )
 
 
@@ -84,7 +84,7 @@ def test_a_crash_of_a_worker_is_contained_and_named(site: Path, tmp_path: Path) 
 def test_bad_input_is_one_sentence_and_exit_code_2(site: Path, tmp_path: Path) -> None:
     done = epcheck(site, tmp_path, "run", "--target", "cuda")
     assert done.returncode == 2
-    assert done.stderr.strip().startswith("epcheck: unknown target 'cuda'; there are: cpu, dml, reference")
+    assert done.stderr.strip().startswith("epcheck: unknown target 'cuda'; there are: cpu, dml, directml, reference")
     assert "Traceback" not in done.stderr
 
 

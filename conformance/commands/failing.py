@@ -26,6 +26,9 @@ from epcheck.conformance.station import ClusterError
 from epcheck.conformance.target import TargetError
 from epcheck.generators.claims.documentation import DocumentationError
 from epcheck.generators.suite import SelectionError
+from epcheck.models.feeds import DimsError, FeedError
+from epcheck.models.reduce import ReduceError
+from epcheck.models.zoo import ZooError
 from epcheck.reports import StoreError
 
 GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
@@ -37,6 +40,7 @@ DEAF_S = 10.0
 KNOWN = (
     CacheError, ClusterError, DocumentationError, ExpectationError, LabError, ModelFileError, RecordError, ReproError,
     RuntimeInstallError, SelectionError, ShardError, StoreError, TargetDown, TargetError,
+    DimsError, FeedError, ReduceError, ZooError,
 )  # fmt: skip
 
 
