@@ -86,10 +86,11 @@ def _is_template(process: psutil.Process) -> bool:
 
 
 def processes_with(text: str) -> list[psutil.Process]:
-    """Every process of this machine, zombies aside, that has `text` in its command line."""
+    """Every process below this one, or without a parent, zombies aside, that has `text` in its command line."""
 
     def found() -> Iterator[psutil.Process]:
-        for process in psutil.process_iter():
+        orphans = (process for process in psutil.process_iter(["ppid"]) if process.info["ppid"] == 1)
+        for process in (*psutil.Process().children(recursive=True), *orphans):
             with contextlib.suppress(psutil.Error):
                 if process.status() != psutil.STATUS_ZOMBIE and any(text in word for word in process.cmdline()):
                     yield process
