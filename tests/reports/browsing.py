@@ -99,7 +99,7 @@ class Browser:
         return [f"{v['impact']} {v['id']}: {node['html'][:160]}" for v in found for node in v["nodes"]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     webdriver = pytest.importorskip("selenium.webdriver")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
