@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from epcheck.conformance import repro
-from epcheck.conformance.commands.failing import printable
+from epcheck.conformance.commands.display import safe
 from epcheck.reports.difference import (
     APPEARED,
     FLAPPING,
@@ -115,8 +114,3 @@ def _drifts(difference: Difference) -> Iterator[str]:
         yield from (f"[bold]{name}[/] {line}" for line in lines[:DRIFTS])
         if len(lines) > DRIFTS:
             yield f"… and {len(lines) - DRIFTS:,} more lines of {name}"
-
-
-def safe(text: str) -> str:
-    """Text from strangers, on one line and without markup."""
-    return escape(printable(text))

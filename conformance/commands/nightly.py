@@ -17,6 +17,7 @@ from rich.console import Console
 from epcheck import reports
 from epcheck.conformance.commands import compared, failing
 from epcheck.conformance.commands.diff import exit_code
+from epcheck.conformance.commands.display import safe
 from epcheck.conformance.commands.request import Request, selection
 from epcheck.conformance.commands.run import run_suite
 from epcheck.conformance.lab import LabError
@@ -208,5 +209,5 @@ def _show(console: Console, night: Night, written: Sequence[Path]) -> None:
     for one in night.verdicts:
         compared.show(console, one)
     for trouble in night.troubles:
-        console.print(f"[yellow]store[/] {compared.safe(trouble)}", soft_wrap=True, highlight=False)
-    console.print(f"Report: {compared.safe(str(written[0]))}", soft_wrap=True, highlight=False)
+        console.print(f"[yellow]store[/] {safe(trouble)}", soft_wrap=True, highlight=False)
+    console.print(f"Report: {safe(str(written[0]))}", soft_wrap=True, highlight=False)
