@@ -121,8 +121,9 @@ def _pipeline(classifier: str) -> onnx.ModelProto:
     pipeline = make_pipeline(StandardScaler(), model).fit(x, y)
     exported: onnx.ModelProto = to_onnx(
         pipeline,
-        initial_types=[("features", FloatTensorType(["batch", 6]))],
+        initial_types=[("features", FloatTensorType([None, 6]))],
         options={"zipmap": False},
         target_opset=17,
     )
+    exported.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"  # skl2onnx has no names for sizes
     return exported
