@@ -76,6 +76,11 @@ def add(store: Path, source: Path, *, dry_run: bool = False) -> Added:
         raise StoreError(f"{source}: its run is named {run.run_id[:99]!r}, which is no name for a file")
     place = store / f"{run.run_id}{SUFFIX}"
     kept = _kept(place)
+    if kept and kept.run.started != run.started:
+        raise StoreError(
+            f"{source}: another run named '{run.run_id}' is in the store, begun {kept.run.started}; "
+            f"merge into a folder with a name of its own"
+        )
     if dry_run and source.is_dir():
         there = Addition.THERE if kept and kept.run == run else Addition.REPLACED
         return Added(source, run.run_id, there if kept else Addition.ADDED)

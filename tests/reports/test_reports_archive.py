@@ -54,6 +54,17 @@ def test_a_whole_store_and_a_folder_of_runs_can_be_added(tmp_path: Path) -> None
         archive.sources(tmp_path)
 
 
+def test_another_run_of_the_same_name_is_refused_and_the_first_one_stays(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for machine in ("a", "b"):
+        (tmp_path / machine).mkdir()
+    archive.add(store, keep(tmp_path / "a" / "of", replace(a_night(1), run_id="merged"), [a_slice()]))
+    other = keep(tmp_path / "b" / "of", replace(a_night(2), run_id="merged"), [a_slice(), a_wrong_slice()])
+    with pytest.raises(StoreError, match="another run named 'merged' is in the store, begun 2025-01-01"):
+        archive.add(store, other)
+    assert history.open_store(store).runs[0].recorded == 1
+
+
 def test_of_a_run_that_was_resumed_the_fuller_one_stays(tmp_path: Path) -> None:
     store = tmp_path / "store"
     part = keep(tmp_path / "a", a_night(1), [a_slice()], planned=2)
