@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
 from itertools import zip_longest
 from typing import Any, Self, TypeVar
@@ -317,6 +318,13 @@ class Run:
     share: Share | None = None
     worse: tuple[str, ...] = ()
     schema: int = field(default=SCHEMA)
+
+
+def now() -> str:
+    """This moment as a run tells it. To the microsecond, because a store orders runs by it and tests begin two in one
+    second.
+    """
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def accuracy_of(case: CaseFacts, opinion: Opinion) -> Accuracy | None:

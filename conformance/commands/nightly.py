@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ import typer
 from rich.console import Console
 
 from epcheck import reports
+from epcheck.conformance import record
 from epcheck.conformance.commands import compared, failing
 from epcheck.conformance.commands.diff import exit_code
 from epcheck.conformance.commands.display import safe
@@ -122,7 +122,7 @@ def _not_run(request: Request, root: Path, status: str) -> Path:
     folder = reports.new_run_folder(root)
     chosen = request.baseline or default_baseline(request.candidates)
     baseline = None if chosen == "none" else chosen
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    now = record.now()
     run = Run(
         run_id=folder.name,
         started=now,

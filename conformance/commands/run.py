@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -91,14 +90,14 @@ def run_suite(
                 status = f"failed: {error}"
             except StoreError as error:
                 with contextlib.suppress(StoreError):  # there may still be room for the sentence
-                    reports.write_run(folder, replace(run, status=f"failed: {error}", finished=_now()))
+                    reports.write_run(folder, replace(run, status=f"failed: {error}", finished=record.now()))
                 raise
             stale = _stale(request, place, whole)
             finished = replace(
                 run,
                 notes=tuple(dict.fromkeys((*run.notes, *place.notes))),
                 status=status,
-                finished=_now(),
+                finished=record.now(),
                 duration_s=run.duration_s + time.monotonic() - started,
                 stale=() if request.shard else stale,
                 share=replace(share, stale=stale),
@@ -152,7 +151,7 @@ def _check_same_shard(run: Run, share: Share) -> None:
 def _describe(request: Request, cases: Sequence[Case], share: Share, place: Place) -> Run:
     return Run(
         run_id="",
-        started=_now(),
+        started=record.now(),
         command=("epcheck", *sys.argv[1:]),
         candidates=place.candidates,
         baseline=place.baseline,
@@ -186,10 +185,6 @@ def _stale(request: Request, place: Place, whole: Sequence[Case]) -> tuple[str, 
     known = list(place.expectations())
     unmatched = set(expectation.stale([one for _, one in known], ids))
     return tuple(dict.fromkeys(f"{name}: {one.case}" for name, one in known if one in unmatched))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def register(app: typer.Typer) -> None:
