@@ -37,6 +37,9 @@ EXPLORE = 24
 PACK_BYTES = 16 * MEBIBYTE
 """Models, feeds and outputs of a pack: at most so much, or one case."""
 
+SHRINK = 4
+"""A session that was too much for its worker is followed by sessions of so many times fewer cases."""
+
 PER_LANE = 64
 """Jobs that wait for each worker before another one is started."""
 
@@ -119,6 +122,7 @@ class Crew:
         self._waiting: deque[tuple[Job, ...]] = deque()
         self._bins: dict[bytes, deque[Job]] = {}
         self._binned = 0
+        self._fitting: dict[tuple[str, str], int] = {}
         self._last: bool = False
         self._new_lane: Callable[[], Lane] = lambda: Lane(target, events, self, warm, alone)
         self.lanes: list[Lane] = []
@@ -166,7 +170,7 @@ class Crew:
         if room <= 0:
             return ()
         if self._waiting and (idle or len(self._waiting[0]) <= room):
-            return self._waiting.popleft()
+            return self._cut(self._waiting.popleft())
         if not self._bins:
             return ()
         fullest = max(self._bins, key=lambda name: len(self._bins[name]))
@@ -178,14 +182,18 @@ class Crew:
             return tuple(self._fill(fullest, min(best, math.ceil(self._binned / len(self.lanes)))))
         return ()
 
-    def split(self, jobs: tuple[Job, ...], why: str) -> None:
-        """Put the halves of a pack that failed before everything that waits; a job that is left alone stays alone."""
+    def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False) -> None:
+        """Put the halves of a pack that failed before everything that waits; a job that is left alone stays alone.
+
+        too_much: it took more memory or time than a worker has, so further sessions of these operators are smaller.
+        """
         if not jobs[0].split:
             self.incidents.append(Incident(why, tuple(job.prepared.case.id for job in jobs)))
+        if too_much:
+            self._fitting |= dict.fromkeys(map(_operator, jobs), max(1, len(jobs) // SHRINK))
         middle = len(jobs) // 2
         for half in (jobs[middle:], jobs[:middle]):
-            group = jobs[0].group if len(half) > 1 else b""
-            self._waiting.appendleft(tuple(replace(job, group=group, split=True) for job in half))
+            self._waiting.appendleft(_part(tuple(replace(job, split=True) for job in half)))
 
     def give_back(self, parcels: list[tuple[Job, ...]]) -> None:
         """Take back what a lost worker was sent and had not begun, in order."""
@@ -208,16 +216,34 @@ class Crew:
     def _wanted(self) -> int:
         return max(1, min(self._jobs, math.ceil(self.backlog / PER_LANE)))
 
+    def _cut(self, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+        """As many of these jobs as fit a worker; the others go on waiting."""
+        fitting = min(self._fitting.get(_operator(job), len(jobs)) for job in jobs)
+        if len(jobs) > fitting:
+            self._waiting.appendleft(_part(jobs[fitting:]))
+            return _part(jobs[:fitting])
+        return jobs
+
     def _fill(self, name: bytes, size: int) -> Iterator[Job]:
-        """Jobs from one bin: `size` of them, or as many as PACK_BYTES allow, but one."""
+        """Jobs from one bin: `size` of them, or as many as PACK_BYTES allow and fit a worker, but one."""
         jobs, taken = self._bins[name], 0
         for number in range(size):
             if not jobs:
                 break
             taken += jobs[0].prepared.size_bytes
-            if number and taken > PACK_BYTES:
+            size = min(size, self._fitting.get(_operator(jobs[0]), size))
+            if number and (taken > PACK_BYTES or number >= size):
                 break
             self._binned -= 1
             yield jobs.popleft()
         if not jobs:
             del self._bins[name]
+
+
+def _operator(job: Job) -> tuple[str, str]:
+    return job.prepared.case.domain, job.prepared.case.operator
+
+
+def _part(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+    """Jobs of a pack that failed, as a pack of their own; one alone is in no group."""
+    return jobs if len(jobs) > 1 else (replace(jobs[0], group=b""),)

@@ -32,9 +32,12 @@ blamed for what others left behind."""
 STARTS = 3
 """How often in a row a worker may fail to start before the target is given up."""
 
-
 DEVICE_LOST = re.compile(r"887A00(?:05|06|07|20)|DXGI_ERROR_DEVICE_(?:REMOVED|HUNG|RESET)", re.IGNORECASE)
 """How a provider says that the device is gone: every later session of the process fails, too."""
+
+
+OUT_OF_MEMORY = re.compile(r"8007000E|bad[ _]alloc|Failed to allocate memory", re.IGNORECASE)
+"""How a provider says that there is no memory left."""
 
 
 class TargetDown(RuntimeError):  # noqa: N818  (it is a state of the target, named as its user sees it)
@@ -62,7 +65,7 @@ class Source(Protocol):
     sizing: Any
 
     def next(self, room: int, idle: bool) -> tuple[Job, ...]: ...
-    def split(self, jobs: tuple[Job, ...], why: str) -> None: ...
+    def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False) -> None: ...
     def give_back(self, parcels: list[tuple[Job, ...]]) -> None: ...
 
 
@@ -95,6 +98,7 @@ class Lane:
         self._head_since = 0.0
         self._unsent = 0
         self._is_worn = False
+        self._is_overtaxed = False
 
     @property
     def is_busy(self) -> bool:
@@ -108,7 +112,7 @@ class Lane:
                 self._worker = self._warm.take(self.target, self._events)
             except (OSError, ValueError) as error:
                 raise TargetDown(f"target '{self.target.name}': its interpreter cannot be started: {error}") from error
-            self._ready = self._is_worn = False
+            self._ready = self._is_worn = self._is_overtaxed = False
 
     def advance(self) -> None:
         """Send as many sessions as the worker may have before it. Raises TargetDown when it cannot be started."""
@@ -156,10 +160,12 @@ class Lane:
         if not self._ready and now - process.started > self.target.startup_s:
             process.kill(f"no answer within {self.target.startup_s:g} s of starting")
         elif self._sent and now - self._head_since > self.target.deadline_s:
+            self._is_overtaxed = True
             process.kill(f"no answer within the deadline of {self.target.deadline_s:g} s")
             self._lost(process.killed_because, TIMED_OUT)
         elif (resident := process.resident_bytes()) > self.target.memory_bytes:
             bound = self.target.memory_bytes // MEBIBYTE
+            self._is_overtaxed = True
             process.kill(f"the worker took {resident // MEBIBYTE} MiB of memory; the bound is {bound} MiB")
         elif resident > WORN * self.target.memory_bytes and not self.alone:
             self._is_worn = True
@@ -231,7 +237,7 @@ class Lane:
         if self.alone:
             self._retire()
         if len(jobs) > 1 and outcome.kind not in (DONE, PLACED):
-            self._source.split(jobs, outcome.message)
+            self._source.split(jobs, outcome.message, OUT_OF_MEMORY.search(outcome.message) is not None)
             return
         if jobs[0].group and not jobs[0].place:
             self._source.sizing.measured(len(jobs), busy_s)
@@ -256,7 +262,7 @@ class Lane:
             self._under_way = 0
             self._source.give_back(others)
             if len(culprit) > 1:
-                self._source.split(culprit, why)
+                self._source.split(culprit, why, self._is_overtaxed)
             else:
                 culprit[0].finished(Outcome(kind, message=why, log_tail=log))
         elif not was_ready:

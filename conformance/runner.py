@@ -4,6 +4,8 @@ A failure is repeated before it is reported: first in a second worker, where oth
 two disagree, in processes where nothing ran before. Answers that depend on what ran before are `order-dependent`,
 answers that change with nothing changed are `flaky`. What fails in a pack is repeated in a session of its own. What
 ends two workers has to end a third, in which nothing ran before; what ends fewer than most of five is only noted.
+What is expected, with a reason, needs less: an expected end of the worker is seen once, in a process of its own, and
+a case that is expected to be unsteady is not run in processes of its own.
 """
 
 from __future__ import annotations
@@ -53,6 +55,12 @@ MOST = 3
 
 PLACE_ONLY = b"place only "
 """What the groups begin with whose cases are only placed."""
+
+ENDS_WORKER = (record.CRASH, record.TIMEOUT)
+"""The statuses of LOST."""
+
+UNSTEADY = (record.FLAKY, record.ORDER_DEPENDENT)
+"""Statuses of answers that change."""
 
 TOGETHER = (record.MISMATCH, record.FLAKY, record.ORDER_DEPENDENT)
 """Statuses that leave the session to others: cases that will probably end so share one, apart from the good ones."""
@@ -311,6 +319,9 @@ class Session:
                     self._settle(progress, target, *memory.from_row(name, row), remembered=True)
                     continue
             progress.expected[name] = expected = target.expected(prepared.case.id)
+            if judge.predicted(prepared, target, expected) in ENDS_WORKER:
+                self._alone_crew(target).submit(self._quarantined(progress, target))
+                continue
             last = self._last.get(name, {}).get(prepared.case.id, "")
             self._crews[name].submit(self._first_job(progress, target, self.group(prepared, target, last, expected)))
 
@@ -352,6 +363,19 @@ class Session:
                 self._settle(progress, target, opinion, self._bits(progress, target, outcome, opinion))
 
         return Job(progress.prepared, finished, group, place=group.startswith(PLACE_ONLY))
+
+    def _quarantined(self, progress: _Progress, target: Target) -> Job:
+        """The first run of a case that is expected to end its worker, where it takes no other case down; when it
+        answers something else, nothing is known of it."""
+
+        def finished(outcome: Outcome) -> None:
+            opinion = judge.opinion(progress.prepared, target, outcome)
+            if any(one.covers(opinion) for one in progress.expected[target.name]) and outcome.kind in LOST:
+                self._settle(progress, target, opinion, "")
+            else:
+                self._crews[target.name].submit(self._first_job(progress, target, b""))
+
+        return Job(progress.prepared, finished)
 
     def _opinion(self, prepared: Prepared, target: Target, outcome: Outcome) -> Opinion:
         """What `judge.opinion` says; cases that share an outcome, to the last bit, share the opinion as well."""
@@ -400,20 +424,25 @@ class Session:
         return self._alone[target.name]
 
     def _isolate(self, progress: _Progress, target: Target, first: Outcome, second: Outcome) -> None:
-        """Once more where it failed, and twice in a process of its own: that tells `order-dependent` from `flaky`."""
+        """Once more where it failed, and twice in a process of its own: that tells `order-dependent` from `flaky`.
+
+        Only the former where the case is expected to be either, and no worker ended.
+        """
         again: list[Outcome] = []
         alone: list[Outcome] = []
+        known = any(one.status in UNSTEADY for one in progress.expected.get(target.name, ()))
+        fresh = 0 if known and not {first.kind, second.kind}.intersection(LOST) else 2
 
         def into(runs: list[Outcome]) -> Job:
             def finished(outcome: Outcome) -> None:
                 runs.append(outcome)
-                if len(again) == 1 and len(alone) == 2:
-                    self._conclude_unsteady(progress, target, _Attempts(first, second, again[0], alone[0], alone[1]))
+                if len(again) == 1 and len(alone) == fresh:
+                    self._conclude_unsteady(progress, target, _Attempts(first, second, again[0], tuple(alone)))
 
             return Job(progress.prepared, finished)
 
         self._crews[target.name].submit(into(again))
-        for _ in range(2):
+        for _ in range(fresh):
             self._alone_crew(target).submit(into(alone))
 
     def _conclude_unsteady(self, progress: _Progress, target: Target, attempts: _Attempts) -> None:
@@ -571,18 +600,21 @@ def _say_the_same(prepared: Prepared, first: Outcome, second: Outcome) -> bool:
 @dataclass(frozen=True)
 class _Attempts:
     """The runs of a case whose first two disagree: after other cases in one worker, after others in a second, in the
-    first one again, and twice with nothing before."""
+    first one again, and with nothing before: twice, or never."""
 
     first: Outcome
     elsewhere: Outcome
     again: Outcome
-    alone: Outcome
-    alone_again: Outcome
+    alone: tuple[Outcome, ...]
 
     def status(self) -> str:
-        """`order-dependent` when the answer alone is steady and a history that changed it does so again."""
-        first, elsewhere, again, alone, alone_again = (o.signature() for o in self.in_order())
-        if alone == alone_again and (first == again != alone or elsewhere != alone != first):
+        """`order-dependent` when a history that changed the answer does so again and the answer alone is steady, as far
+        as that was asked."""
+        first, elsewhere, again = (o.signature() for o in (self.first, self.elsewhere, self.again))
+        alone = {o.signature() for o in self.alone}
+        if not alone:
+            return record.ORDER_DEPENDENT if first == again else record.FLAKY
+        if len(alone) == 1 and ((first == again and again not in alone) or not alone.intersection((elsewhere, first))):
             return record.ORDER_DEPENDENT
         return record.FLAKY
 
@@ -595,7 +627,7 @@ class _Attempts:
         return answers[0]
 
     def in_order(self) -> tuple[Outcome, ...]:
-        return self.first, self.elsewhere, self.again, self.alone, self.alone_again
+        return self.first, self.elsewhere, self.again, *self.alone
 
 
 def _unsteady(prepared: Prepared, target: Target, attempts: _Attempts) -> Opinion:
@@ -604,5 +636,7 @@ def _unsteady(prepared: Prepared, target: Target, attempts: _Attempts) -> Opinio
     worst = next((o for o in judged if o.status != record.PASS), judged[0])
     status = attempts.status()
     how = "what it answers depends on what ran before" if status == record.ORDER_DEPENDENT else "its answer changes"
-    said = f"{', '.join(o.status for o in judged[:3])}; alone {', '.join(o.status for o in judged[3:])}"
+    said = ", ".join(o.status for o in judged[:3])
+    if attempts.alone:
+        said += f"; alone {', '.join(o.status for o in judged[3:])}"
     return replace(worst, status=status, message=f"{how} ({said}): {worst.message}", attempts=len(judged))

@@ -129,24 +129,34 @@ class SimulatedLane:
 
 
 class Simulation:
-    """A crew whose sessions cost what `cost` says, by a clock of its own, and crash when a culprit is among them.
+    """A crew whose sessions cost what `cost` says, by a clock of its own, and crash when a culprit is among them or
+    when they have more than `bound` large cases, whose operator is Conv.
 
     sessions: numbers of the jobs of each, in the order in which they ended. outcomes: number -> kinds.
     """
 
-    def __init__(self, culprits: Collection[int] = (), cost: Cost = lambda cases: 5.0 + cases, **crew: Any) -> None:
+    def __init__(
+        self,
+        culprits: Collection[int] = (),
+        cost: Cost = lambda cases: 5.0 + cases,
+        bound: int | None = None,
+        **crew: Any,
+    ) -> None:
         self.crew = Crew(Target("simulated", (), ()), queue.SimpleQueue(), WarmWorkers(), **{"pack": 128, **crew})
         self.sessions: list[tuple[int, ...]] = []
         self.outcomes: dict[int, list[str]] = defaultdict(list)
         self._culprits = culprits
+        self._bound = bound
         self._cost = cost
 
-    def submit(self, numbers: Collection[int], group: bytes = b"good", size_bytes: int = 100) -> None:
+    def submit(
+        self, numbers: Collection[int], group: bytes = b"good", size_bytes: int = 100, operator: str = "Identity"
+    ) -> None:
         def build(case: Case) -> BuiltCase:
             raise AssertionError(case)
 
         for number in numbers:
-            prepared = Weight(Case("Identity", "", 16, "float32", str(number), "runtime", build), size_bytes)
+            prepared = Weight(Case(operator, "", 16, "float32", str(number), "runtime", build), size_bytes)
             self.crew.submit(Job(cast(Prepared, prepared), partial(self._take, number), group))
 
     def run(self) -> float:
@@ -176,6 +186,9 @@ class Simulation:
         crashed = not set(numbers).isdisjoint(self._culprits)
         if crashed and len(jobs) > 1:
             self.crew.split(jobs, "it crashed")
+            return
+        if self._bound is not None and sum(job.prepared.case.operator == "Conv" for job in jobs) > self._bound:
+            self.crew.split(jobs, "it took 5000 MiB", too_much=True)
             return
         self.crew.sizing.measured(len(jobs), self._cost(len(jobs)))
         for job in jobs:
@@ -326,3 +339,27 @@ def test_what_a_lost_worker_had_not_begun_is_run_next_and_in_its_order() -> None
     crew.give_back(parcels[1:])
     simulation.run()
     assert simulation.sessions == [(number,) for number in range(1, 100)]
+
+
+def test_what_was_too_much_for_a_worker_comes_in_smaller_sessions_from_then_on() -> None:
+    crew = Simulation(bound=4)
+    crew.crew.sizing = Settled(128)
+    crew.submit(range(1000), operator="Conv")
+    crew.submit(range(1000, 1500), b"others")
+    crew.run()
+    assert crew.outcomes == {number: [DONE] for number in range(1500)}
+    of_conv = [len(session) for session in crew.sessions if session[0] < 1000]
+    assert of_conv == [128, 32, 8, *[2] * 500]
+    assert max(len(session) for session in crew.sessions if session[0] >= 1000) == 128
+    assert len(crew.crew.incidents) == 1
+
+
+def test_other_operators_of_a_session_that_is_made_smaller_have_their_own_size() -> None:
+    crew = Simulation(bound=4)
+    crew.crew.sizing = Settled(128)
+    crew.submit(range(100, 200))
+    crew.submit(range(28), operator="Conv")
+    crew.submit(range(200, 584), operator="Relu")
+    crew.run()
+    assert sorted(number for session in crew.sessions[-3:] for number in session) == list(range(200, 584))
+    assert crew.outcomes.keys() == {*range(28), *range(100, 584)}

@@ -38,6 +38,34 @@ def test_what_changes_with_nothing_changed_is_flaky() -> None:
     assert "its answer changes (mismatch, mismatch, mismatch; alone mismatch, mismatch)" in found.reason
 
 
+UNSTEADY = tuple(Expectation("Identity-*", status, "memory") for status in (record.FLAKY, record.ORDER_DEPENDENT))
+
+
+def test_what_is_expected_to_be_unsteady_is_not_run_alone() -> None:
+    never = records_of([identity("a")], backend("never_the_same", expectations=UNSTEADY))["a"]
+    assert (never.status, never.reading, never.candidate.attempts) == (record.FLAKY, record.EXPECTED, 3)
+    assert "its answer changes (mismatch, mismatch, mismatch)" in never.reason
+    after = records_of(identities(8), backend("wrong_after_case_2", expectations=UNSTEADY))["number_5"]
+    assert (after.status, after.candidate.attempts) == (record.ORDER_DEPENDENT, 3)
+
+
+def test_an_expected_end_of_the_worker_is_seen_once_where_nothing_ran_before() -> None:
+    known = tuple(Expectation(f"Identity-*/number_{n}*", record.CRASH, "it aborts") for n in (3, 9))
+    cases = identities(12)
+    aborting = backend("aborts_on_3_and_9", module="packed_backends")
+    found = records_of(cases, replace(aborting, expectations=known))
+    lost = {name: (r.reading, r.candidate.attempts) for name, r in found.items() if r.status == record.CRASH}
+    assert lost == dict.fromkeys(("number_3", "number_9"), (record.EXPECTED, 1))
+    assert sum(r.status == record.PASS for r in found.values()) == 10
+
+
+def test_a_crash_that_was_expected_and_does_not_come_is_no_crash() -> None:
+    known = Expectation("Identity-*", record.CRASH, "it aborted")
+    assert records_of([identity("a")], backend("right", expectations=(known,)))["a"].reading == record.FIXED
+    wrong = records_of([identity("a")], backend("always_wrong", expectations=(known,)))["a"]
+    assert (wrong.status, wrong.reading, wrong.candidate.attempts) == (record.MISMATCH, record.FAILURE, 2)
+
+
 def test_the_baseline_is_judged_like_the_candidate() -> None:
     found = records_of([identity("a")], backend("right"), baseline=backend("always_wrong"))["a"]
     assert (found.status, found.blame, found.reading) == (record.PASS, record.BASELINE, record.NOTED)
