@@ -22,6 +22,8 @@ from pathlib import Path
 
 import platformdirs
 
+from epcheck.generators.error import EpcheckError
+
 FOLDER = "EPCHECK_CACHE"
 """Environment variable: the folder of the cache instead of `epcheck` in the user's own; `off` for none."""
 
@@ -47,7 +49,7 @@ CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, day INTEGER NOT NULL, 
 """The day stands before the value, so that whoever looks for old entries need not read the values."""
 
 
-class CacheError(ValueError):
+class CacheError(EpcheckError, ValueError):
     """There is no cache; the message says why and what to do."""
 
 

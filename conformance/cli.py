@@ -6,39 +6,42 @@ Exit codes of every command: 0 as it should be, 1 conformance failures, 2 bad in
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from epcheck.conformance.commands import (
-    cache,
-    claims,
-    coverage,
-    diff,
-    directml,
-    expect,
-    lab,
-    listing,
-    merge,
-    nightly,
-    reduce,
-    replay,
-    report,
-    repro,
-    run,
-    store,
-    trend,
-    validate,
-    zoo,
-)
+NAMES = (
+    "run", "merge", "list", "coverage", "repro", "replay", "report", "directml", "trend", "nightly", "diff", "expect",
+    "validate", "reduce", "lab", "cache", "claims", "store", "zoo",
+)  # fmt: skip
+MODULES = dict(zip(NAMES, NAMES, strict=True)) | {"list": "listing"}
+"""Command -> its module of `commands/`, whose `app` it is."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands, each imported when it is asked for: all of them take several times as long as one."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": dict.fromkeys(MODULES)})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name not in MODULES:
+            return None
+        module = importlib.import_module(f"epcheck.conformance.commands.{MODULES[cmd_name]}")
+        command = typer.main.get_command(module.app)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
     name="epcheck",
     help="Test and compatibility suite for ONNX Runtime execution providers.",
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -57,30 +60,6 @@ def _root(
     ] = False,
 ) -> None:
     """Test and compatibility suite for ONNX Runtime execution providers."""
-
-
-for _command in (
-    run,
-    merge,
-    listing,
-    coverage,
-    repro,
-    replay,
-    report,
-    directml,
-    trend,
-    nightly,
-    diff,
-    expect,
-    validate,
-    reduce,
-):
-    _command.register(app)
-app.add_typer(lab.app, name="lab")
-app.add_typer(cache.app, name="cache")
-app.add_typer(claims.app, name="claims")
-app.add_typer(store.app, name="store")
-app.add_typer(zoo.app, name="zoo")
 
 
 def main() -> None:

@@ -119,6 +119,7 @@ class Crew:
         self.sizing = Sizing(pack, size)
         self.incidents: list[Incident] = []
         self._jobs = jobs
+        self._per_lane = 1 if alone else PER_LANE
         self._waiting: deque[tuple[Job, ...]] = deque()
         self._bins: dict[bytes, deque[Job]] = {}
         self._binned = 0
@@ -214,7 +215,7 @@ class Crew:
             lane.kill()
 
     def _wanted(self) -> int:
-        return max(1, min(self._jobs, math.ceil(self.backlog / PER_LANE)))
+        return max(1, min(self._jobs, math.ceil(self.backlog / self._per_lane)))
 
     def _cut(self, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
         """As many of these jobs as fit a worker; the others go on waiting."""

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.record import MISMATCH, STATUSES, Expected, Opinion
+from epcheck.generators.error import EpcheckError
 from epcheck.generators.suite import matches
 
 
-class ExpectationError(ValueError):
+class ExpectationError(EpcheckError, ValueError):
     """An expectation file is not valid; the message names the file, the entry and what to write."""
 
 

@@ -15,6 +15,7 @@ from epcheck.conformance.outcome import CRASHED, DONE, FAILED, PLACED, TIMED_OUT
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.process import Answer, Ended, Event, Rubbish, WarmWorkers, WorkerProcess, describe_exit
 from epcheck.conformance.target import MEBIBYTE, Target
+from epcheck.generators.error import EpcheckError
 
 BATCH = 16
 """Sessions that are sent together while there are enough before the worker."""
@@ -40,7 +41,7 @@ OUT_OF_MEMORY = re.compile(r"8007000E|bad[ _]alloc|Failed to allocate memory", r
 """How a provider says that there is no memory left."""
 
 
-class TargetDown(RuntimeError):  # noqa: N818  (it is a state of the target, named as its user sees it)
+class TargetDown(EpcheckError, RuntimeError):  # noqa: N818  (it is a state of the target, named as its user sees it)
     """A target's worker cannot be started; the message holds what it said."""
 
 

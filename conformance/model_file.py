@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import helper, numpy_helper
 
 from epcheck.generators.case import Array
+from epcheck.generators.error import EpcheckError
 
 MAX_BYTES = (1 << 31) - 1
 """Of a file, and of a model with its external data: what protobuf can serialize."""
@@ -26,7 +27,7 @@ _PACKED = {n for name, n in onnx.TensorProto.DataType.items() if name.endswith((
 """Element types that share bytes: numpy's size is not the file's."""
 
 
-class ModelFileError(ValueError):
+class ModelFileError(EpcheckError, ValueError):
     """A file is not what it should be; the message names it and says why."""
 
 

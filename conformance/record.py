@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import Any, Self, TypeVar
 
 from epcheck.conformance import strict_json, typed_json
+from epcheck.generators.error import EpcheckError
 
 SCHEMA = 1
 """The version of the records. A reader refuses a newer one."""
@@ -332,7 +333,7 @@ def accuracy_of(case: CaseFacts, opinion: Opinion) -> Accuracy | None:
     return opinion.accuracy or (case.rounded if opinion.status == PASS else None)
 
 
-class RecordError(ValueError):
+class RecordError(EpcheckError, ValueError):
     """A stored record or run is not what this version of epcheck can read; the message says where and why."""
 
 

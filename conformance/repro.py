@@ -19,6 +19,7 @@ import numpy as np
 from onnx import numpy_helper
 
 from epcheck.generators.case import Array, BuiltCase, Outputs, Refusal, Selection
+from epcheck.generators.error import EpcheckError
 
 DATA_SET = "test_data_set_0"
 
@@ -41,7 +42,7 @@ for output, got in zip(session.get_outputs(), outputs):
 '''
 
 
-class ReproError(ValueError):
+class ReproError(EpcheckError, ValueError):
     """A case cannot be written out; the message says why."""
 
 

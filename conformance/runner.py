@@ -50,6 +50,9 @@ COLLECT_AFTER = 50_000
 LOST = (CRASHED, TIMED_OUT)
 """Outcomes that end the worker."""
 
+ALONE_AT_ONCE = 2
+"""Processes for one case each, of which one starts while the other runs."""
+
 MOST = 3
 """Of the five runs of a case whose answer changes."""
 
@@ -259,9 +262,8 @@ class Session:
             self._preparation.look_up()
         self._preparation.help()
         self._advance(last=not more and not self._preparation.is_busy)
-        if more and not self._preparation.is_busy and not any(lane.is_busy for lane in self._every_lane()):
-            self._preparation.look_up()
-            self._advance(last=True)  # no more can come before something of this is done
+        if more and not self._preparation.is_busy:
+            self._rouse()
         if not self._handle_events(wait=not self._preparation.has_work):
             self._preparation.work()
         now = time.monotonic()
@@ -276,6 +278,15 @@ class Session:
             self._begin()
         for crew in self._every_crew():
             crew.advance(last)
+
+    def _rouse(self) -> None:
+        """Have crews that do nothing take what they have: no more can come before something of this is done."""
+        self._preparation.look_up()
+        if self._preparation.ready and self.ready:
+            self._begin()
+        for crew in self._every_crew():
+            if not any(lane.is_busy for lane in crew.lanes):
+                crew.advance(last=True)
 
     def _candidates(self, case: Case) -> tuple[Target, ...]:
         """The candidates that have not recorded the case."""
@@ -420,7 +431,7 @@ class Session:
 
     def _alone_crew(self, target: Target) -> Crew:
         if target.name not in self._alone:
-            self._alone[target.name] = Crew(target, self._events, self._warm, alone=True)
+            self._alone[target.name] = Crew(target, self._events, self._warm, ALONE_AT_ONCE, alone=True)
         return self._alone[target.name]
 
     def _isolate(self, progress: _Progress, target: Target, first: Outcome, second: Outcome) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import platformdirs
 
+from epcheck.generators.error import EpcheckError
 
-class RuntimeInstallError(RuntimeError):
+
+class RuntimeInstallError(EpcheckError, RuntimeError):
     """A release of a runtime cannot be installed; the message says which and what pip said."""
 
 

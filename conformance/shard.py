@@ -17,6 +17,7 @@ from typing import Self
 
 from epcheck.conformance.record import CRASH, TIMEOUT, Opinion, Record
 from epcheck.generators.case import Case
+from epcheck.generators.error import EpcheckError
 
 BLOCK = 32
 """Neighbours that are dealt out together: about as many as one session holds where sessions are expensive."""
@@ -28,7 +29,7 @@ LOST_S: Mapping[str, float] = {CRASH: 1.0, TIMEOUT: 20.0}
 """Seconds of an attempt that left no time behind: a worker's start, and a target's usual deadline."""
 
 
-class ShardError(ValueError):
+class ShardError(EpcheckError, ValueError):
     """A shard cannot be had; the message says what was asked for and what to write."""
 
 

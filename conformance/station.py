@@ -27,6 +27,7 @@ from epcheck.conformance.record import encode
 from epcheck.conformance.runtime import RuntimeInstallError
 from epcheck.conformance.target import Target, TargetError
 from epcheck.generators.case import Case
+from epcheck.generators.error import EpcheckError
 
 IDLE_S = 60.0
 """Seconds after which workers that no task has used are ended: whoever ran them may be gone without a word."""
@@ -38,7 +39,7 @@ Line = tuple[str, str]
 """A record as one line of JSON, and its reading."""
 
 
-class ClusterError(RuntimeError):
+class ClusterError(EpcheckError, RuntimeError):
     """A cluster cannot be used, or no longer; the message says why and what to do."""
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from epcheck.conformance import expectation, lab, runtime
 from epcheck.conformance.expectation import Expectation
+from epcheck.generators.error import EpcheckError
 from epcheck.generators.suite import any_matches, matches
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
@@ -52,7 +53,7 @@ MEBIBYTE = 1 << 20
 ProgressCallback = Callable[[lab.Progress], None]
 
 
-class TargetError(ValueError):
+class TargetError(EpcheckError, ValueError):
     """A target cannot be had; the message says which, why, and what to do."""
 
 

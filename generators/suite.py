@@ -15,10 +15,11 @@ from typing import Any
 
 from epcheck.generators import onnx_tests, operators
 from epcheck.generators.case import Case
+from epcheck.generators.error import EpcheckError
 from epcheck.generators.operator import Operator, is_built_by
 
 
-class SelectionError(ValueError):
+class SelectionError(EpcheckError, ValueError):
     """A selection names something that the suite does not have; the message lists what it has."""
 
 

@@ -9,6 +9,8 @@ from itertools import product
 
 import onnx
 
+from epcheck.generators.error import EpcheckError
+
 UNNAMED = "{input}[{axis}]"
 """How a dimension without a name is called: `image[2]`."""
 
@@ -24,7 +26,7 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
-class DimsError(ValueError):
+class DimsError(EpcheckError, ValueError):
     """A dimension that the model does not have, or a size that it cannot have; the message names it."""
 
 

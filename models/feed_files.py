@@ -20,6 +20,7 @@ from onnx import helper, numpy_helper
 from epcheck.conformance import model_file
 from epcheck.conformance.model_file import ModelFileError
 from epcheck.generators.case import Array
+from epcheck.generators.error import EpcheckError
 from epcheck.models import dims as dimensions
 
 Feed = Array | list[Any] | None
@@ -29,7 +30,7 @@ MAX_BYTES = model_file.MAX_BYTES
 """Of a file, packed and unpacked."""
 
 
-class FeedError(ValueError):
+class FeedError(EpcheckError, ValueError):
     """Feeds that do not fit the model, or a file that has none; the message names what is wrong."""
 
 

@@ -19,6 +19,7 @@ from onnx.reference import ReferenceEvaluator
 
 from epcheck.generators import onnx_tests, schema, suite
 from epcheck.generators.case import Array, Output, Outputs, Refusal, Selection, Truth
+from epcheck.generators.error import EpcheckError
 from epcheck.models import oracle_conv
 from epcheck.models.feed_files import Feed
 
@@ -33,7 +34,7 @@ _TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype", "output_dtype", "stash_typ
 """Attributes that name the type in which something is computed or given."""
 
 
-class OracleError(ValueError):
+class OracleError(EpcheckError, ValueError):
     """The oracle cannot say what a model gives; the message names the node and says why."""
 
 

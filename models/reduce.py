@@ -13,6 +13,7 @@ from pathlib import Path
 
 import onnx
 
+from epcheck.generators.error import EpcheckError
 from epcheck.models import closeness
 from epcheck.models.asking import Answered, Ask
 from epcheck.models.bisect import find
@@ -32,7 +33,7 @@ NAMED = (Kind.NODE, Kind.FUSION, Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED, Kind.UN
 """What bisection finds that fails by itself."""
 
 
-class ReduceError(ValueError):
+class ReduceError(EpcheckError, ValueError):
     """There is nothing to reduce, or it cannot be; the message says why."""
 
 

@@ -24,6 +24,7 @@ from typing import IO, Any, Self
 
 from epcheck.conformance import strict_json
 from epcheck.conformance.record import BLAMES, READINGS, STATUSES, Record, Run, decode, encode, from_json, to_json
+from epcheck.generators.error import EpcheckError
 
 RUN, JOURNAL, LOCK = "run.json", "journal.jsonl", ".lock"
 DEFAULT_ROOT = Path("epcheck-runs")
@@ -32,7 +33,7 @@ DEFAULT_ROOT = Path("epcheck-runs")
 _FOLDER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 
 
-class StoreError(Exception):
+class StoreError(EpcheckError):
     """A run cannot be written or read. Its text is one sentence: which file, what is wrong, and what to do about it."""
 
 

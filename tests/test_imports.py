@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "generators": {"generators"},
     "conformance": {"conformance", "generators"},
     "models": {"models", "generators", "conformance"},
-    "reports": {"reports", "conformance.record", "conformance.strict_json"},
+    "reports": {"reports", "conformance.record", "conformance.strict_json", "generators.error"},
     "the command line": set(FOLDERS),
 }
 COMMAND_LINE = ("conformance/cli.py", "conformance/commands/", "conformance/plugin.py")

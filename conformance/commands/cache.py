@@ -9,6 +9,7 @@ from epcheck.conformance import cache
 from epcheck.conformance.commands import failing
 
 app = typer.Typer(
+    add_completion=False,
     help="What runs keep for the next ones: where it is, how much it is; `clear` empties it.",
     invoke_without_command=True,
 )

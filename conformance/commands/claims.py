@@ -12,7 +12,11 @@ import typer
 from epcheck.conformance.commands import failing
 from epcheck.generators.claims import PROVIDERS, documentation, table_path
 
-app = typer.Typer(help="What providers claim to support: the tables that cases are read against.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    help="What providers claim to support: the tables that cases are read against.",
+    no_args_is_help=True,
+)
 
 PATIENCE_S = 60
 """Seconds to wait for a page."""

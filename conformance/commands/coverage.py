@@ -19,14 +19,12 @@ from epcheck.conformance.commands import failing
 from epcheck.conformance.coverage import FAILING, MISSING, UNREACHABLE, Triple
 from epcheck.generators.claims import PROVIDERS, claims_of
 
+app = typer.Typer(add_completion=False)
+
 STATES = (coverage.COVERED, coverage.PASSING, FAILING, coverage.UNPLACED, UNREACHABLE, MISSING)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="coverage")(command)
-
-
+@app.command()
 def command(
     run: Annotated[
         Path | None,

@@ -13,15 +13,13 @@ from epcheck.reports import difference, drift, sides, verdict
 from epcheck.reports.compared import write_html, write_json, write_junit, write_markdown
 from epcheck.reports.verdict import Verdict
 
+app = typer.Typer(add_completion=False)
+
 EXIT_CODES = {verdict.GOOD: failing.GOOD, verdict.FIRST: failing.GOOD, verdict.WORSE: failing.FAILURES}
 """What a verdict ends a command with; a run that says nothing is never good."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(diff)
-
-
+@app.command()
 def diff(
     older: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run's folder, or its file in a store.")],
     newer: Annotated[

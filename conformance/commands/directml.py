@@ -22,12 +22,10 @@ from epcheck.generators.directml.borders import lowerings
 from epcheck.generators.directml.call import operators
 from epcheck.generators.directml.probes import probes
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="directml")(command)
+app = typer.Typer(add_completion=False)
 
 
+@app.command()
 def command(
     target: Annotated[str, typer.Option("--target", "-t", help="directml, or directml@RELEASE.")] = targets.DIRECTML,
     borders: Annotated[

@@ -16,6 +16,8 @@ from epcheck.generators.suite import matches
 from epcheck.reports import sides
 from epcheck.reports.store import replacing
 
+app = typer.Typer(add_completion=False)
+
 DEFAULT_FILE = Path("expectations.toml")
 
 
@@ -46,11 +48,7 @@ def _read(file: Path) -> str:
         raise ExpectationError(f"expectations '{file}' cannot be read: {error}") from None
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(expect)
-
-
+@app.command()
 def expect(
     run: Annotated[Path, typer.Option("--from", metavar="RUN", help="A run's folder, or its file in a store.")],
     reason: Annotated[str, typer.Option(help="Why these failures are tolerated for now.")],

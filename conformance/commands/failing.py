@@ -13,23 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from epcheck.conformance.cache import CacheError
-from epcheck.conformance.expectation import ExpectationError
-from epcheck.conformance.lab import LabError
-from epcheck.conformance.lane import TargetDown
-from epcheck.conformance.model_file import ModelFileError
-from epcheck.conformance.record import RecordError
-from epcheck.conformance.repro import ReproError
-from epcheck.conformance.runtime import RuntimeInstallError
-from epcheck.conformance.shard import ShardError
-from epcheck.conformance.station import ClusterError
-from epcheck.conformance.target import TargetError
-from epcheck.generators.claims.documentation import DocumentationError
-from epcheck.generators.suite import SelectionError
-from epcheck.models.feeds import DimsError, FeedError
-from epcheck.models.reduce import ReduceError
-from epcheck.models.zoo import ZooError
-from epcheck.reports import StoreError
+from epcheck.generators.error import EpcheckError
 
 GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: as it should be; conformance failures; bad input or it could not run; Ctrl-C or SIGTERM."""
@@ -37,21 +21,15 @@ GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
 DEAF_S = 10.0
 """Seconds after Ctrl-C in which a further one is not heard where `terminable` is told to be deaf."""
 
-KNOWN = (
-    CacheError, ClusterError, DocumentationError, ExpectationError, LabError, ModelFileError, RecordError, ReproError,
-    RuntimeInstallError, SelectionError, ShardError, StoreError, TargetDown, TargetError,
-    DimsError, FeedError, ReduceError, ZooError,
-)  # fmt: skip
-
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Turn the errors that epcheck knows, and those of the system, into `epcheck: SENTENCE` on stderr and exit code 2,
+    """Turn epcheck's errors, and those of the system, into `epcheck: SENTENCE` on stderr and exit code 2,
     Ctrl-C and SIGTERM into exit code 130."""
     try:
         with terminable():
             yield
-    except KNOWN as error:
+    except EpcheckError as error:
         say(str(error))
         raise typer.Exit(CANNOT) from None
     except BrokenPipeError:

@@ -13,7 +13,9 @@ from epcheck.conformance import lab
 from epcheck.conformance.commands import failing
 from epcheck.conformance.commands.display import LabDisplay
 
-app = typer.Typer(help="The real DirectML provider on Linux, in a private folder.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, help="The real DirectML provider on Linux, in a private folder.", no_args_is_help=True
+)
 
 _Folder = Annotated[
     Path | None,

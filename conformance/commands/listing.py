@@ -12,6 +12,8 @@ from epcheck.conformance.commands import failing
 from epcheck.generators import suite
 from epcheck.generators.suite import Source
 
+app = typer.Typer(add_completion=False)
+
 
 class What(StrEnum):
     """What can be listed."""
@@ -21,11 +23,7 @@ class What(StrEnum):
     targets = "targets"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="list")(command)
-
-
+@app.command()
 def command(
     what: Annotated[What, typer.Argument(help="What to list.")] = What.cases,
     op: Annotated[list[str] | None, typer.Option("--op", help="Operator; repeat for more.")] = None,

@@ -14,12 +14,10 @@ from epcheck.conformance.commands import display, failing
 from epcheck.conformance.commands.repro import archive
 from epcheck.conformance.commands.run import exit_code
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(merge)
+app = typer.Typer(add_completion=False)
 
 
+@app.command()
 def merge(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or folders that hold them.")],
     out: Annotated[

@@ -30,6 +30,8 @@ from epcheck.reports.compared import write_html, write_json, write_junit, write_
 from epcheck.reports.difference import Side
 from epcheck.reports.verdict import Verdict
 
+app = typer.Typer(add_completion=False)
+
 MACHINE_FAILED = (ClusterError, LabError, RuntimeInstallError, TargetError)
 """What keeps a run from beginning that is no mistake in what was asked."""
 
@@ -142,11 +144,7 @@ def _not_run(request: Request, root: Path, status: str) -> Path:
     return folder
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(nightly)
-
-
+@app.command()
 def nightly(
     target: Annotated[list[str], typer.Option("--target", "-t", help="Candidate; repeat for more.")],
     baseline: Annotated[str | None, typer.Option(help="Target to compare with; 'none' for the oracles alone.")] = None,

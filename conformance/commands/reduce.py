@@ -21,6 +21,8 @@ from epcheck.models.reduce import Reduced, ReduceError, reduce_model
 from epcheck.models.search import Limits
 from epcheck.models.session import Level, Sessions
 
+app = typer.Typer(add_completion=False)
+
 
 def reduce_file(
     path: Path,
@@ -46,11 +48,7 @@ def reduce_file(
         return reduce_model(model, inputs, *asked, level=level, limits=limits, folder=folder)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="reduce")(command)
-
-
+@app.command()
 def command(
     model: Annotated[Path, typer.Argument(help="An ONNX model that fails on the target.")],
     target: Annotated[str | None, typer.Option("--target", "-t", help="Candidate. Default: the best.")] = None,

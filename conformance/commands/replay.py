@@ -24,6 +24,8 @@ from epcheck.conformance.record import Record
 from epcheck.conformance.target import Target
 from epcheck.generators.case import Array, BuiltCase, Case, Node, Operand, Output, Outputs, Ulp
 
+app = typer.Typer(add_completion=False)
+
 RTOL, ATOL = 1e-3, 1e-7
 """How far ONNX's own backend tests let a floating-point output be from its file (onnx.backend.test, TestCase)."""
 
@@ -143,11 +145,7 @@ def words(item: Record) -> Iterable[str]:
         yield f"  {item.baseline.target}, the baseline: {item.baseline.status}: {item.baseline.message}"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="replay")(command)
-
-
+@app.command()
 def command(
     folder: Annotated[Path, typer.Argument(help="A folder with model.onnx and test_data_set_0/input_0.pb, ...")],
     target: Annotated[list[str] | None, typer.Option("--target", "-t", help="Candidate; repeat for more.")] = None,

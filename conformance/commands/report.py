@@ -11,12 +11,10 @@ from epcheck import reports
 from epcheck.conformance.commands import failing
 from epcheck.conformance.commands.repro import archive
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(report)
+app = typer.Typer(add_completion=False)
 
 
+@app.command()
 def report(
     run: Annotated[
         Path | None, typer.Argument(help="A run's folder.", show_default="the latest under --root", file_okay=False)

@@ -12,6 +12,8 @@ from epcheck.conformance.commands import failing
 from epcheck.generators import suite
 from epcheck.generators.suite import SelectionError
 
+app = typer.Typer(add_completion=False)
+
 
 def write_repro(case_id: str, out: Path) -> Path:
     """Write the case of that id into a folder of its own under `out`; returns the folder.
@@ -29,11 +31,7 @@ def archive(case_id: str) -> bytes | None:
         return None
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="repro")(command)
-
-
+@app.command()
 def command(
     case_id: Annotated[str, typer.Argument(help="A case id, as `epcheck list` and the report print it.")],
     out: Annotated[Path, typer.Option(help="Where the folder is made.")] = Path("repro"),

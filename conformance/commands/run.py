@@ -30,6 +30,8 @@ from epcheck.generators.case import Case
 from epcheck.generators.suite import Source
 from epcheck.reports import Reported, StoreError
 
+app = typer.Typer(add_completion=False)
+
 
 def run_suite(
     request: Request,
@@ -187,11 +189,7 @@ def _stale(request: Request, place: Place, whole: Sequence[Case]) -> tuple[str, 
     return tuple(dict.fromkeys(f"{name}: {one.case}" for name, one in known if one in unmatched))
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="run")(command)
-
-
+@app.command()
 def command(
     target: Annotated[
         list[str] | None,

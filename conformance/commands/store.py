@@ -18,7 +18,11 @@ from epcheck.reports.fingerprint import fingerprint_class
 from epcheck.reports.history import Stored, Trouble
 from epcheck.reports.nights import total
 
-app = typer.Typer(help="The runs that are kept for trends: list, add, check and prune them.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    help="The runs that are kept for trends: list, add, check and prune them.",
+    no_args_is_help=True,
+)
 
 Store = Annotated[Path | None, typer.Option("--store", help="A store.", show_default="EPCHECK_STORE, or epcheck-store")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]

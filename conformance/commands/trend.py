@@ -21,14 +21,12 @@ from epcheck.reports.trend_html import write_html
 from epcheck.reports.trend_markdown import markdown as in_markdown
 from epcheck.reports.trend_sections import Section
 
+app = typer.Typer(add_completion=False)
+
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(trend)
-
-
+@app.command()
 def trend(
     store: Annotated[Path | None, typer.Option(help="A store.", show_default="EPCHECK_STORE, or epcheck-store")] = None,
     since: Annotated[str, typer.Option(metavar="YYYY-MM-DD", help="Only nights from this day on.")] = "",

@@ -24,17 +24,15 @@ from epcheck.models.thresholds import Override
 from epcheck.models.validate import RIGHT, SEEDS, Validation, validate
 from epcheck.models.words import again, bytes_words, number, percent
 
+app = typer.Typer(add_completion=False)
+
 COLOURS = {"right": "green", "error": "red", "warning": "yellow", "note": "blue"}
 
 SHOWN = 12
 """Rows of each table in the terminal; the page has all."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="validate")(command)
-
-
+@app.command()
 def command(
     model: Annotated[Path, typer.Argument(help="An ONNX model; its external data lies beside it.")],
     target: Annotated[str | None, typer.Option("--target", "-t", help="Candidate. Default: the best.")] = None,

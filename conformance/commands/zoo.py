@@ -12,7 +12,7 @@ from epcheck.conformance.commands import failing
 from epcheck.models import feeds, zoo
 from epcheck.models.zoo import exports
 
-app = typer.Typer(help="Small models of every kind, with random weights.", no_args_is_help=True)
+app = typer.Typer(add_completion=False, help="Small models of every kind, with random weights.", no_args_is_help=True)
 
 ALL = "all"
 """The name that stands for every architecture."""

@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from epcheck.generators.error import EpcheckError
+
 SOURCE = "https://raw.githubusercontent.com/microsoft/onnxruntime/main/docs/OperatorKernels.md"
 
 Constraints = Mapping[str, list[str]]
 """Type constraint -> ONNX element types (`float`) or whole types (`seq(tensor(float))`), sorted."""
 
 
-class DocumentationError(ValueError):
+class DocumentationError(EpcheckError, ValueError):
     """The text is not the page; the message says what is missing."""
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from epcheck.generators.error import EpcheckError
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -22,5 +24,5 @@ class Architecture:
     dims: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-class ZooError(ValueError):
+class ZooError(EpcheckError, ValueError):
     """The zoo does not have what was asked for, or cannot make it; the message says what to do."""
