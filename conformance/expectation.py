@@ -19,6 +19,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -129,8 +130,15 @@ def head(case_id: str) -> str:
 def may_match(expectation: Expectation, operator_head: str) -> bool:
     """Whether the glob could match some id that begins so: there are thousands of expectations, and most are of one
     operator."""
-    prefix, wildcard, _ = re.match(r"([^*?]*)([*?]?)(.*)", expectation.case, re.DOTALL).groups()  # type: ignore[union-attr]
-    return not wildcard or operator_head.startswith(prefix) or prefix.startswith(operator_head)
+    prefix, has_wildcard = _beginning(expectation.case)
+    return not has_wildcard or operator_head.startswith(prefix) or prefix.startswith(operator_head)
+
+
+@cache
+def _beginning(glob: str) -> tuple[str, bool]:
+    """What stands before the first wildcard, and whether there is one."""
+    prefix = re.split("[*?]", glob, maxsplit=1)[0]
+    return prefix, prefix != glob
 
 
 def stale(expectations: Iterable[Expectation], case_ids: Iterable[str]) -> tuple[Expectation, ...]:

@@ -220,7 +220,7 @@ def unclaimed(prepared: Prepared, target: Target) -> str | None:
     if target.direct:
         described = prepared.facts.directml
         return described.violations[0] if described and described.violations else None
-    if target.provider is None:
+    if target.provider is None or claims_of(target.provider) is None:
         return None
     case = prepared.case
     return _unclaimed(target.provider, case.domain, case.operator, case.since_version, tuple(prepared.types.items()))
@@ -239,7 +239,8 @@ def _unclaimed(
     provider: str, domain: str, operator: str, since_version: int, types: tuple[tuple[str, str], ...]
 ) -> str | None:
     table = claims_of(provider)
-    return table.why_not(domain, operator, since_version, dict(types)) if table else None
+    assert table is not None
+    return table.why_not(domain, operator, since_version, dict(types))
 
 
 def _words(

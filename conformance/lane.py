@@ -23,8 +23,8 @@ BATCH = 16
 LOW_WATER = 8
 """A worker with no more sessions before it than this gets the next one at once."""
 
-PACKS_AHEAD = 2
-"""Packs before a worker: one that runs, one that it takes up at once."""
+PACKS_AHEAD = 4
+"""Packs before a worker: one that runs, and what keeps it busy while the runner takes in the next cases."""
 
 WORN = 0.6
 """The share of the memory bound from which on a worker gets no further sessions: it is replaced before the next one is

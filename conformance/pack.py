@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 
-from epcheck.conformance.outcome import Outcome
+from epcheck.conformance.outcome import DONE, Outcome
 from epcheck.conformance.worker import as_dtype
 from epcheck.generators.case import Array
 
@@ -107,6 +107,7 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
     assigned: dict[str, list[tuple[str, str]]] = {}
     for provider, operator, name in answer.nodes or ():
         assigned.setdefault(name.partition("/")[0] if count > 1 else "", []).append((provider, operator))
+    nameless = _nameless(assigned.get("", ())) if outcome.kind == DONE else ()
     shared = replace(
         outcome,
         create_s=None if outcome.create_s is None else outcome.create_s / count,
@@ -116,7 +117,7 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
     alike: dict[tuple[tuple[str, str], ...] | None, Outcome] = {}
     unsteady = outcome.unwritten or outcome.repeat_differs
     for case, prefix in zip(cases, prefixes(cases), strict=True):
-        nodes = None if answer.nodes is None else tuple(assigned.get(prefix[:-1], ()))
+        nodes = None if answer.nodes is None else tuple(assigned.get(prefix[:-1], nameless))
         exact = bool(case.expected) and not unsteady and answer.is_exactly(case.expected, prefix)
         if exact and count > 1:
             if nodes not in alike:
@@ -131,6 +132,12 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
             unwritten=_own(outcome.unwritten, prefix),
             repeat_differs=_own(outcome.repeat_differs, prefix),
         )
+
+
+def _nameless(assigned: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """What stands for the nodes of a case that has none of its own: where functions are inlined, their nodes have no
+    name, so nobody can say whose they are; but where all have gone to one provider, so have those of each case."""
+    return tuple(sorted(set(assigned))) if len({provider for provider, _ in assigned}) == 1 else ()
 
 
 def _own(names: Sequence[str], prefix: str) -> tuple[str, ...]:

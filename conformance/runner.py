@@ -34,12 +34,13 @@ from epcheck.conformance.record import Direct, Opinion, Record
 from epcheck.conformance.target import Target
 from epcheck.generators.case import Case
 
-IN_PROGRESS = 2048
+IN_PROGRESS = 3072
 """Cases between their submission and their verdict. Bounds memory; leaves room for packs that fill up and for failures
 that wait for their confirmation."""
 
-AT_ONCE = 512
-"""Cases that are taken in together once there is room for them: many small steps would make small packs."""
+AT_ONCE = 256
+"""Cases that are taken in together once there is room for them: many small steps would make small packs, large ones let
+workers idle meanwhile."""
 
 TICK_S = 0.2
 """How often deadlines and memory are looked at, in seconds."""

@@ -100,17 +100,18 @@ class Target:
         return lab.windows_path(file) if self.in_lab else str(file.absolute())
 
     @cached_property
-    def _by_head(self) -> dict[str, tuple[Expectation, ...]]:
-        """`expectation.head` -> the expectations of that operator, filled as cases come."""
+    def _by_head(self) -> dict[str, tuple[tuple[str, ...], tuple[Expectation, ...]]]:
+        """`expectation.head` -> the expectations of that operator and their globs, filled as cases come."""
         return {}
 
     def expected(self, case_id: str) -> tuple[Expectation, ...]:
         """The expectations whose glob matches the case, in their order."""
         start = expectation.head(case_id)
         if start not in self._by_head:
-            self._by_head[start] = tuple(e for e in self.expectations if expectation.may_match(e, start))
-        possible = self._by_head[start]
-        if not possible or not any_matches(tuple(e.case for e in possible), case_id):
+            possible = tuple(e for e in self.expectations if expectation.may_match(e, start))
+            self._by_head[start] = tuple(e.case for e in possible), possible
+        globs, possible = self._by_head[start]
+        if not possible or not any_matches(globs, case_id):
             return ()
         return tuple(e for e in possible if matches(case_id, e.case))
 

@@ -14,7 +14,7 @@ import pytest
 
 from epcheck.conformance import lab, pack, prepare, runner
 from epcheck.conformance import target as targets
-from epcheck.conformance.outcome import DONE, Outcome
+from epcheck.conformance.outcome import DONE, PLACED, Outcome
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.record import Record
 from epcheck.conformance.target import Target
@@ -103,6 +103,26 @@ def test_each_case_gets_its_own_part_of_the_outcome() -> None:
     assert first.assignment == ((targets.DML, "Slice"),)
     assert second.assignment == ((targets.CPU, "Slice"),)
     assert (first.create_s, first.run_s, first.shared) == (0.25, 0.125, 2)
+
+
+@pytest.mark.parametrize(
+    ("providers", "told"),
+    [
+        ((targets.DML, targets.DML), ((targets.DML, "Cast"), (targets.DML, "Tanh"))),
+        ((targets.DML, targets.CPU), ()),
+    ],
+)
+def test_nodes_of_inlined_functions_have_no_name_and_tell_where_they_are_alike(
+    providers: tuple[str, str], told: tuple[tuple[str, str], ...]
+) -> None:
+    """Nobody can say whose they are; where all went to one provider, nobody has to."""
+    nodes = [(provider, operator, "") for provider, operator in zip(providers, ("Tanh", "Cast"), strict=True)]
+    named = (targets.DML, "Slice", f"{OTHER.prefix}node")
+    answer = pack.Answer({}, b"", [*nodes, named])
+    first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answer)
+    assert (first.assignment, second.assignment) == (told, ((targets.DML, "Slice"),))
+    placed, _ = pack.unpack([SLICE, OTHER], Outcome(PLACED), answer)
+    assert placed.assignment == ()
 
 
 def answered(*bodies: bytes) -> pack.Answer:
