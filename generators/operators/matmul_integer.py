@@ -1,12 +1,9 @@
-"""MatMulInteger-10, com.microsoft::MatMulIntegerToFloat, ::DynamicQuantizeMatMul, ::MatMulNBits and
-DynamicQuantizeLinear-11 -> DML_MATRIX_MULTIPLY_INTEGER, DML_MATRIX_MULTIPLY_INTEGER_TO_FLOAT,
-DML_DYNAMIC_QUANTIZE_LINEAR, DML_DEQUANTIZE and DML_GEMM_OPERATOR_DESC.
+"""MatMulInteger-10, com.microsoft::MatMulIntegerToFloat and ::DynamicQuantizeMatMul ->
+DML_MATRIX_MULTIPLY_INTEGER and DML_MATRIX_MULTIPLY_INTEGER_TO_FLOAT_OPERATOR_DESC.
 
-Sources: the pages MatMulInteger-10 and DynamicQuantizeLinear-11; ONNX Runtime's ContribOperators.md for the others;
-DmlOperatorMatMulInteger.cpp, DmlOperatorMatMulIntegerToFloat.cpp, DmlOperatorDynamicQuantizeMatMul.cpp and
-DmlOperatorMatMulNBits.cpp for the lowering.
+Sources: the page MatMulInteger-10; ONNX Runtime's ContribOperators.md for the others; DmlOperatorMatMulInteger.cpp,
+DmlOperatorMatMulIntegerToFloat.cpp and DmlOperatorDynamicQuantizeMatMul.cpp for the lowering.
 
-DynamicQuantizeLinear of nothing but zeros divides by 0, and a range beyond float32 is infinite: no sample.
 DynamicQuantizeMatMul is judged with its two steps: where an element of A lies on a rounding boundary within float32
 error, one step of it may be missing in the product.
 """
@@ -22,7 +19,6 @@ import numpy as np
 from epcheck.generators import bounds, graph, lowering, quantisation
 from epcheck.generators.case import (
     Array,
-    Attribute,
     Binding,
     Lowering,
     Node,
@@ -35,9 +31,9 @@ from epcheck.generators.case import (
     Ulp,
 )
 from epcheck.generators.directml import TensorDesc
-from epcheck.generators.directml.linear_quantization import DynamicQuantizeLinear as DynamicQuantizeLinearDesc
 from epcheck.generators.directml.matrix_multiply import MatrixMultiplyInteger, MatrixMultiplyIntegerToFloat
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator
+from epcheck.generators.operators import dynamic_quantize
 from epcheck.generators.operators.matmul import as_matrices
 from epcheck.generators.quantisation import Ends
 
@@ -329,47 +325,6 @@ def _scaled(
     return bounds.rounded("Y", np.asarray(exact), dtype, bound)
 
 
-@dataclass(frozen=True)
-class _Dynamic:
-    """x quantised as DynamicQuantizeLinear says: y and y_zero_point as they come out, y_scale float64."""
-
-    y: Output
-    y_scale: float
-    y_zero_point: Output
-
-
-SCALE_ROUNDINGS = 3
-"""Of y_scale in float32: the difference, a reciprocal of 255 within 1 ULP."""
-
-
-def _dynamically_quantised(x: Array) -> _Dynamic:
-    low, high = (float(np.float64(end)) for end in (min(0.0, x.min(initial=0.0)), max(0.0, x.max(initial=0.0))))
-    scale = (high - low) / 255
-    # Where float32 has the scale exactly and it is a power of two, all that follows is exact.
-    is_exact = float(np.float32(scale)) == scale and bool(quantisation.is_power_of_two(np.array(scale)))
-    roundings = SCALE_ROUNDINGS + quantisation.ROUNDINGS
-    used = float(np.float32(scale))
-    real_zero = np.array(np.clip(0 - low / used, 0, 255))
-    error = -1.0 if is_exact else float(real_zero) * roundings * quantisation.SINGLE
-    dtype = np.dtype(np.uint8)
-    zero_point = quantisation.quantised("y_zero_point", real_zero, 0, dtype, error)
-    real = x.astype(np.float64) / used
-    errors = np.where(is_exact, -1.0, abs(real) * roundings * quantisation.SINGLE)
-    if bool(zero_point.bound.allowed):  # type: ignore[union-attr]
-        errors = np.ones(x.shape)  # another zero point moves every level by one
-    y = quantisation.quantised("y", real, zero_point.value.astype(np.int64), dtype, errors)
-    return _Dynamic(y, scale, zero_point)
-
-
-def truth_dynamic_quantize(node: Node) -> Truth:
-    """y, y_scale, y_zero_point: the range of x, with 0 in it, in 255 steps."""
-    x = node.array("x")
-    dynamic = _dynamically_quantised(x)
-    scale = np.array(dynamic.y_scale)
-    bound = bounds.ulp(2, f"{bounds.D3D}: a difference and a quotient within 1 ULP each", np.dtype(np.float32))
-    return Outputs((dynamic.y, bounds.rounded("y_scale", scale, np.dtype(np.float32), bound), dynamic.y_zero_point))
-
-
 def truth_dynamic_matmul(node: Node) -> Truth:
     """DynamicQuantizeLinear of A, then MatMulIntegerToFloat."""
     shape = node.array("B").shape
@@ -387,191 +342,10 @@ def truth_dynamic_matmul(node: Node) -> Truth:
     if not node.array("A").size:
         empty = np.zeros(np.matmul(node.array("A"), b).shape, np.float32)
         return Outputs((Output("Y", empty),))
-    dynamic = _dynamically_quantised(node.array("A"))
+    dynamic = dynamic_quantize.quantise(node.array("A"))
     a = dynamic.y.value.astype(np.int64) - int(dynamic.y_zero_point.value)
     slack = np.asarray(dynamic.y.bound.allowed, np.float64)  # type: ignore[union-attr]
     return Outputs((_scaled(a, b, factor_of_b * dynamic.y_scale, bias, np.dtype(np.float32), slack),))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DynamicSample(Sample):
-    """x: shape. values: `random` over [low, high], or `steps`: whole and half steps of a scale that is 2^-6."""
-
-    x: tuple[int, ...] = (3, 7)
-    low: float = -2.0
-    high: float = 3.0
-    values: str = "random"
-
-
-def dynamic_quantize_samples() -> Iterator[DynamicSample]:
-    for name, low, high in (
-        ("both_signs", -2, 3), ("positive", 0.5, 3), ("negative", -3, -0.5), ("from_zero", 0, 2), ("to_zero", -2, 0),
-        ("mostly_negative", -5, 0.1), ("small", -1e-30, 2e-30), ("large", -1e37, 2e37), ("symmetric", -1, 1),
-    ):  # fmt: skip
-        yield DynamicSample(name=name, low=low, high=high)
-    for zero in (0, 1, 100, 127, 128, 254, 255):
-        yield DynamicSample(name=f"whole_steps_zero_point_{zero}", x=(520,), low=-zero, high=255 - zero, values="steps")
-        yield DynamicSample(name=f"half_steps_zero_point_{zero}", x=(520,), low=-zero, high=255 - zero, values="halves")
-    for rank in (0, 1, 2, 3, 4, 5, 6, 7, 8):
-        yield DynamicSample(name=f"rank_{rank}", x=tuple(2 + axis % 2 for axis in range(rank)))
-    for length in (1, 31, 257, 1025, 4097):
-        yield DynamicSample(name=f"length_{length}", x=(length,))
-    yield DynamicSample(name="one_negative", x=(1,), low=-2, high=-2)
-    yield DynamicSample(name="all_equal", x=(9,), low=1.5, high=1.5)
-
-
-def dynamic_quantize_variants(sample: DynamicSample, _since_version: int, _dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.x else (graph.RUNTIME, graph.CONSTANT)
-
-
-def dynamic_quantize_node(sample: DynamicSample, binding: Binding) -> Node:
-    """x float32, whose least and greatest element are `low` and `high` from two elements on."""
-    count = int(np.prod(sample.x, dtype=np.int64))
-    if sample.values == "random":
-        flat = binding.rng.uniform(sample.low, sample.high, count)
-        unit = 1.0
-    else:
-        unit = 2.0**-6
-        flat = binding.rng.integers(2 * int(sample.low), 2 * int(sample.high) + 1, count).astype(np.float64)
-        flat = flat / 2 if sample.values == "halves" else flat // 2
-    if count > 1:
-        flat[0], flat[-1] = sample.low, sample.high
-    x = (flat * unit).astype(np.float32).reshape(sample.x)
-    names = ("y", "y_scale", "y_zero_point")
-    return Node("DynamicQuantizeLinear", "", binding.since_version, (Operand("x", x),), names)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BitsSample(Sample):
-    """A [..., k] times the transpose of B [n, k], which lies in blocks of `block` along k in `bits` bits each.
-
-    zero_points: `packed` like B, `float` in A's type, None is the middle. flat: scales and zero points are 1-D.
-    """
-
-    a: tuple[int, ...] = (3, 64)
-    n: int = 5
-    bits: int = 4
-    block: int = 32
-    zero_points: str | None = "packed"
-    flat: bool = False
-    bias: bool = False
-    attributes: tuple[tuple[str, Attribute], ...] = ()
-    fill: int | None = None
-
-
-def bits_samples() -> Iterator[BitsSample]:
-    for bits in (4, 8):
-        for zero_points in ("packed", "float", None):
-            name = f"bits_{bits}_zero_points_{zero_points or 'omitted'}"
-            yield BitsSample(name=name, bits=bits, zero_points=zero_points, every_dtype=True)
-            yield BitsSample(name=f"{name}_flat", bits=bits, zero_points=zero_points, flat=True)
-            yield BitsSample(name=f"{name}_odd_blocks", a=(3, 96), bits=bits, zero_points=zero_points)
-            yield BitsSample(name=f"{name}_one_block", a=(3, 32), bits=bits, zero_points=zero_points)
-            yield BitsSample(name=f"{name}_part_of_a_block", a=(3, 80), bits=bits, zero_points=zero_points)
-            yield BitsSample(name=f"{name}_bias", bits=bits, zero_points=zero_points, bias=True)
-        for block in (16, 64, 128, 256):
-            yield BitsSample(name=f"bits_{bits}_block_{block}", a=(3, 256), bits=bits, block=block,
-                             every_dtype=block in (16, 128))  # fmt: skip
-    for zero_points in ("packed", None):
-        kind = zero_points or "omitted"
-        yield BitsSample(name=f"one_row_{kind}", a=(1, 64), zero_points=zero_points)
-        yield BitsSample(name=f"one_column_{kind}", n=1, zero_points=zero_points)
-        yield BitsSample(name=f"batch_{kind}", a=(2, 3, 64), zero_points=zero_points, every_dtype=True)
-        yield BitsSample(name=f"rank_4_{kind}", a=(2, 1, 3, 64), zero_points=zero_points)
-        yield BitsSample(name=f"batch_of_one_{kind}", a=(1, 1, 64), zero_points=zero_points)
-        yield BitsSample(name=f"columns_257_{kind}", n=257, zero_points=zero_points)
-        yield BitsSample(name=f"inner_1024_{kind}", a=(2, 1024), zero_points=zero_points, every_dtype=True)
-    for fill in (0, 7, 8, 15):
-        yield BitsSample(name=f"levels_{fill}", fill=fill, zero_points=None)
-    yield BitsSample(name="bits_default", attributes=(("bits", ()),))
-    for accuracy in (0, 1, 2):
-        yield BitsSample(name=f"accuracy_level_{accuracy}", attributes=(("accuracy_level", accuracy),))
-    yield BitsSample(name="no_rows", a=(0, 64))
-    yield BitsSample(name="refused_k_differs", attributes=(("K", 32),))
-    yield BitsSample(name="refused_n_differs", attributes=(("N", 4),))
-
-
-def bits_variants(sample: BitsSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    chosen = spread(sample, first=dtypes == ("float32",), newest=True)
-    return tuple(v for v in chosen if v != graph.CONSTANT and (v != graph.RUNTIME or sample.every_dtype))
-
-
-def packed(levels: Array, bits: int) -> Array:
-    """Levels [..., count] as bytes, the first in the lowest bits; the last byte is filled with zeros."""
-    if bits == 8:
-        return levels.astype(np.uint8)
-    even = np.concatenate([levels, np.zeros((*levels.shape[:-1], levels.shape[-1] % 2), levels.dtype)], -1)
-    joined: Array = even[..., ::2] | even[..., 1::2] << 4
-    return joined.astype(np.uint8)
-
-
-def unpacked(data: Array, bits: int, count: int) -> Array:
-    """`count` levels of the last dimension of packed bytes, int64."""
-    wide = data.astype(np.int64)
-    if bits == 8:
-        return wide[..., :count]
-    return np.stack([wide & 15, wide >> 4], -1).reshape(*wide.shape[:-1], -1)[..., :count]
-
-
-def bits_node(sample: BitsSample, binding: Binding) -> Node:
-    """A of T1; B uint8 [n, blocks, block * bits / 8]; scales of T1; zero points; bias of T1 [n]; output Y."""
-    rng, dtype = binding.rng, binding.dtype
-    k, bits = sample.a[-1], sample.bits
-    blocks = -(-k // sample.block)
-    levels = rng.integers(0, 2**bits, (sample.n, k))
-    if sample.fill is not None:
-        levels[:] = sample.fill
-    filled = np.zeros((sample.n, blocks * sample.block), np.int64)
-    filled[:, :k] = levels
-    scales = rng.uniform(0.01, 0.1, (sample.n, blocks)).astype(dtype)
-    operands: list[Operand | None] = [
-        Operand("A", rng.uniform(-1, 1, sample.a).astype(dtype)),
-        Operand("B", packed(filled.reshape(sample.n, blocks, sample.block), bits), parameter=True),
-        Operand("scales", scales.ravel() if sample.flat else scales, parameter=True),
-    ]
-    if sample.zero_points is not None:
-        zero = rng.integers(0, 2**bits, (sample.n, blocks))
-        value = packed(zero, bits) if sample.zero_points == "packed" else (zero + 0.5).astype(dtype)
-        operands.append(Operand("zero_points", value.ravel() if sample.flat else value, parameter=True))
-    if sample.bias:
-        operands += [None] * (5 - len(operands))
-        operands.append(Operand("bias", rng.uniform(-1, 1, sample.n).astype(dtype), parameter=True))
-    attributes: dict[str, Attribute] = {"K": k, "N": sample.n, "bits": bits, "block_size": sample.block}
-    attributes |= dict(sample.attributes)
-    if attributes["bits"] == ():
-        del attributes["bits"]
-    return Node("MatMulNBits", MICROSOFT, binding.since_version, tuple(operands), ("Y",), attributes)
-
-
-def truth_bits(node: Node) -> Truth:
-    """A times the transpose of (level - zero point) * scale, plus bias, in float64."""
-    a, b, scales = node.array("A"), node.array("B"), node.array("scales")
-    k, n, bits = node.integer("K", 0), node.integer("N", 0), node.integer("bits", 4)
-    block = node.integer("block_size", 0)
-    blocks = -(-k // block)
-    if a.shape[-1] != k:
-        return Refusal(f"K is {k}; A has {a.shape[-1]} columns")
-    if b.shape[:2] != (n, blocks):
-        return Refusal(f"B has shape {b.shape}; N is {n}, K is {k}")
-    levels = unpacked(b, bits, block).reshape(n, blocks * block)[:, :k].astype(np.float64)
-    zero_points = node.value("zero_points")
-    if zero_points is None:
-        zero = np.full((n, blocks), 2.0 ** (bits - 1))
-    elif zero_points.dtype == np.uint8:
-        zero = unpacked(zero_points.reshape(n, -1), bits, blocks).astype(np.float64)
-    else:
-        zero = zero_points.reshape(n, blocks).astype(np.float64)
-    spread_zero, spread_scale = (np.repeat(v, block, 1)[:, :k] for v in (zero, scales.reshape(n, blocks)))
-    weights = (levels - spread_zero) * spread_scale.astype(np.float64)
-    wide = a.astype(np.float64)
-    # level * scale - zero point * scale is as good as their difference times the scale.
-    steps = (levels + spread_zero) * spread_scale.astype(np.float64)
-    exact, magnitude = wide @ weights.T, abs(wide) @ steps.T
-    bias = node.value("bias")
-    if bias is not None:
-        exact, magnitude = exact + bias.astype(np.float64), magnitude + abs(bias.astype(np.float64))
-    bound = bounds.accumulated(k + 1, a.dtype, magnitude, roundings=4)
-    return Outputs((bounds.rounded("Y", exact, a.dtype, bound),))
 
 
 def _parameter(node: Node, name: str, side: str) -> tuple[TensorDesc | None, Array | None]:
@@ -605,14 +379,6 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (a_view, a_scale_view, a_zero_view, b_view, b_scale_view, b_zero_view, bias_view))
 
 
-def lower_dynamic_quantize(node: Node) -> Lowering:
-    """DML_DYNAMIC_QUANTIZE_LINEAR; its outputs of one element have as many dimensions as the input."""
-    desc, view = lowering.broadcast(node.array("x"))
-    levels, one = np.dtype(np.uint8), (1,) * view.ndim
-    outputs = (lowering.result(t, s) for t, s in ((levels, view.shape), (np.dtype(np.float32), one), (levels, one)))
-    return Lowering(DynamicQuantizeLinearDesc(desc, *outputs), (view,))
-
-
 def lower_graph(_node: Node) -> None:
     """A graph of several DirectML operators, which is no single description."""
 
@@ -632,12 +398,5 @@ OPERATORS = (
     Operator(
         "DynamicQuantizeMatMul", dynamic_samples, _DYNAMIC.variants, _DYNAMIC.node, truth_dynamic_matmul, lower_graph,
         varied=("T2",), domain=MICROSOFT,
-    ),
-    Operator(
-        "MatMulNBits", bits_samples, bits_variants, bits_node, truth_bits, lower_graph, varied=("T1",), domain=MICROSOFT
-    ),
-    Operator(
-        "DynamicQuantizeLinear", dynamic_quantize_samples, dynamic_quantize_variants, dynamic_quantize_node,
-        truth_dynamic_quantize, lower_dynamic_quantize, varied=("T1",),
     ),
 )  # fmt: skip

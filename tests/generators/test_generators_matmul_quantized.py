@@ -9,7 +9,7 @@ import pytest
 
 from epcheck.generators import quantisation, suite
 from epcheck.generators.case import Array, Attribute, Node, OneStep, Operand, Output, Outputs, Refusal
-from epcheck.generators.operators import matmul_integer
+from epcheck.generators.operators import matmul_nbits
 
 MICROSOFT, DML = "com.microsoft", "com.microsoft.dml"
 
@@ -77,8 +77,8 @@ def test_a_fused_activation_is_the_one_of_its_onnx_page(
 
 
 def test_the_first_level_of_a_byte_is_in_its_lower_bits() -> None:
-    assert matmul_integer.packed(np.array([[1, 2, 3]]), 4).tolist() == [[0x21, 0x03]]
-    assert matmul_integer.unpacked(np.array([[0x21, 0x03]], np.uint8), 4, 3).tolist() == [[1, 2, 3]]
+    assert matmul_nbits.packed(np.array([[1, 2, 3]]), 4).tolist() == [[0x21, 0x03]]
+    assert matmul_nbits.unpacked(np.array([[0x21, 0x03]], np.uint8), 4, 3).tolist() == [[1, 2, 3]]
 
 
 def test_matmulnbits_without_zero_points_subtracts_eight() -> None:
