@@ -16,17 +16,18 @@ import os
 import queue
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from types import TracebackType
 from typing import Self
 
 from epcheck.conformance import explain, judge, lab, memory, record
+from epcheck.conformance.attempts import LOST, Attempts, unsteady
 from epcheck.conformance.cache import Cache
 from epcheck.conformance.crew import Crew
 from epcheck.conformance.expectation import Expectation
 from epcheck.conformance.lane import Job, Lane
-from epcheck.conformance.outcome import CRASHED, DONE, PLACED, TIMED_OUT, Outcome, bits
+from epcheck.conformance.outcome import DONE, PLACED, Outcome, bits
 from epcheck.conformance.preparation import Preparation
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.process import Event, WarmWorkers
@@ -48,14 +49,8 @@ TICK_S = 0.2
 COLLECT_AFTER = 50_000
 """New objects after which Python looks for cycles of garbage during a run."""
 
-LOST = (CRASHED, TIMED_OUT)
-"""Outcomes that end the worker."""
-
 ALONE_AT_ONCE = 2
 """Processes for one case each, of which one starts while the other runs."""
-
-MOST = 3
-"""Of the five runs of a case whose answer changes."""
 
 PLACE_ONLY = b"place only "
 """What the groups begin with whose cases are only placed."""
@@ -449,7 +444,7 @@ class Session:
             def finished(outcome: Outcome) -> None:
                 runs.append(outcome)
                 if len(again) == 1 and len(alone) == fresh:
-                    self._conclude_unsteady(progress, target, _Attempts(first, second, again[0], tuple(alone)))
+                    self._conclude_unsteady(progress, target, Attempts(first, second, again[0], tuple(alone)))
 
             return Job(progress.prepared, finished)
 
@@ -457,7 +452,7 @@ class Session:
         for _ in range(fresh):
             self._alone_crew(target).submit(into(alone))
 
-    def _conclude_unsteady(self, progress: _Progress, target: Target, attempts: _Attempts) -> None:
+    def _conclude_unsteady(self, progress: _Progress, target: Target, attempts: Attempts) -> None:
         """A worker that ended in the smaller part of five runs is no answer of the case: it is noted."""
         prepared, first, steady = progress.prepared, attempts.first, attempts.steady()
         lost = next((outcome for outcome in attempts.in_order() if outcome.kind in LOST), None)
@@ -469,7 +464,7 @@ class Session:
             )
             self._settle(progress, target, opinion, self._bits(progress, target, steady, opinion))
             return
-        opinion = _unsteady(prepared, target, attempts)
+        opinion = unsteady(prepared, target, attempts)
         self._settle(progress, target, opinion, self._bits(progress, target, first, opinion))
 
     def _bits(self, progress: _Progress, target: Target, outcome: Outcome, opinion: Opinion) -> str:
@@ -607,48 +602,3 @@ def _say_the_same(prepared: Prepared, first: Outcome, second: Outcome) -> bool:
     """Whether a repetition confirms: the same answer, or any two answers where there must be none."""
     must_refuse = prepared.must_be_refused
     return first.signature() == second.signature() or (must_refuse and first.kind == second.kind == DONE)
-
-
-@dataclass(frozen=True)
-class _Attempts:
-    """The runs of a case whose first two disagree: after other cases in one worker, after others in a second, in the
-    first one again, and with nothing before: twice, or never."""
-
-    first: Outcome
-    elsewhere: Outcome
-    again: Outcome
-    alone: tuple[Outcome, ...]
-
-    def status(self) -> str:
-        """`order-dependent` when a history that changed the answer does so again and the answer alone is steady, as far
-        as that was asked."""
-        first, elsewhere, again = (o.signature() for o in (self.first, self.elsewhere, self.again))
-        alone = {o.signature() for o in self.alone}
-        if not alone:
-            return record.ORDER_DEPENDENT if first == again else record.FLAKY
-        if len(alone) == 1 and ((first == again and again not in alone) or not alone.intersection((elsewhere, first))):
-            return record.ORDER_DEPENDENT
-        return record.FLAKY
-
-    def steady(self) -> Outcome | None:
-        """The one answer of all runs in which the worker did not end, if those are most: what ran before, or something
-        outside, may have ended the others."""
-        answers = [outcome for outcome in self.in_order() if outcome.kind not in LOST]
-        if len(answers) < MOST or len({outcome.signature() for outcome in answers}) > 1:
-            return None
-        return answers[0]
-
-    def in_order(self) -> tuple[Outcome, ...]:
-        return self.first, self.elsewhere, self.again, *self.alone
-
-
-def _unsteady(prepared: Prepared, target: Target, attempts: _Attempts) -> Opinion:
-    """The opinion of a case whose answer changed on repetition."""
-    judged = [judge.opinion(prepared, target, outcome) for outcome in attempts.in_order()]
-    worst = next((o for o in judged if o.status != record.PASS), judged[0])
-    status = attempts.status()
-    how = "what it answers depends on what ran before" if status == record.ORDER_DEPENDENT else "its answer changes"
-    said = ", ".join(o.status for o in judged[:3])
-    if attempts.alone:
-        said += f"; alone {', '.join(o.status for o in judged[3:])}"
-    return replace(worst, status=status, message=f"{how} ({said}): {worst.message}", attempts=len(judged))
