@@ -372,13 +372,13 @@ class Session:
         return Job(progress.prepared, finished, group, place=group.startswith(PLACE_ONLY))
 
     def _quarantined(self, progress: _Progress, target: Target) -> Job:
-        """The first run of a case that is expected to end its worker, where it takes no other case down; when it
-        answers something else, nothing is known of it."""
+        """The first run of a case that is expected to end its worker, where it takes no other case down; when it does
+        what nobody expects, nothing is known of it."""
 
         def finished(outcome: Outcome) -> None:
             opinion = judge.opinion(progress.prepared, target, outcome)
-            if any(one.covers(opinion) for one in progress.expected[target.name]) and outcome.kind in LOST:
-                self._settle(progress, target, opinion, "")
+            if any(one.covers(opinion) for one in progress.expected[target.name]):
+                self._settle(progress, target, opinion, self._bits(progress, target, outcome, opinion))
             else:
                 self._crews[target.name].submit(self._first_job(progress, target, b""))
 

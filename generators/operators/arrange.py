@@ -12,7 +12,6 @@ reason that `FEATURES` gives.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -310,11 +309,6 @@ def _sequences(name: str, shape: tuple[int, ...], lengths: tuple[int, ...], ever
     )
 
 
-FEATURES = 28
-"""The first version with samples that have more than time and batch: on version 10, DirectML's provider reads as many
-lengths as there are features, beyond the tensor, which takes the device from every later case of the process."""
-
-
 def reverse_sequence_samples() -> Iterator[MovementSample]:
     yield _sequences("default_axes", (4, 3), (4, 2, 3), every_dtype=True)
     yield _sequences("special_values", (6, 5), (6, 5, 4, 3, 1), every_dtype=True, special=True)
@@ -332,12 +326,13 @@ def reverse_sequence_samples() -> Iterator[MovementSample]:
         yield _sequences(f"rank_{rank}_time_0_batch_1", steps, (4, 1, 3), time_axis=0, batch_axis=1)
         yield _sequences(f"rank_{rank}_time_1_batch_0", steps, (1, 3, 2, 3), time_axis=1, batch_axis=0)
         features = (4, 3, *shape_of_rank(rank - 2))
-        yield replace(_sequences(f"rank_{rank}_features", features, (4, 1, 3)), since=FEATURES)
+        yield _sequences(f"rank_{rank}_features", features, (4, 1, 3))
     yield _sequences("size_0_features", (4, 3, 0), (4, 2, 1))
     yield _sequences("more_than_a_thread_group", (1031, 3), (1031, 700, 2))
     yield _sequences("many_sequences", (3, 1031), tuple(1 + i % 3 for i in range(1031)))
     yield _sequences("refused_one_axis_for_both", (4, 4), (2, 2, 2, 2), time_axis=1, batch_axis=1)
     yield _sequences("refused_rank_1", (4,), (2, 2, 2, 2))
+    yield _sequences("refused_too_few_lengths", (4, 3), (2, 1))
 
 
 def reversed_sequences(node: Node) -> Array:

@@ -2,8 +2,6 @@
 
 Source: the pages of PRelu (slope x for x < 0, x elsewhere; slope must be unidirectionally broadcastable to X). In
 unsigned types no x is negative; products of signed ones stay within their type here, since no page says what else.
-What must be refused has static shapes here: with symbolic ones the DML EP loses its device, and with it every later
-case of the process (docs/findings/elementwise.md).
 The sign of a zero is not compared. Bound: WebNN conformance tests, prelu, 1 ULP.
 How the DML EP lowers it: DmlOperatorActivation.cpp in ONNX Runtime; the slope gets X's sizes by strides of 0.
 """
@@ -108,7 +106,7 @@ def variants(sample: PReluSample, since_version: int, dtypes: tuple[str, ...]) -
     if (kind == "u" and min(slopes, default=0.0) < 0) or (kind != "f" and any(one % 1 for one in slopes)):
         return ()
     if sample.refused:
-        return (graph.INITIALIZER,) if dtypes == ("float32",) else ()
+        return (graph.INITIALIZER, graph.SYMBOLIC) if dtypes == ("float32",) else ()
     scalar = not sample.shape
     return spread(sample, first=dtypes == ("float32",), newest=since_version == NEWEST, scalar=scalar)
 
