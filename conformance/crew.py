@@ -37,8 +37,8 @@ EXPLORE = 24
 PACK_BYTES = 16 * MEBIBYTE
 """Models, feeds and outputs of a pack: at most so much, or one case."""
 
-SHRINK = 4
-"""A session that was too much for its worker is followed by sessions of so many times fewer cases."""
+PARTS = 4
+"""Into how many sessions one that failed is split: by halving, a crash among 128 cases takes twice as many workers."""
 
 PER_LANE = 64
 """Jobs that wait for each worker before another one is started."""
@@ -184,17 +184,17 @@ class Crew:
         return ()
 
     def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False) -> None:
-        """Put the halves of a pack that failed before everything that waits; a job that is left alone stays alone.
+        """Put the parts of a pack that failed before everything that waits; a job that is left alone stays alone.
 
         too_much: it took more memory or time than a worker has, so further sessions of these operators are smaller.
         """
         if not jobs[0].split:
             self.incidents.append(Incident(why, tuple(job.prepared.case.id for job in jobs)))
+        size = math.ceil(len(jobs) / PARTS)
         if too_much:
-            self._fitting |= dict.fromkeys(map(_operator, jobs), max(1, len(jobs) // SHRINK))
-        middle = len(jobs) // 2
-        for half in (jobs[middle:], jobs[:middle]):
-            self._waiting.appendleft(_part(tuple(replace(job, split=True) for job in half)))
+            self._fitting |= dict.fromkeys(map(_operator, jobs), size)
+        for start in reversed(range(0, len(jobs), size)):
+            self._waiting.appendleft(_part(tuple(replace(job, split=True) for job in jobs[start : start + size])))
 
     def give_back(self, parcels: list[tuple[Job, ...]]) -> None:
         """Take back what a lost worker was sent and had not begun, in order."""

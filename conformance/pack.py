@@ -98,16 +98,23 @@ class Answer:
 _NO_OUTPUT: tuple[str, Sequence[int], int, int] = ("", (), 0, 0)
 
 
+INLINED = "(inlined)"
+"""The operator of nodes that stand for a function's body. They have no name, so nobody can say whose they are in a
+pack; but where all have gone to one provider, so have those of each case."""
+
+
 def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Iterator[Outcome]:
     """The outcome of each case of a session; the seconds are the session's, shared out evenly.
 
     Those of a pack whose outputs are exactly the expected ones share an outcome without outputs.
     """
     count = len(cases)
-    assigned: dict[str, list[tuple[str, str]]] = {}
+    named: dict[str, list[tuple[str, str]]] = {}
     for provider, operator, name in answer.nodes or ():
-        assigned.setdefault(name.partition("/")[0] if count > 1 else "", []).append((provider, operator))
-    nameless = _nameless(assigned.get("", ())) if outcome.kind == DONE else ()
+        if name:
+            named.setdefault(name.partition("/")[0] if count > 1 else "", []).append((provider, operator))
+    inlined = tuple((provider, INLINED) for provider in sorted({p for p, _, name in answer.nodes or () if not name}))
+    nameless = inlined if count == 1 or (outcome.kind == DONE and len(inlined) == 1) else ()
     shared = replace(
         outcome,
         create_s=None if outcome.create_s is None else outcome.create_s / count,
@@ -117,7 +124,7 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
     alike: dict[tuple[tuple[str, str], ...] | None, Outcome] = {}
     unsteady = outcome.unwritten or outcome.repeat_differs
     for case, prefix in zip(cases, prefixes(cases), strict=True):
-        nodes = None if answer.nodes is None else tuple(assigned.get(prefix[:-1], nameless))
+        nodes = None if answer.nodes is None else tuple(named.get(prefix[:-1], nameless))
         exact = bool(case.expected) and not unsteady and answer.is_exactly(case.expected, prefix)
         if exact and count > 1:
             if nodes not in alike:
@@ -132,12 +139,6 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
             unwritten=_own(outcome.unwritten, prefix),
             repeat_differs=_own(outcome.repeat_differs, prefix),
         )
-
-
-def _nameless(assigned: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """What stands for the nodes of a case that has none of its own: where functions are inlined, their nodes have no
-    name, so nobody can say whose they are; but where all have gone to one provider, so have those of each case."""
-    return tuple(sorted(set(assigned))) if len({provider for provider, _ in assigned}) == 1 else ()
 
 
 def _own(names: Sequence[str], prefix: str) -> tuple[str, ...]:

@@ -293,15 +293,17 @@ def test_a_few_cases_share_a_session_however_many_cores_there_are() -> None:
 
 
 @pytest.mark.parametrize("culprits", [{0}, {127}, {50}, {50, 51}, {3, 120}, {0, 40, 41, 90}])
-def test_culprits_are_found_by_halving(culprits: set[int]) -> None:
-    """Each is found within two sessions for each halving."""
+def test_culprits_are_found_by_quartering(culprits: set[int]) -> None:
+    """Each ends a worker for the whole, a part of 32, of 8, of 2, and alone."""
     crew = Simulation(culprits)
     crew.crew.sizing = Settled(128)
     crew.submit(range(128))
     crew.run()
     assert {number for number, kinds in crew.outcomes.items() if kinds == [CRASHED]} == culprits
     assert {number for number, kinds in crew.outcomes.items() if kinds == [DONE]} == set(range(128)) - culprits
-    assert len(crew.sessions) <= 1 + 2 * math.log2(128) * len(culprits)
+    ended = [session for session in crew.sessions if not culprits.isdisjoint(session)]
+    assert len(ended) <= 1 + 4 * len(culprits)
+    assert len(crew.sessions) <= 1 + (4 + 4 + 4 + 2) * len(culprits)
 
 
 def test_a_pack_of_nothing_but_culprits_is_taken_apart_and_no_more_than_that() -> None:
@@ -310,7 +312,7 @@ def test_a_pack_of_nothing_but_culprits_is_taken_apart_and_no_more_than_that() -
     crew.submit(range(128))
     crew.run()
     assert crew.outcomes == {number: [CRASHED] for number in range(128)}
-    assert len(crew.sessions) == 2 * 128 - 1
+    assert len(crew.sessions) == 1 + 4 + 16 + 64 + 128
 
 
 def test_a_pack_that_failed_is_one_incident_however_often_it_is_split() -> None:
@@ -322,13 +324,13 @@ def test_a_pack_that_failed_is_one_incident_however_often_it_is_split() -> None:
     assert incident.cases == tuple(f"Identity-16/float32/{number}[runtime]" for number in range(32))
 
 
-def test_the_halves_of_a_failed_pack_run_before_anything_else_and_a_culprit_shares_no_session_again() -> None:
+def test_the_parts_of_a_failed_pack_run_before_anything_else_and_a_culprit_shares_no_session_again() -> None:
     crew = Simulation({0})
     crew.submit(range(96))
     crew.run()
-    halves = [tuple(range(half)) for half in (32, 16, 8, 4, 2, 1)]
-    assert crew.sessions[:6] == halves
-    assert [session for session in crew.sessions if 0 in session] == halves
+    parts = [tuple(range(size)) for size in (32, 8, 2, 1)]
+    assert crew.sessions[:4] == parts
+    assert [session for session in crew.sessions if 0 in session] == parts
 
 
 def test_what_a_lost_worker_had_not_begun_is_run_next_and_in_its_order() -> None:
