@@ -19,8 +19,8 @@ MOST = 3
 
 @dataclass(frozen=True)
 class Attempts:
-    """The runs of a case whose first two disagree: after other cases in one worker, after others in a second, in the
-    first one again, and with nothing before: twice, or never."""
+    """The runs of a case whose first two disagree: after other cases in one worker, after others in a second (with
+    nothing before, if the first one ended), in the first one again, and with nothing before: twice, or never."""
 
     first: Outcome
     elsewhere: Outcome

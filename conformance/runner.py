@@ -3,7 +3,7 @@
 A failure is repeated before it is reported: first in a second worker, where other cases ran before it, then, when the
 two disagree, in processes where nothing ran before. Answers that depend on what ran before are `order-dependent`,
 answers that change with nothing changed are `flaky`. What fails in a pack is repeated in a session of its own. What
-ends two workers has to end a third, in which nothing ran before; what ends fewer than most of five is only noted.
+ends a worker has to end a second one, in which nothing ran before; what ends fewer than most of five is only noted.
 What is expected, with a reason, needs less: an expected end of the worker is seen once, in a process of its own, and
 a case that is expected to be unsteady is not run in processes of its own.
 """
@@ -396,12 +396,11 @@ class Session:
         return opinion
 
     def _confirm(self, progress: _Progress, target: Target, first: Outcome) -> None:
-        """Run a failing case in a session of its own, in a second worker."""
+        """Run a failing case in a session of its own, in a second worker; what ended the first one, where nothing ran
+        before."""
 
         def finished(second: Outcome) -> None:
-            if first.kind == second.kind and first.kind in LOST:
-                self._look_again(progress, target, first, second)
-            elif _say_the_same(progress.prepared, first, second):
+            if _say_the_same(progress.prepared, first, second):
                 opinion = judge.opinion(progress.prepared, target, second if first.shared > 1 else first, attempts=2)
                 self._settle(progress, target, opinion, self._bits(progress, target, second, opinion))
             elif first.shared > 1:
@@ -411,19 +410,8 @@ class Session:
 
         if target.name not in self._confirming:
             self._confirming[target.name] = Crew(target, self._events, self._warm)
-        self._confirming[target.name].submit(Job(progress.prepared, finished))
-
-    def _look_again(self, progress: _Progress, target: Target, first: Outcome, second: Outcome) -> None:
-        """What ended two workers ends a third, in which nothing ran before, if it is the case that does it."""
-
-        def finished(third: Outcome) -> None:
-            if third.kind == first.kind:
-                opinion = judge.opinion(progress.prepared, target, first, attempts=3)
-                self._settle(progress, target, opinion, "")
-            else:
-                self._isolate(progress, target, first, second)
-
-        self._alone_crew(target).submit(Job(progress.prepared, finished))
+        crew = self._alone_crew(target) if first.kind in LOST else self._confirming[target.name]
+        crew.submit(Job(progress.prepared, finished))
 
     def _alone_crew(self, target: Target) -> Crew:
         if target.name not in self._alone:

@@ -43,7 +43,7 @@ def test_every_culprit_of_a_pack_is_named_and_nobody_else(function: str, status:
     wrong = {
         name: (r.status, r.candidate.attempts, r.candidate.shared) for name, r in found.items() if r.status != "pass"
     }
-    assert wrong == dict.fromkeys(("number_3", "number_9"), (status, 3 if status == "crash" else 2, 1))
+    assert wrong == dict.fromkeys(("number_3", "number_9"), (status, 2, 1))
     assert max(r.candidate.shared for r in found.values()) > 1
     assert notes == ()
 

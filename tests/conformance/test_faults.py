@@ -102,8 +102,7 @@ def test_the_culprit_is_named_with_what_it_did(records: Mapping[str, Record], fa
 
 @pytest.mark.parametrize("fault", [name for name, (status, _) in EXPECTED.items() if status != record.PASS])
 def test_a_fault_is_confirmed_before_it_is_reported(records: Mapping[str, Record], fault: str) -> None:
-    ends_a_worker = EXPECTED[fault][0] in (record.CRASH, record.TIMEOUT)
-    assert records[fault].candidate.attempts == (3 if ends_a_worker else 2)
+    assert records[fault].candidate.attempts == 2
 
 
 def test_every_other_case_is_judged(records: Mapping[str, Record]) -> None:

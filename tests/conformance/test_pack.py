@@ -276,6 +276,6 @@ def test_a_failing_pack_is_split_until_the_culprit_stands_alone(
     wrong = {case_id for case_id, item in found.items() if item.status != "pass"}
     assert wrong == {f"Slice-13/float32/{way}_by_3_over_7[initializer]" for way in ("forward", "backward")}
     assert {found[case_id].status for case_id in wrong} == {status}
-    assert {found[case_id].candidate.attempts for case_id in wrong} == {3 if status == "crash" else 2}
+    assert {found[case_id].candidate.attempts for case_id in wrong} == {2}
     assert len(found) == len(cases)
     assert max(item.candidate.shared for item in found.values()) > 1
