@@ -12,12 +12,10 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
-from onnx.backend.test.case.node import collect_testcases
-from onnx.backend.test.case.test_case import TestCase
 
 from epcheck.generators import graph, schema
 from epcheck.generators.case import (
@@ -37,6 +35,9 @@ from epcheck.generators.case import (
     Ulp,
 )
 from epcheck.generators.operator import Operator
+
+if TYPE_CHECKING:
+    from onnx.backend.test.case.test_case import TestCase
 
 VARIANT = "onnx"
 """What stands for the way inputs enter the model in the ids of these cases."""
@@ -70,6 +71,8 @@ class NodeTest:
 @cache
 def node_tests() -> tuple[NodeTest, ...]:
     """Every test that can be a case, in onnx's order."""
+    from onnx.backend.test.case.node import collect_testcases  # takes as long as all of onnx, and few runs ask for it
+
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         tests = collect_testcases(None)

@@ -154,25 +154,23 @@ def _observed(name: str, runs: Sequence[tuple[Stored, str]], family: Family, las
     labels: Counter[str] = Counter()
     nights: list[Night] = []
     at: list[int] = []
-    reached: tuple[Stored, str] | None = None
+    reached: dict[str, str] | None = None
     before: datetime | None = None
     for run, target in runs:
         nights += _missing(before, run.moment, step, labels)
         at.append(len(nights))
-        nights.append(_night(_label(run.night, labels), run, target, reached, family))
-        reached = (run, target) if target in run.run.targets else reached
+        told = fingerprint.fingerprint(run.run, target) if target in run.run.targets else None
+        changed = () if reached is None or told is None else fingerprint.changes(reached, told)
+        nights.append(_night(_label(run.night, labels), run, target, changed, family))
+        reached = reached if told is None else told
         before = run.moment or before
     nights += _missing(before, last and last + step, step, labels)
     cls = fingerprint.fingerprint_class(runs[-1][0].run, runs[-1][1])
     return Observed(Machine(name, cls, tuple(nights)), tuple(runs), tuple(at))
 
 
-def _night(label: str, run: Stored, target: str, before: tuple[Stored, str] | None, family: Family) -> Night:
+def _night(label: str, run: Stored, target: str, changed: tuple[Changed, ...], family: Family) -> Night:
     counted = run.counted.get(target)
-    changed: tuple[Changed, ...] = ()
-    if before and target in run.run.targets:
-        older, newer = fingerprint.fingerprint(before[0].run, before[1]), fingerprint.fingerprint(run.run, target)
-        changed = fingerprint.changes(older, newer)
     if counted is None:
         return Night(label, Ran.NOT_RUN, f"nothing was recorded: the run {_ended(run)}", run.run_id, target)
     names, summed = _by_family(counted, family)
@@ -185,7 +183,7 @@ def _by_family(counted: Counted, family: Family) -> tuple[tuple[str, ...], list[
     names, indices = _families(counted.keys, family)
     summed = np.zeros((len(names), 3), np.int64)
     np.add.at(summed, indices, counted.table)
-    return names, [Counts(*row) for row in summed.tolist()]
+    return names, list(map(Counts._make, summed.tolist()))
 
 
 @lru_cache(maxsize=64)

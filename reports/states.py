@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from epcheck.conformance.record import FLAKY
 from epcheck.reports import history
@@ -56,12 +57,11 @@ def cases(observed: Sequence[Observed]) -> Cases:
     ).combine_chunks()  # fmt: skip
     ids = table["case_id"].combine_chunks().dictionary_encode()
     codes = ids.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    digests = np.array(table["digest"].to_pylist(), object)
     _, first = np.unique(codes, return_index=True)
     return Cases(
         ids.dictionary.to_pylist(),
         table["operator"].take(pa.array(first)).to_pylist(),
-        {digest: codes[digests == digest] for digest in ran},
+        {digest: codes[pc.equal(table["digest"], digest).to_numpy()] for digest in ran},
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 FLAKY_FLIPS = 4
 """A case that changed so often, with nothing else changing, is flaky: breaking and being mended once are two."""
@@ -84,16 +84,11 @@ def story(states: Sequence[int], explained: Callable[[int, int], bool]) -> Story
 
 
 def _streaks(states: Sequence[int]) -> list[_Streak]:
-    streaks: list[_Streak] = []
-    for night, state in enumerate(states):
-        if state not in (GOOD, BAD):
-            continue
-        if streaks and streaks[-1].state == state:
-            streaks[-1].last = night
-            streaks[-1].nights += 1
-            streaks[-1].agreeing += 1
-        else:
-            streaks.append(_Streak(state, night, night, 1, 1))
+    told = [night for night, state in enumerate(states) if state in (GOOD, BAD)]
+    streaks = []
+    for state, group in groupby(told, key=states.__getitem__):
+        nights = list(group)
+        streaks.append(_Streak(state, nights[0], nights[-1], len(nights), len(nights)))
     return streaks
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from epcheck.conformance import repro
-from epcheck.conformance.commands.display import safe
+from epcheck.conformance.commands.plain import safe
 from epcheck.reports.difference import (
     APPEARED,
     FLAPPING,

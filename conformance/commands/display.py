@@ -23,7 +23,7 @@ from rich.table import Column, Table
 
 from epcheck import reports
 from epcheck.conformance import lab, repro
-from epcheck.conformance.commands.failing import printable
+from epcheck.conformance.commands.plain import printable, safe
 from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK
 
 COLOURS = {OK: "green", FAILURE: "bold red", EXPECTED: "yellow", FIXED: "cyan", NOTED: "blue"}
@@ -146,15 +146,15 @@ def summary(console: Console, reported: reports.Reported) -> None:
     for entry in run.stale:
         console.print(f"[cyan]stale expectation[/] {escape(entry)}", soft_wrap=True)
     for note in run.notes:
-        console.print(f"[blue]note[/] {escape(printable(note))}", soft_wrap=True, highlight=False)
-    console.print(escape(printable(reports.headline(run, reported.summary))), soft_wrap=True, style="bold")
+        console.print(f"[blue]note[/] {safe(note)}", soft_wrap=True, highlight=False)
+    console.print(safe(reports.headline(run, reported.summary)), soft_wrap=True, style="bold")
     if run.status != "complete":
         console.print(f"Take it up again with: epcheck run --resume {escape(str(folder))}", soft_wrap=True)
     console.print(f"Report: {escape(str(folder / 'report.html'))}", soft_wrap=True, highlight=False)
 
 
 def _table(target: reports.TargetSummary) -> Table:
-    table = Table(title=escape(printable(target.target)), title_justify="left", box=None, pad_edge=False)
+    table = Table(title=safe(target.target), title_justify="left", box=None, pad_edge=False)
     table.add_column("operator")
     readings = [reading for reading in COLOURS if reading != OK and target.by_reading.get(reading)]
     for name in ("cases", "pass", *readings):
@@ -168,10 +168,5 @@ def _table(target: reports.TargetSummary) -> Table:
         noteworthy[finding.operator, finding.reading] += len(finding.case_ids)
     for operator, count in cases.items():
         cells = (count, passes[operator], *(noteworthy[operator, reading] for reading in readings))
-        table.add_row(escape(printable(operator)), *(str(cell or "-") for cell in cells))
+        table.add_row(safe(operator), *(str(cell or "-") for cell in cells))
     return table
-
-
-def safe(text: str) -> str:
-    """Text from strangers, on one line and without markup."""
-    return escape(printable(text))

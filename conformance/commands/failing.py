@@ -11,8 +11,8 @@ from types import FrameType
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
+from epcheck.conformance.commands.plain import safe
 from epcheck.generators.error import EpcheckError
 
 GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
@@ -74,9 +74,4 @@ def terminable(deaf_s: float = 0.0) -> Iterator[None]:
 def say(sentence: str) -> None:
     """The sentence on stderr."""
     console = Console(stderr=True, soft_wrap=True, emoji=False, highlight=False)
-    console.print(f"[bold red]epcheck:[/] {escape(printable(sentence))}")
-
-
-def printable(text: str) -> str:
-    """The text on one line, control characters as escapes: names come from strangers' models."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    console.print(f"[bold red]epcheck:[/] {safe(sentence)}")

@@ -17,7 +17,7 @@ from epcheck import reports
 from epcheck.conformance import record
 from epcheck.conformance.commands import compared, failing
 from epcheck.conformance.commands.diff import exit_code
-from epcheck.conformance.commands.display import safe
+from epcheck.conformance.commands.plain import safe
 from epcheck.conformance.commands.request import Request, selection
 from epcheck.conformance.commands.run import run_suite
 from epcheck.conformance.lab import LabError

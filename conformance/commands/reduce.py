@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from epcheck.conformance import live, model_file
 from epcheck.conformance.commands import failing
+from epcheck.conformance.commands.plain import safe
 from epcheck.conformance.target import Target
 from epcheck.models import bundle, feeds
 from epcheck.models.asking import LEVELS, asker
@@ -80,7 +81,7 @@ def command(
             model, candidate, against, _read(given, model), seed=seed, dims=_sizes(dim), level=chosen, limits=limits
         )
         folder = bundle.write(reduced, out, candidate.provider or "CPUExecutionProvider")
-        console.print(escape(failing.printable(bundle.words(reduced))))
+        console.print(safe(bundle.words(reduced)))
         console.print(escape(f'{folder}: run it with: cd "{folder}" && python run.py'))
 
 

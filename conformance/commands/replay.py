@@ -14,10 +14,10 @@ import numpy as np
 import onnx
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from epcheck.conformance import live, model_file, prepare, record, runner
 from epcheck.conformance.commands import failing
+from epcheck.conformance.commands.plain import safe
 from epcheck.conformance.model_file import ModelFileError
 from epcheck.conformance.outcome import DONE
 from epcheck.conformance.record import Record
@@ -163,5 +163,5 @@ def command(
         for item in replay(folder, candidates, against, exact):
             passed &= item.status == record.PASS
             for line in words(item):
-                console.print(escape(failing.printable(line)))
+                console.print(safe(line))
     raise typer.Exit(failing.GOOD if passed else failing.FAILURES)

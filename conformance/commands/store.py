@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from epcheck.conformance.commands import failing
-from epcheck.conformance.commands.display import safe
+from epcheck.conformance.commands.plain import printable, safe
 from epcheck.reports import StoreError, archive, history
 from epcheck.reports.fingerprint import fingerprint_class
 from epcheck.reports.history import Stored, Trouble
@@ -122,4 +122,4 @@ def _name(troubles: Iterable[Trouble]) -> None:
 
 
 def _say(sentence: str) -> None:
-    typer.echo(failing.printable(sentence))
+    typer.echo(printable(sentence))

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from epcheck.conformance.commands import failing
-from epcheck.conformance.commands.display import safe
+from epcheck.conformance.commands.plain import safe
 from epcheck.generators import suite
 from epcheck.reports import StoreError, history, trend_sections
 from epcheck.reports import trend as trends

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from epcheck.conformance import strict_json
 from epcheck.conformance.commands import failing
+from epcheck.conformance.commands.plain import safe
 from epcheck.conformance.target import TargetError
 from epcheck.models import page
 from epcheck.models.asking import LEVELS
@@ -74,7 +75,7 @@ def command(
             json.parent.mkdir(parents=True, exist_ok=True)
             json.write_text(strict_json.dumps(document(validation)), encoding="utf-8")
         show(console, validation)
-        console.print(f"Page: {escape(failing.printable(str(out)))}")
+        console.print(f"Page: {safe(str(out))}")
     raise typer.Exit(failing.GOOD if validation.status == RIGHT else failing.FAILURES)
 
 
@@ -114,7 +115,7 @@ def show(console: Console, validation: Validation) -> None:
     """A validation in the terminal, in the order of its questions."""
 
     def say(text: str, style: str = "") -> None:
-        console.print(escape(failing.printable(text)), style=style)
+        console.print(safe(text), style=style)
 
     say("1. Will it load?", "bold")
     for finding in validation.inspection.findings:
@@ -169,5 +170,5 @@ def _table(validation: Validation) -> Table:
              percent(metrics.top1)) if metrics else ("", "", "", "", "")
         )  # fmt: skip
         words = (one.output, one.trial, one.against, "right" if one.right else "WRONG", *figures)
-        table.add_row(*(escape(failing.printable(word)) for word in words), style="" if one.right else "red")
+        table.add_row(*(safe(word) for word in words), style="" if one.right else "red")
     return table

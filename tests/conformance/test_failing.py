@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from epcheck.conformance.commands import failing
+from epcheck.conformance.commands import failing, plain
 
 
 def heard(deaf_s: float, *numbers: int) -> int:
@@ -44,4 +44,4 @@ def test_the_handlers_are_put_back() -> None:
     [("a  b", "a  b"), ("two\nlines\t\x1b[31m", r"two\nlines\t\x1b[31m"), ("\ud800\u202e", r"\ud800\u202e")],
 )
 def test_a_name_from_a_stranger_stays_on_its_line(text: str, shown: str) -> None:
-    assert failing.printable(text) == shown
+    assert plain.printable(text) == shown

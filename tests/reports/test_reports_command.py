@@ -3,19 +3,15 @@
 from pathlib import Path
 
 import pytest
-import typer
 from stored_records import a_run, a_slice, stored
 from typer.testing import CliRunner, Result
 
-from epcheck.conformance.commands.report import register
+from epcheck.conformance.cli import app
 
 OLDER, NEWER = "20250102-030405-beef", "20250102-030406-cafe"
 
 
 def report(*arguments: object) -> Result:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
     return CliRunner().invoke(app, ["report", *map(str, arguments)])
 
 
