@@ -108,7 +108,8 @@ def speed(pairs: Pairs) -> tuple[Speed, ...]:
 
     The single case is noise; an operator's median over many sessions is less so. It is held against the median of all
     operators, because another hour of the same machine makes all of them slower. The band has two parts: how far the
-    operator's own sessions are apart, and how far most operators are from each other.
+    operator's own sessions are apart (or those of most operators, as a few may agree by chance), and how far most
+    operators are from each other.
     """
     phases: tuple[tuple[str, Callable[[Row], float | None]], ...] = (
         ("run", lambda row: row.run_s),
@@ -131,11 +132,12 @@ def _speed(phase: str, pairs: Pairs, seconds: Callable[[Row], float | None]) -> 
     common = median(medians.values())
     few = len(medians) < SAMPLES  # too few operators to tell how far operators are from each other: all sessions do
     between = _deviation([v for each in enough.values() for v in each] if few else list(medians.values()), common)
+    usual = median(_deviation(values, medians[operator]) for operator, values in enough.items())
     yield _banded("", phase, common, common, between, sum(map(len, enough.values())))
     drifting = (operator for operator, middle in medians.items() if abs(middle - common) >= math.log(NOTABLE))
     for operator in sorted(drifting, key=lambda one: -abs(medians[one] - common)):
         values, middle = enough[operator], medians[operator]
-        within = _deviation(values, middle) * MEDIAN_ERROR / math.sqrt(len(values))
+        within = max(_deviation(values, middle), usual) * MEDIAN_ERROR / math.sqrt(len(values))
         found = _banded(operator, phase, middle, common, math.hypot(within, between), len(values))
         if not found.low <= found.ratio <= found.high:
             yield found

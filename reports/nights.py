@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 
@@ -107,7 +108,7 @@ class Observed:
 def machines(runs: Sequence[Stored], family: Family) -> tuple[Observed, ...]:
     """Every machine that the runs, in the order of their start, know; by name."""
     last = max((moment for stored in runs if (moment := stored.moment)), default=None)
-    return tuple(_observed(name, each, family, last) for name, each in sorted(_by_machine(runs).items()))
+    return tuple(_observed(*named, family, last) for named in sorted(_by_machine(runs), key=itemgetter(0)))
 
 
 def total(every: Iterable[Counts]) -> Counts:
@@ -118,15 +119,24 @@ def total(every: Iterable[Counts]) -> Counts:
     return Counts(passes, failing, other)
 
 
-def _by_machine(runs: Sequence[Stored]) -> dict[str, list[tuple[Stored, str]]]:
+Runs = Sequence[tuple[Stored, str]]
+"""Runs, each with the name of a target of it."""
+
+
+def _by_machine(runs: Sequence[Stored]) -> list[tuple[str, FingerprintClass, Runs]]:
+    """Each machine by its name."""
     told = [[(fingerprint.fingerprint_class(run.run, target), target) for target in run.targets] for run in runs]
     shared = {cls for of_run in told for cls, count in Counter(cls for cls, _ in of_run).items() if count > 1}
-    known = {cls for of_run in told for cls, _ in of_run if cls.adapter != UNKNOWN}
+    known: dict[FingerprintClass, list[datetime | None]] = defaultdict(list)
+    for run, of_run in zip(runs, told, strict=True):
+        for cls, _ in of_run:
+            if cls.adapter != UNKNOWN:
+                known[cls].append(run.moment)
     found: dict[tuple[FingerprintClass, str], list[tuple[Stored, str]]] = defaultdict(list)
     for run, of_run in zip(runs, told, strict=True):
         for cls, target in of_run:
-            found[_meant(cls, known), target if cls in shared else ""].append((run, target))
-    return dict(zip(_names(list(found)), found.values(), strict=True))
+            found[_meant(cls, run.moment, known), target if cls in shared else ""].append((run, target))
+    return [(name, cls, found[cls, target]) for name, (cls, target) in zip(_names(list(found)), found, strict=True)]
 
 
 def _names(machines: Sequence[tuple[FingerprintClass, str]]) -> list[str]:
@@ -141,15 +151,23 @@ def _names(machines: Sequence[tuple[FingerprintClass, str]]) -> list[str]:
     ]
 
 
-def _meant(cls: FingerprintClass, known: Collection[FingerprintClass]) -> FingerprintClass:
-    """A run that never reached its target does not tell on which adapter; it is clear where only one can be meant."""
+def _meant(
+    cls: FingerprintClass, moment: datetime | None, known: Mapping[FingerprintClass, Sequence[datetime | None]]
+) -> FingerprintClass:
+    """A run that never reached its target does not tell on which adapter. It is clear where only one can be meant: it
+    is the only one of that provider and selection, or the only one of them without another run that night.
+
+    known: when the runs of each class began.
+    """
     if cls.adapter != UNKNOWN:
         return cls
     like = [one for one in known if (one.provider, one.selection) == (cls.provider, cls.selection)]
+    if len(like) > 1 and moment:
+        like = [one for one in like if not any(other and abs(other - moment) < DAY / 2 for other in known[one])]
     return like[0] if len(like) == 1 else cls
 
 
-def _observed(name: str, runs: Sequence[tuple[Stored, str]], family: Family, last: datetime | None) -> Observed:
+def _observed(name: str, cls: FingerprintClass, runs: Runs, family: Family, last: datetime | None) -> Observed:
     step = _step([moment for run, _ in runs if (moment := run.moment)])
     labels: Counter[str] = Counter()
     nights: list[Night] = []
@@ -163,9 +181,9 @@ def _observed(name: str, runs: Sequence[tuple[Stored, str]], family: Family, las
         changed = () if reached is None or told is None else fingerprint.changes(reached, told)
         nights.append(_night(_label(run.night, labels), run, target, changed, family))
         reached = reached if told is None else told
-        before = run.moment or before
+        if cls.adapter != UNKNOWN:  # of whose nights nobody knows when one is due
+            before = run.moment or before
     nights += _missing(before, last and last + step, step, labels)
-    cls = fingerprint.fingerprint_class(runs[-1][0].run, runs[-1][1])
     return Observed(Machine(name, cls, tuple(nights)), tuple(runs), tuple(at))
 
 

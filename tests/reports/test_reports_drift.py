@@ -76,6 +76,15 @@ def test_noise_is_not_told() -> None:
         assert [one.operator for one in drift.speed(timed({}, noise))] == [""]
 
 
+def test_a_few_sessions_that_agree_by_chance_are_still_noise() -> None:
+    agreeing = [
+        (a_row(f"Few{n}", operator="Few", run_s=1.0), a_row(f"Few{n}", operator="Few", run_s=1.7 + 0.01 * n))
+        for n in range(drift.SAMPLES)
+    ]
+    assert [one.operator for one in drift.speed(timed({}, noise=0.3) + agreeing)] == [""]
+    assert [one.operator for one in drift.speed(timed({}, noise=0.05) + agreeing)] == ["", "Few"]
+
+
 def test_what_is_lost_in_noise_is_not_told() -> None:
     assert len(drift.speed(timed({"Operator3": 2.0}, noise=2.0))) == 1
 
