@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from epcheck.reports.difference import (
@@ -26,7 +25,7 @@ from epcheck.reports.difference_words import (
     speed_in_words,
     step_in_words,
 )
-from epcheck.reports.text import visible
+from epcheck.reports.markdown import escaped, row
 from epcheck.reports.verdict import FIRST, GOOD, WORSE, Verdict
 
 SHOWN = 10
@@ -41,19 +40,10 @@ NO_SIGN = "⚠️"
 LISTED = (REGRESSION, NOT_RUN, FLAPPING, REPAIRED, OTHERWISE, TOLERATED, APPEARED, VANISHED)
 """The kinds whose groups are listed; what still fails is only counted."""
 
-_SPECIAL = re.compile(r"([\\`*_\[\]#!|~$])")
-
 
 def markdown(title: str, verdicts: Sequence[Verdict], links: Iterable[str] = ()) -> str:
     """The verdicts, each with what is behind it. links: lines of Markdown that stand at the end."""
     return "\n".join([f"# {escaped(title)}", "", *(line for v in verdicts for line in _verdict(v)), *links, ""])
-
-
-def escaped(text: str) -> str:
-    """Text from strangers, on one line, that Markdown and the HTML in it take as text, and that calls nobody."""
-    plain = " ".join(visible(text).split())
-    plain = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;")
-    return _SPECIAL.sub(r"\\\1", plain)
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:
@@ -112,9 +102,9 @@ def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     if not rows:
         return
-    yield f"| {' | '.join(head)} |"
-    yield f"|{' --- |' * len(head)}"
-    yield from (f"| {' | '.join(map(escaped, row))} |" for row in rows[:SHOWN])
+    yield row(head)
+    yield row("---" for _ in head)
+    yield from (row(map(escaped, cells)) for cells in rows[:SHOWN])
     yield ""
     if len(rows) > SHOWN:
         yield f"… and {len(rows) - SHOWN:,} more"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from called import call, refused
+from command_line import call, refused
 from stored_nights import a_night, keep
 from stored_records import a_slice, a_wrong_slice, many, stored
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from called import call, refused
+from command_line import call, refused
 from stored_records import a_run, a_slice, a_wrong_slice, stored
 
 from epcheck.conformance import baseline, expectation

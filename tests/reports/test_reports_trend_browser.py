@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from browsing import Browser
-from called import call
+from command_line import call
 from stored_nights import a_night, keep
 from stored_records import a_slice, a_wrong_slice
 

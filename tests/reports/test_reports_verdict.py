@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from io import BytesIO
 from xml.etree import ElementTree
 
@@ -15,7 +14,7 @@ from epcheck.reports.difference import compare
 from epcheck.reports.difference_document import DIFFERENCE_SCHEMA, document
 from epcheck.reports.difference_html import by_operator, write_page
 from epcheck.reports.difference_junit import junit
-from epcheck.reports.difference_markdown import SHOWN, escaped, markdown
+from epcheck.reports.difference_markdown import SHOWN, markdown
 from epcheck.reports.verdict import Verdict
 
 HOSTILE = "<img src=x onerror=alert(1)></script>|`@everyone`[x](javascript:1)\u202e\x00"
@@ -119,15 +118,11 @@ def test_markdown_writes_a_few_groups_out_and_counts_the_others() -> None:
 
 
 def test_markdown_takes_text_from_strangers_as_text() -> None:
-    said = escaped(HOSTILE)
-    assert "<" not in said
-    assert "@" not in said
-    assert "\u202e" not in said
-    assert re.findall(r"(?<!\\)[|`\[\]]", said) == []
     rows = [a_row(HOSTILE, operator=HOSTILE)], [a_row(HOSTILE, "mismatch", operator=HOSTILE, reason=HOSTILE)]
     text = markdown(HOSTILE, [verdict.of(compare(*(a_side(*each) for each in rows)))])
     assert "<img" not in text
     assert "@everyone" not in text
+    assert "\u202e" not in text
 
 
 def test_junit_has_a_test_for_each_group() -> None:
