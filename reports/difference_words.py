@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from epcheck.reports.difference import Group, Half
 from epcheck.reports.drift import AccuracyDrift, Speed
+from epcheck.reports.text import moment
 
 
 def side_in_words(half: Half) -> str:
-    """`dml of 20261121-155123-1cbb (2026-11-21T15:51:23+00:00): 10,000 of 11,231 cases pass`."""
-    return f"{half.target} of {half.run_id} ({half.started}): {half.passes:,} of {half.recorded:,} cases pass"
+    """`dml of 20261121-155123-1cbb (2026-11-21 15:51:23 UTC): 10,000 of 11,231 cases pass`."""
+    return f"{half.target} of {half.run_id} ({moment(half.started)}): {half.passes:,} of {half.recorded:,} cases pass"
 
 
 def cases_in_words(count: int) -> str:

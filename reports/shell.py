@@ -34,7 +34,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from epcheck.reports.text import visible
+from epcheck.reports.text import moment, visible
 
 _SCRIPTS = ("shell_nodes.js", "shell_charts.js", "shell_page.js")
 _CHARTS = "vendor/uplot/uPlot.iife.min.js"
@@ -91,7 +91,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": "{:,}".format,
         "duration": _duration,
-        "moment": _moment,
+        "moment": moment,
         "ulp": _ulp,
         "figure": _figure,
     }
@@ -133,9 +133,3 @@ def _figure(value: float | None) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
-
-
-def _moment(iso: str) -> str:
-    """`2025-01-02T03:04:05Z` as people read it; what is no such time stays as it is."""
-    found = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$", iso)
-    return f"{found[1]} {found[2]} UTC" if found else iso

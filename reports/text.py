@@ -19,3 +19,9 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():  # nearly all
         return text
     return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def moment(iso: str) -> str:
+    """`2025-01-02T03:04:05Z` as people read it; what is no such time stays as it is."""
+    found = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$", iso)
+    return f"{found[1]} {found[2]} UTC" if found else iso

@@ -17,6 +17,7 @@ from epcheck.reports import StoreError, archive, history
 from epcheck.reports.fingerprint import fingerprint_class
 from epcheck.reports.history import Stored, Trouble
 from epcheck.reports.nights import total
+from epcheck.reports.text import moment
 
 app = typer.Typer(
     add_completion=False,
@@ -104,14 +105,15 @@ def prune(
 
 def _table(runs: Iterable[Stored]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("run", "started", "status", "of", "pass", "failing", "other"):
-        table.add_column(name, justify="right" if name in ("pass", "failing", "other") else "left")
+    table.add_column("run", no_wrap=True)
+    for name in ("started", "status", "of", "pass", "failing", "other"):
+        table.add_column(name, justify="right" if name in ("pass", "failing", "other") else "left", overflow="fold")
     for run in runs:
         status = run.run.status if run.whole else f"{run.run.status}, {run.recorded:,} of {run.run.planned:,}"
         for target in run.targets:
             counted = run.counted.get(target)
             counts = [f"{n:,}" for n in total(counted.operators.values())] if counted else ["not run"] * 3
-            cells = (run.run_id, run.run.started, status, str(fingerprint_class(run.run, target)), *counts)
+            cells = (run.run_id, moment(run.run.started), status, str(fingerprint_class(run.run, target)), *counts)
             table.add_row(*map(safe, cells))
     return table
 
