@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -29,8 +30,7 @@ from epcheck.reports.store import StoreError
 VARIABLE = "EPCHECK_STORE"
 SUFFIX = ".parquet"
 
-AT_ONCE = 4
-"""Files that are opened at once: pyarrow lets go of the interpreter while it reads the end of one."""
+T = TypeVar("T")
 
 _MAGIC = b"PAR1"
 _PLAIN_COLUMNS = {field.name for field in parquet.SCHEMA if not pa.types.is_list(field.type)}
@@ -125,9 +125,7 @@ def open_store(folder: Path) -> History:
     """Look at every file of the store. Raises StoreError when the folder cannot be read."""
     found: dict[str, Stored] = {}
     troubles: list[Trouble] = []
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        read = list(pool.map(_tried, files(folder)))
-    for stored in read:
+    for stored in _read(files(folder)):
         if isinstance(stored, Trouble):
             troubles.append(stored)
             continue
@@ -140,9 +138,16 @@ def open_store(folder: Path) -> History:
     return History(folder, runs, tuple(sorted(troubles, key=lambda trouble: trouble.path.name)))
 
 
-def _tried(path: Path) -> Stored | Trouble:
+def _read(paths: Sequence[Path]) -> Iterator[Stored | Trouble]:
+    """Each file, while the ends of those after it are read: pyarrow lets go of the interpreter for that."""
+    with ThreadPoolExecutor(1) as ahead:
+        for path, end in zip(paths, ahead.map(partial(_tried, _end), paths), strict=True):
+            yield end if isinstance(end, Trouble) else _tried(partial(_stored, end), path)
+
+
+def _tried(read: Callable[[Path], T], path: Path) -> T | Trouble:
     try:
-        return read_file(path)
+        return read(path)
     except TroubleError as error:
         return error.trouble
 
@@ -163,12 +168,19 @@ def files(folder: Path) -> list[Path]:
 
 def read_file(path: Path) -> Stored:
     """What a Parquet file of a run says of itself, without its rows. Raises TroubleError."""
+    return _stored(_end(path), path)
+
+
+def _end(path: Path) -> pq.FileMetaData:
     try:
-        metadata = _metadata(path)
+        return _metadata(path)
     except (OSError, pa.ArrowException) as error:  # pyarrow raises a bare OSError for what it cannot make sense of
         why = error.strerror if isinstance(error, OSError) else None
         said = f"cannot be read ({why})" if why else f"is damaged ({first_line(error)})"
         raise TroubleError(path, Kind.DAMAGED, said) from None
+
+
+def _stored(metadata: pq.FileMetaData, path: Path) -> Stored:
     told: Mapping[bytes, bytes] = metadata.metadata or {}
     _check_version(path, told)
     if missing := _PLAIN_COLUMNS - set(metadata.schema.names):
