@@ -56,6 +56,16 @@ function decades(chart) {
   };
 }
 
+/** From zero, where the length of a bar tells the number. */
+function fromZero(_plot, least, most) {
+  return [Math.min(0, least), Math.max(most, 0) * 1.05 || 1];
+}
+
+/** Around all that is drawn: rates that differ in their last digits are still told apart. */
+function aroundAll(_plot, least, most) {
+  return typeof least === "number" ? uPlot.rangeNum(least, most, 0.1, false) : [0, 1];
+}
+
 /** At most eight exponents to be written at the axis. */
 function decadeSplits(_plot, _axis, least, most) {
   const [low, high] = [Math.ceil(least), Math.floor(most)];
@@ -64,6 +74,9 @@ function decadeSplits(_plot, _axis, least, most) {
 }
 
 const decade = (exponent) => (Math.abs(exponent) > 3 ? `1e${exponent}` : plainNumber(Number(`1e${exponent}`)));
+
+/** With as many digits as neighbours at the axis differ in. */
+const atStep = (n, step) => (step < 1 && step > 1e-8 ? String(Number(n.toFixed(10))) : plainNumber(n));
 
 function chartOptions(chart, width) {
   const whole = chart.labels.map((label) => shorten(label.replace(/^.*::/, ""), 40));
@@ -81,7 +94,7 @@ function chartOptions(chart, width) {
     cursor: { drag: { setScale: false, x: false, y: false }, points: { size: 9 } },
     scales: {
       x: { time: false, range: [-0.6, labels.length - 0.4] },
-      y: chart.log ? { range: decades(chart) } : { range: (_plot, least, most) => [Math.min(0, least), Math.max(most, 0) * 1.05 || 1] },
+      y: { range: chart.log ? decades(chart) : chart.kind === "bars" ? fromZero : aroundAll },
     },
     axes: [
       { ...ink, font, size: below, rotate: upright ? -90 : 0, grid: { show: false },
@@ -89,7 +102,7 @@ function chartOptions(chart, width) {
         values: (_plot, splits) => splits.map((i) => labels[i] ?? "") },
       { ...ink, font, size: 64, label: chart.unit || undefined, labelFont: font, labelSize: chart.unit ? 20 : 0,
         ...(chart.log ? { splits: decadeSplits } : {}),
-        values: (_plot, splits) => splits.map((n) => (n === null ? "" : chart.log ? decade(n) : plainNumber(n))) },
+        values: (_plot, splits, _axis, _space, step) => splits.map((n) => (n === null ? "" : chart.log ? decade(n) : atStep(n, step))) },
     ],
     series: [
       { label: " ", value: (_plot, at) => (at === null ? "" : visible(chart.labels[at] ?? "")) },

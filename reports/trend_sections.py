@@ -125,7 +125,8 @@ def _families(trend: Trend) -> Section:
             before = [_rate(night, family) for night in then]
             cells = [_moved(old, new) for old, new in zip(before, rates, strict=True)]
             rows.append((min(rate for rate in rates if rate is not None), family, cells))
-    sentences = (f"Of {len(trend.families)} families of operators {right} pass wholly on every machine.",)
+    families = _count(len(trend.families), "operator family", "operator families")
+    sentences = (f"Wholly passing on every machine: {right} of {families}.",) if trend.families else ()
     header = ("family", *(machine.name for machine in trend.machines))
     table = tuple((name, *cells) for _, name, cells in sorted(rows))
     return Section("Pass rate by family, now", sentences, header, table, range(1, len(header)))
@@ -172,5 +173,5 @@ def _left_out(count: int, most: int) -> list[str]:
     return [f"The first {most} of {count:,} are listed."] if count > most else []
 
 
-def _count(number: int, one: str) -> str:
-    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {several or f'{one}s'}"
