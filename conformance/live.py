@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from itertools import islice
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -27,17 +28,19 @@ class LiveRunError(ValueError):
     """The run cannot start; one sentence says why."""
 
 
-def choose(candidates: tuple[str, ...], baseline: str | None) -> tuple[tuple[Target, ...], Target | None]:
+def choose(
+    candidates: tuple[str, ...], baseline: str | None, vulkan: Path | None = None
+) -> tuple[tuple[Target, ...], Target | None]:
     """The targets of these specifications, with `epcheck.toml`; an empty tuple and None choose as `epcheck run` does,
-    but install nothing.
+    but install nothing. vulkan: as in `target.resolve`.
 
     Raises one of REASONS.
     """
     config = targets.load_config()
     names = tuple(dict.fromkeys(candidates)) or ("cpu" if targets.why_no_dml() else "dml",)
     chosen = baseline or targets.default_baseline(names)
-    against = None if chosen == "none" else targets.resolve(chosen, config)
-    return tuple(targets.resolve(name, config) for name in names), against
+    against = None if chosen == "none" else targets.resolve(chosen, config, vulkan=vulkan)
+    return tuple(targets.resolve(name, config, vulkan=vulkan) for name in names), against
 
 
 AHEAD = 4096

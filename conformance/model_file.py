@@ -82,6 +82,11 @@ def external_data(model: onnx.ModelProto, path: Path) -> tuple[Place, ...]:
     return tuple(_place(tensor, path) for tensor in external_tensors(model))
 
 
+def bytes_of(model: onnx.ModelProto, path: Path) -> int:
+    """Bytes of the file `path`, which was parsed as `model`, and of its external data. Raises ModelFileError."""
+    return path.stat().st_size + sum(place.length for place in external_data(model, path))
+
+
 def external_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """The tensors whose data is in other files."""
     return (tensor for tensor in _tensors(model) if tensor.data_location == onnx.TensorProto.EXTERNAL)

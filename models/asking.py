@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +10,7 @@ import onnx
 
 from epcheck.models.feed_files import Feed
 from epcheck.models.session import Level, Sessions
+from epcheck.models.sides import LARGE_BYTES
 
 LEVELS: tuple[Level, ...] = ("disabled", "basic", "extended", "all")
 """Graph optimisation levels of ONNX Runtime, each with what the one before does."""
@@ -35,6 +35,22 @@ class Ask(Protocol):
     def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> Answered: ...
 
 
-def asker(sessions: Sessions, folder: Path | None = None) -> Ask:
-    """Ask a target. folder: where the model's external data is, if it has any."""
-    return partial(sessions.run, folder=folder)
+def asker(sessions: Sessions, folder: Path | None = None, instead_of: Sessions | None = None) -> Ask:
+    """Ask a target. folder: where the model's external data is, if it has any. instead_of: sessions that end before,
+    where there is memory for one of the two only."""
+
+    def ask(model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> Answered:
+        if instead_of is not None:
+            instead_of.rest()
+        return sessions.run(model, feeds, level=level, folder=folder)
+
+    return ask
+
+
+def askers(candidate: Sessions, baseline: Sessions, folder: Path | None, size: int) -> tuple[Ask, Ask]:
+    """Ask both about a model of so many bytes: of a large one never two sessions are there at once."""
+    apart = size > LARGE_BYTES
+    return (
+        asker(candidate, folder, instead_of=baseline if apart else None),
+        asker(baseline, folder, instead_of=candidate if apart else None),
+    )

@@ -15,11 +15,11 @@ from epcheck.models.feed_files import Feed
 
 @dataclass(frozen=True)
 class Trial:
-    """One set of feeds. name: of the user's file, or seed and sizes. dims: the sizes that were asked for."""
+    """One set of feeds. name: of the user's file, or seed and sizes. arguments: of `epcheck reduce`, for the same."""
 
     name: str
     inputs: Mapping[str, Feed]
-    dims: Mapping[str, int]
+    arguments: tuple[str, ...]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -32,8 +32,13 @@ def trials(
 ) -> Iterator[Trial]:
     """Each set of `given`, or each seed at each combination of sizes. Raises FeedError, DimsError, ModelFileError."""
     if given is not None:
-        yield from (Trial(one.name, one.inputs, {}) for one in feeds.read(given, model))
+        for one in feeds.read(given, model):
+            path = given if one.name == given.name else given / one.name
+            yield Trial(one.name, one.inputs, ("--feeds", str(path)))
         return
     for sizes in feeds.combinations(model, dims):
-        said = "".join(f", {name}={size}" for name, size in sizes.items())
-        yield from (Trial(f"seed {seed}{said}", feeds.generate(model, seed, sizes), sizes) for seed in seeds)
+        said = [f"{name}={size}" for name, size in sizes.items()]
+        more = tuple(word for one in said for word in ("--dim", one))
+        for seed in seeds:
+            name = ", ".join((f"seed {seed}", *said))
+            yield Trial(name, feeds.generate(model, seed, sizes), ("--seed", str(seed), *more))

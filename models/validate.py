@@ -16,16 +16,17 @@ from pathlib import Path
 import onnx
 from onnx import inliner
 
-from epcheck.conformance import live, model_file
+from epcheck.conformance import model_file
 from epcheck.conformance.target import Target
-from epcheck.models import inspect, oracle, placement, thresholds, values, verdict
-from epcheck.models.asking import asker
+from epcheck.models import inspect, oracle, placement, sides, thresholds, values, verdict
+from epcheck.models.asking import askers
 from epcheck.models.bisect import Culprit, first_wrong_node
 from epcheck.models.feed_files import Feed
 from epcheck.models.inspect import Inspection
 from epcheck.models.oracle import OracleError
 from epcheck.models.placement import Placement
 from epcheck.models.session import CREATE, DEADLINE_S, Answer, Level, Sessions
+from epcheck.models.sides import LARGE_BYTES, Sides
 from epcheck.models.thresholds import Override
 from epcheck.models.trials import Trial, trials
 from epcheck.models.verdict import Verdict
@@ -36,9 +37,6 @@ SEEDS = (0, 1)
 
 ORACLE_OPERATIONS = 200_000_000
 """The oracle is asked for models of at most so many multiplications and additions: seconds."""
-
-LARGE_BYTES = 256 << 20
-"""From this size on only one session of a model is in memory at a time, and no oracle is asked."""
 
 NAMED_BYTES = 1 << 30
 """A model without names for its nodes gets them, and travels as bytes, where it is no larger than this."""
@@ -65,7 +63,8 @@ class Validation:
 
     facts: target -> what its worker says of itself. placement: None for a callable, which has no provider. truth: who
     says what is right, or why no oracle does. culprit: the node at fault, where something is wrong.
-    seconds: part -> how long it took.
+    again: arguments of `epcheck reduce` that bring about what is wrong, empty where nothing is. seconds: part -> how
+    long it took.
     """
 
     path: Path
@@ -80,6 +79,7 @@ class Validation:
     verdicts: tuple[Verdict, ...]
     truth: str
     culprit: Culprit | None
+    again: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -122,6 +122,11 @@ class Subject:
     run: onnx.ModelProto | Path
     folder: Path | None
 
+    @property
+    def folder_of_data(self) -> Path | None:
+        """Where a copy of the graph finds its external data; None where it has none."""
+        return self.folder if any(True for _ in model_file.external_tensors(self.graph)) else None
+
 
 def validate(
     model: Path,
@@ -134,6 +139,7 @@ def validate(
     override: Override | None = None,
     bisect: bool = True,
     deadline_s: float = DEADLINE_S,
+    vulkan: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Validation:
     """Answer every question about a model on a target.
@@ -141,12 +147,12 @@ def validate(
     target, baseline: as on the command line, or targets; by default the best of this machine, and the CPU provider.
     feeds: an .npz or a folder of ONNX test data, in place of generated feeds. dims: dynamic dimension -> sizes, every
     combination of which is tried. seeds: of generated feeds. level: of graph optimisation. override: thresholds to use
-    in place of ours. bisect: look for the node at fault. deadline_s: seconds for each step of a session. say: told
-    what is being done.
+    in place of ours. bisect: look for the node at fault. deadline_s: seconds for each step of a session. vulkan:
+    the ICD file of the Vulkan driver that the lab uses instead of its own. say: told what is being done.
 
     Raises ModelFileError, FeedError, DimsError for files and arguments that cannot be used; TargetError, TargetDown.
     """
-    candidate, against = _targets(target, baseline)
+    asked = sides.choose(target, baseline, vulkan)
     path = model.absolute()
     proto = model_file.parse(path)
     clock = _Clock(say)
@@ -154,6 +160,8 @@ def validate(
         inspection = inspect.inspect(path, proto)
         subject = _subject(path, proto)
         tried = list(trials(subject.graph, feeds, seeds, dims or {}))
+    chosen = asked.for_size(inspection.bytes)
+    candidate, (against, against_level) = chosen.candidate, chosen.unlike(level)
     with ExitStack() as resources:
         sessions = resources.enter_context(Sessions(candidate, deadline_s))
         with clock(f"running on {candidate.name}"):
@@ -169,7 +177,7 @@ def validate(
         if against is not None:
             other = resources.enter_context(Sessions(against, deadline_s))
             with clock(f"running on {against.name}"):
-                others = _run(other, subject, tried[: len(answers)], level)
+                others = _run(other, subject, tried[: len(answers)], against_level)
             facts[against.name] = other.facts
             if inspection.bytes > LARGE_BYTES:
                 other.rest()
@@ -193,12 +201,19 @@ def validate(
         )
         found = Validation(
             path, candidate.name, against.name if against else None, candidate.provider, level, facts, inspection,
-            placed, steps, verdicts, truth, None, clock.seconds,
+            placed, steps, verdicts, truth, None, seconds=clock.seconds,
         )  # fmt: skip
-        if found.status == RIGHT or not bisect or other is None:
+        if found.status == RIGHT or other is None:
+            return found
+        at = _first_failing(found, tried, answers)
+        found = replace(found, again=_again(chosen, tried[at], level, vulkan))
+        if not bisect:
             return found
         with clock("looking for the node at fault"):
-            culprit = _culprit(found, subject, tried, answers, sessions, other)
+            ask = askers(sessions, other, subject.folder_of_data, inspection.bytes)
+            culprit = first_wrong_node(
+                subject.graph, tried[at].inputs, *ask, level=level, answer=answers[at], folder=subject.folder_of_data
+            )
     return replace(found, culprit=culprit)
 
 
@@ -220,13 +235,6 @@ class _Clock:
 
     def __exit__(self, *_exception: object) -> None:
         self.seconds[self._part] = time.monotonic() - self._started
-
-
-def _targets(target: str | Target | None, baseline: str | Target | None) -> tuple[Target, Target | None]:
-    if isinstance(target, Target):
-        return target, baseline if isinstance(baseline, Target) else live.choose(("cpu",), baseline or "cpu")[1]
-    (candidate,), against = live.choose((target,) if target else (), None if isinstance(baseline, Target) else baseline)
-    return candidate, baseline if isinstance(baseline, Target) else against
 
 
 def _subject(path: Path, model: onnx.ModelProto) -> Subject:
@@ -282,24 +290,22 @@ def _step(trial: Trial, target: str, answer: Answer) -> Step:
                 answer.unwritten, answer.repeat_differs)  # fmt: skip
 
 
-def _culprit(
-    found: Validation,
-    subject: Subject,
-    tried: Sequence[Trial],
-    answers: Sequence[Answer],
-    candidate: Sessions,
-    baseline: Sessions,
-) -> Culprit:
-    """The node at fault in the first trial that is not as it should be."""
+def _first_failing(found: Validation, tried: Sequence[Trial], answers: Sequence[Answer]) -> int:
+    """The index of the first trial that is not as it should be."""
     wrong = {one.trial for one in found.verdicts if not one.right}
-    at = next(
+    return next(
         index
         for index, answer in enumerate(answers)
         if not answer.is_done or answer.repeat_differs or answer.unwritten or tried[index].name in wrong
     )
-    has_external = any(True for _ in model_file.external_tensors(subject.graph))
-    folder = subject.folder if has_external else None
-    ask = [asker(one, folder) for one in (candidate, baseline)]
-    return first_wrong_node(
-        subject.graph, tried[at].inputs, ask[0], ask[1], level=found.level, answer=answers[at], folder=folder
-    )
+
+
+def _again(chosen: Sides, trial: Trial, level: Level, vulkan: Path | None) -> tuple[str, ...]:
+    words = ["--target", chosen.candidate.name]
+    if chosen.baseline is not None:
+        words += ["--baseline", chosen.baseline.name]
+    if level != "all":
+        words += ["--level", level]
+    if vulkan is not None:
+        words += ["--vulkan", str(vulkan)]
+    return (*words, *trial.arguments)

@@ -46,7 +46,5 @@ def operations(count: float | None) -> str:
 
 def again(validation: Validation) -> str:
     """The command that shrinks the model to what still fails."""
-    words = ["epcheck", "reduce", str(validation.path), "--target", validation.target]
-    if validation.baseline:
-        words += ["--baseline", validation.baseline]
+    words = ["epcheck", "reduce", str(validation.path), *validation.again]
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)

@@ -11,12 +11,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from epcheck.conformance import live, model_file
+from epcheck.conformance import model_file
 from epcheck.conformance.commands import failing
 from epcheck.conformance.commands.plain import safe
 from epcheck.conformance.target import Target
-from epcheck.models import bundle, feeds
-from epcheck.models.asking import LEVELS, asker
+from epcheck.models import bundle, feeds, sides
+from epcheck.models.asking import LEVELS, askers
 from epcheck.models.feed_files import Feed
 from epcheck.models.reduce import Reduced, ReduceError, reduce_model
 from epcheck.models.search import Limits
@@ -42,10 +42,12 @@ def reduce_file(
     ModelFileError, FeedError, DimsError, and TargetDown when a target cannot be started.
     """
     model = model_file.parse(path)
+    size = model_file.bytes_of(model, path)
     inputs = {n: v for n, v in (given or feeds.generate(model, seed, dims)).items() if v is not None}
     folder = path.resolve().parent if any(True for _ in model_file.external_tensors(model)) else None
     with ExitStack() as resources:
-        asked = [asker(resources.enter_context(Sessions(target)), folder) for target in (candidate, baseline)]
+        candidates, baselines = (resources.enter_context(Sessions(target)) for target in (candidate, baseline))
+        asked = askers(candidates, baselines, folder, size)
         return reduce_model(model, inputs, *asked, level=level, limits=limits, folder=folder)
 
 
@@ -62,6 +64,7 @@ def command(
     level: Annotated[str, typer.Option(help=f"Graph optimisation: {', '.join(LEVELS)}.")] = "all",
     sessions: Annotated[int, typer.Option(min=1, help="Sessions at most.")] = Limits.sessions,
     seconds: Annotated[float, typer.Option(min=1, help="Seconds at most.")] = Limits.seconds,
+    vulkan: Annotated[Path | None, typer.Option(metavar="ICD.json", help="Vulkan driver of the lab.")] = None,
     out: Annotated[Path, typer.Option(help="The folder that is made.")] = Path("reduced"),
 ) -> None:
     """Shrink a model to the smallest part that still fails on a target, with its real input values.
@@ -73,14 +76,16 @@ def command(
         chosen = next((one for one in LEVELS if one == level), None)
         if chosen is None:
             raise ReduceError(f"there is no level '{level}'; choose one of {', '.join(LEVELS)}")
-        (candidate,), against = live.choose((target,) if target else (), baseline)
-        if against is None:
+        asked = sides.choose(target, baseline, vulkan)
+        asked = asked.for_size(model_file.bytes_of(model_file.parse(model), model))
+        if asked.baseline is None:
             raise ReduceError("a baseline must say what is right; name one with --baseline")
         limits = Limits(sessions=sessions, seconds=seconds)
         reduced = reduce_file(
-            model, candidate, against, _read(given, model), seed=seed, dims=_sizes(dim), level=chosen, limits=limits
-        )
-        folder = bundle.write(reduced, out, candidate.provider or "CPUExecutionProvider")
+            model, asked.candidate, asked.baseline, _read(given, model), seed=seed, dims=_sizes(dim), level=chosen,
+            limits=limits,
+        )  # fmt: skip
+        folder = bundle.write(reduced, out, asked.candidate.provider or "CPUExecutionProvider")
         console.print(safe(bundle.words(reduced)))
         console.print(escape(f'{folder}: run it with: cd "{folder}" && python run.py'))
 

@@ -53,6 +53,7 @@ def command(
     ] = None,
     bisect: Annotated[bool, typer.Option(help="Look for the node at fault.")] = True,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds for each step of a session.")] = DEADLINE_S,
+    vulkan: Annotated[Path | None, typer.Option(metavar="ICD.json", help="Vulkan driver of the lab.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the page here. Default: MODEL.validation.html")] = None,
     json: Annotated[Path | None, typer.Option(help="Write everything as JSON here.")] = None,
 ) -> None:
@@ -67,7 +68,7 @@ def command(
         with _live(console) as say:
             validation = validate(
                 model, target, baseline, given, sizes, tuple(seed or SEEDS), chosen_level(level), override, bisect,
-                timeout, say,
+                timeout, vulkan, say,
             )  # fmt: skip
         out = html or model.with_name(f"{model.name}.validation.html")
         page.write(validation, out)
