@@ -34,7 +34,7 @@ __all__ = ["Culprit", "Kind", "Limits", "Place", "Point", "error_along", "first_
 FAILURES = {"create": Kind.REFUSED, "run": Kind.REFUSED, "crash": Kind.CRASH, "timeout": Kind.TIMEOUT}
 """Stage of an answer -> what is wrong with the node that brings it about."""
 
-RANDOM = "it draws random numbers, so no two runs need to agree"
+RANDOM = "draws random numbers, so that no two runs need to agree"
 
 
 def first_wrong_node(
@@ -72,7 +72,9 @@ def find(search: Search, answer: Answered | None = None) -> Culprit:
         return _different(search, said, bounds)
     except (Spent, Unanswered, SubgraphError) as obstacle:
         why = "the limits were reached" if isinstance(obstacle, Spent) else str(obstacle)
-        return search.found(Kind.UNEXPLAINED, range(*bounds), f"it is one of these nodes; no more can be said: {why}")
+        first, *rest = search.places(range(*bounds)) or ("no node",)
+        named = f"{first} or one after it, up to {rest[-1]}" if rest else str(first)
+        return search.found(Kind.UNEXPLAINED, range(*bounds), f"it is {named}; no more can be said: {why}")
 
 
 def error_along(
@@ -149,7 +151,7 @@ def _different(search: Search, said: Answered, bounds: list[int]) -> Culprit:
 def _confirmed(search: Search, nodes: Sequence[int]) -> Culprit:
     """What is said of the nodes at which right becomes wrong."""
     if any(is_random(search.wiring, node) for node in nodes):
-        return search.found(Kind.RANDOM, nodes, RANDOM)
+        return search.found(Kind.RANDOM, nodes, f"{', '.join(map(str, search.places(nodes)))} {RANDOM}")
     try:
         confirmed = confirm(search, nodes)
     except Unanswered as failed:
@@ -176,6 +178,7 @@ def _failing(search: Search, said: Answered, bounds: list[int]) -> Culprit:
         return bool(search.wiring.frontier(cut)) and search.prefix(cut).stage == said.stage
 
     nodes = _bisect(search, bounds, bad)
+    search.reach(nodes)
     alone = search.candidate(*search.part(nodes, search.seen))
     if alone.stage != DONE:
         return _found_failing(search, nodes, alone)
@@ -211,7 +214,7 @@ def _unsteady(search: Search, bounds: list[int]) -> Culprit:
 
     nodes = _bisect(search, bounds, bad)
     if any(is_random(search.wiring, node) for node in nodes):
-        return search.found(Kind.RANDOM, nodes, RANDOM)
+        return search.found(Kind.RANDOM, nodes, f"{', '.join(map(str, search.places(nodes)))} {RANDOM}")
     part, feeds = search.part(nodes, search.seen)
     again = search.candidate(part, feeds)
     where = "alone as well" if again.repeat_differs else "inside the model; alone it does not"

@@ -22,7 +22,7 @@ def name_company(search: Search, nodes: Sequence[int], why: str, stage: str = DO
     search.expect(search.tensors())
 
     def fails(part: Sequence[int], level: Level | None = None) -> bool:
-        return _does(search, part, level) == ("wrong" if stage == DONE else stage)
+        return _does(search, part, level, stage) == ("wrong" if stage == DONE else stage)
 
     window = _failing_window(search, nodes, fails)
     if window is None:
@@ -31,12 +31,12 @@ def name_company(search: Search, nodes: Sequence[int], why: str, stage: str = DO
         )
         return search.found(Kind.UNEXPLAINED, nodes, words)
     smallest = shrink(window, fails)
-    levels = {level: _does(search, smallest, level) for level in LEVELS[: LEVELS.index(search.level) + 1]}
+    levels = {level: _does(search, smallest, level, stage) for level in LEVELS[: LEVELS.index(search.level) + 1]}
     right = [level for level, does in levels.items() if does == "right"]
     received = search.part(smallest, search.expected)[1]
     together = _named(search, smallest)
     if not right:
-        words = f"{together}: together wrong at every optimisation level, and {why}"
+        words = f"{together}: together {levels[search.level]} at every optimisation level, and {why}"
         return search.found(Kind.UNEXPLAINED, smallest, words, levels=levels, received=received)
     first = LEVELS[LEVELS.index(right[-1]) + 1]
     words = f"{together}: right at level '{right[-1]}', {levels[first]} at level '{first}', which fuses them"
@@ -58,15 +58,16 @@ def _failing_window(
         reach *= 2
 
 
-def _does(search: Search, nodes: Sequence[int], level: Level | None) -> str:
-    """What the nodes do by themselves: 'right', 'wrong', or the stage at which they end."""
+def _does(search: Search, nodes: Sequence[int], level: Level | None, stage: str) -> str:
+    """What the nodes do by themselves: 'right', 'wrong', or the stage at which they end. Where the whole model ends at
+    a `stage`, whatever comes to its end is right."""
     try:
         part, feeds = search.part(nodes, search.expected)
     except SubgraphError:
         return "unknown"
     answer = search.candidate(part, feeds, level)
-    if answer.stage != DONE:
-        return answer.stage
+    if answer.stage != DONE or stage != DONE:
+        return "right" if answer.stage == DONE else answer.stage
     names = [output.name for output in part.graph.output if output.name in search.expected]
     return "wrong" if closeness.farthest(search.expected, answer.outputs, names) > search.tolerance else "right"
 

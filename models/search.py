@@ -18,8 +18,8 @@ from epcheck.models import closeness
 from epcheck.models.asking import Answered, Ask
 from epcheck.models.culprit import Culprit, Kind, Place, Point, place
 from epcheck.models.feed_files import Feed
-from epcheck.models.session import DONE, Level
-from epcheck.models.subgraph import extract, received, with_outputs
+from epcheck.models.session import CREATE, DONE, Level
+from epcheck.models.subgraph import TAPPED, behind_identities, extract, received, with_outputs
 from epcheck.models.wiring import Wiring, wire
 
 
@@ -82,8 +82,18 @@ class Search:
         self._until = time.monotonic() + limits.seconds
 
     def candidate(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], level: Level | None = None) -> Answered:
-        """Ask the candidate, at the level of the search where none is named. Raises Spent."""
-        return self._ask(0, self._candidate, model, feeds, level or self.level)
+        """Ask the candidate, at the level of the search where none is named. Raises Spent.
+
+        A session that is refused because of outputs that the whole model does not have is asked in another way.
+        """
+        answer = self._ask(0, self._candidate, model, feeds, level or self.level)
+        if answer.stage == CREATE and (tapped := behind_identities(self.wiring, model)) is not None:
+            again = self._ask(0, self._candidate, tapped, feeds, level or self.level)
+            if again.stage == DONE:
+                outputs = {name.removeprefix(TAPPED): value for name, value in again.outputs.items()}
+                differs = tuple(name.removeprefix(TAPPED) for name in again.repeat_differs)
+                return Heard(again.stage, again.message, outputs, differs)
+        return answer
 
     def baseline(self, model: onnx.ModelProto, feeds: Mapping[str, Feed]) -> Answered:
         """Ask the baseline, without graph optimisation: its fusions are not what is looked at. Raises Spent."""
@@ -96,12 +106,24 @@ class Search:
             self.seen.update(answer.outputs)
         return answer
 
-    def prefix(self, cut: int) -> Answered:
-        """What the candidate does with the nodes before a cut alone; what leaves them is noted."""
-        names = self.wiring.frontier(cut)
+    def prefix(self, cut: int, names: Sequence[str] | None = None) -> Answered:
+        """What the candidate does with the nodes before a cut alone; what comes out of them is noted. names: by default
+        what the model has as an output or none of these nodes reads, so that they are fused as they were."""
+        if names is None:
+            read = {name for node in range(cut) for name in self.wiring.reads[node]} - set(self.wiring.outputs)
+            names = [name for name in self.wiring.frontier(cut) if name not in read]
         answer = self.candidate(extract(self.wiring, range(cut), {}, names), self.feeds)
         self.seen.update(answer.outputs if answer.stage == DONE else {})
         return answer
+
+    def reach(self, nodes: Sequence[int]) -> None:
+        """Note what these nodes receive: of the candidate, as far as the nodes before them run, else of the baseline.
+        Raises Unanswered."""
+        inside = {name for node in nodes for name in self.wiring.made_by(node)}
+        names = {name for node in nodes for name in self.wiring.received_by(node)} - inside
+        missing = sorted(names - self.seen.keys())
+        if missing and self.prefix(min(nodes), missing).stage != DONE:
+            self.seen.update(self.expect(missing))
 
     def expect(self, names: Iterable[str]) -> dict[str, Feed]:
         """The baseline's values of these names. All that the graph can be asked for come with the first question, as

@@ -23,6 +23,9 @@ from epcheck.models.wiring import Wiring
 GIVEN = "given:"
 """Before the name of a value that a node of a disconnected model receives, to tell it from what another one makes."""
 
+TAPPED = "tapped:"
+"""Before the name of an output that an Identity makes of a value; see `behind_identities`."""
+
 
 class SubgraphError(ValueError):
     """A part cannot be a model of its own; the message says why."""
@@ -35,6 +38,27 @@ def with_outputs(wiring: Wiring, names: Iterable[str]) -> onnx.ModelProto:
     present = set(wiring.outputs)
     model.graph.output.extend(_typed(wiring, name) for name in dict.fromkeys(names) if name not in present)
     return model
+
+
+def behind_identities(wiring: Wiring, model: onnx.ModelProto) -> onnx.ModelProto | None:
+    """The model, where values are its outputs that it reads as well and that are no outputs of the whole one: each
+    comes out of an Identity instead, under its name behind TAPPED. None where there are no such tensors.
+
+    DirectML's provider fuses a MatMul, a Gemm or a Conv with the activation that is its only reader, also where it is
+    an output besides, and creates no session then (onnxruntime-directml 1.24.4).
+    """
+    read = {name for node in model.graph.node for name in _names(node)}
+    names = {output.name for output in model.graph.output if output.name in read} - set(wiring.outputs)
+    tapped = [output for output in model.graph.output if output.name in names and not wiring.is_sequence(output.name)]
+    if not tapped:
+        return None
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for output in changed.graph.output:
+        if any(output.name == one.name for one in tapped):
+            changed.graph.node.append(helper.make_node("Identity", [output.name], [TAPPED + output.name]))
+            output.name = TAPPED + output.name
+    return changed
 
 
 def extract(

@@ -25,7 +25,7 @@ from epcheck.models.feed_files import Feed
 from epcheck.models.inspect import Inspection
 from epcheck.models.oracle import OracleError
 from epcheck.models.placement import Placement
-from epcheck.models.session import CREATE, DEADLINE_S, Answer, Level, Sessions
+from epcheck.models.session import CREATE, DEADLINE_S, STEPS, Answer, Level, Sessions
 from epcheck.models.sides import LARGE_BYTES, Sides
 from epcheck.models.thresholds import Override
 from epcheck.models.trials import Trial, trials
@@ -95,12 +95,18 @@ class Validation:
         return RIGHT if steady and all(one.right for one in self.verdicts) else WRONG
 
     @property
+    def _ends_in_creation(self) -> bool:
+        return any(step.target == self.target and step.during == STEPS[CREATE] for step in self.steps)
+
+    @property
     def headline(self) -> str:
         """The answer in one sentence."""
         name, where = self.path.name, self.provider or self.target
         match self.status:
             case "refused":
                 return f"{name} does not load on {where}"
+            case "fails" if self._ends_in_creation:
+                return f"{name} does not load on {where}: session creation does not survive it"
             case "fails":
                 return f"{name} loads on {where}, but does not run"
             case "wrong":

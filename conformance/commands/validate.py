@@ -151,7 +151,7 @@ def show(console: Console, validation: Validation) -> None:
                 say(f"   {one.output}, {one.trial}, against {one.against}: {one.why}", "red")
     if validation.culprit is not None:
         say("4. Which node is wrong?", "bold")
-        say(f"   {', '.join(map(str, validation.culprit.nodes)) or 'none'}: {validation.culprit.words}")
+        say(f"   {validation.culprit.words}")
         say("5. Reproduce it", "bold")
         say(f"   {again(validation)}")
     say(validation.headline, f"bold {COLOURS.get(validation.status, 'red')}")
