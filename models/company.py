@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from epcheck.models import closeness
 from epcheck.models.asking import LEVELS
-from epcheck.models.culprit import Culprit, Kind
+from epcheck.models.culprit import ENDS, Culprit, Kind
 from epcheck.models.search import Search
 from epcheck.models.session import DONE, Level
 from epcheck.models.shrink import shrink
@@ -36,10 +36,12 @@ def name_company(search: Search, nodes: Sequence[int], why: str, stage: str = DO
     received = search.part(smallest, search.expected)[1]
     together = _named(search, smallest)
     if not right:
-        words = f"{together}: together {levels[search.level]} at every optimisation level, and {why}"
+        does = ENDS.get(levels[search.level], levels[search.level])
+        words = f"{together}: together {does} at every optimisation level, and {why}"
         return search.found(Kind.UNEXPLAINED, smallest, words, levels=levels, received=received)
     first = LEVELS[LEVELS.index(right[-1]) + 1]
-    words = f"{together}: right at level '{right[-1]}', {levels[first]} at level '{first}', which fuses them"
+    does = ENDS.get(levels[first], levels[first])
+    words = f"{together}: right at level '{right[-1]}', {does} at level '{first}', which fuses them"
     return search.found(Kind.FUSION, smallest, words, difference=levels[first], levels=levels, received=received)
 
 

@@ -36,6 +36,15 @@ class Kind(StrEnum):
     """Nothing is wrong: neither the outputs nor any node."""
 
 
+ENDS = {
+    "create": "refused in session creation",
+    "run": "ended by an error in the run",
+    "crash": "ended with its process",
+    "timeout": "without an end",
+}
+"""Stage of an answer without outputs -> what a session is."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A node in its graph. index: its place there, from 0. outputs: the values that it makes."""

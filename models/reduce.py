@@ -93,6 +93,7 @@ class _Reduction:
     def __init__(self, search: Search, culprit: Culprit) -> None:
         self._search, self._culprit = search, culprit
         self._values = {**search.expected, **culprit_values(search, culprit)}
+        self._said: dict[tuple[int, ...], Answered] = {}
 
     def result(self) -> Reduced:
         search, named = self._search, tuple(one.index for one in self._culprit.nodes)
@@ -105,7 +106,7 @@ class _Reduction:
             raise ReduceError(f"no part of the model fails by itself; {self._culprit.words}")
         nodes = shrink(start, lambda part: self._does(part) == wanted)
         part, feeds = search.part(nodes, self._values)
-        said, expected = search.candidate(part, feeds), search.baseline(part, feeds)
+        said, expected = self._said[nodes], search.baseline(part, feeds)
         if search.folder is not None:
             onnx.load_external_data_for_model(part, str(search.folder))
         return Reduced(
@@ -127,7 +128,7 @@ class _Reduction:
             part, feeds = self._search.part(nodes, self._values)
         except SubgraphError:
             return None
-        said = self._search.candidate(part, feeds)
+        said = self._said[tuple(nodes)] = self._search.candidate(part, feeds)
         if said.stage != DONE:
             return _Status(said.stage)
         if self._culprit.kind == Kind.UNSTEADY:
