@@ -17,10 +17,13 @@ LEVELS: tuple[Level, ...] = ("disabled", "basic", "extended", "all")
 
 
 class Answered(Protocol):
-    """What became of one session: `stage` is done, create, run, crash or timeout; `message` says why not done."""
+    """What became of one session: `stage` is done, create, run, crash or timeout; `during` what, in words, and
+    `message` why not done."""
 
     @property
     def stage(self) -> str: ...
+    @property
+    def during(self) -> str: ...
     @property
     def message(self) -> str: ...
     @property

@@ -187,11 +187,12 @@ def _failing(search: Search, said: Answered, bounds: list[int]) -> Culprit:
 
 def _found_failing(search: Search, nodes: Sequence[int], said: Answered) -> Culprit:
     named = ", ".join(map(str, search.places(nodes)))
+    step = f" in {said.during}" if said.during else ""
     does = {
         "create": "is refused in session creation",
         "run": "ends its run with an error",
-        "crash": "brings the process down",
-        "timeout": "does not come to an end",
+        "crash": f"brings the process down{step}",
+        "timeout": f"does not come to an end{step}",
     }.get(said.stage, said.stage)
     received = search.part(nodes, search.seen)[1]
     words = f"{named} {does}: {said.message}"

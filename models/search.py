@@ -41,6 +41,7 @@ class Heard:
     message: str
     outputs: Mapping[str, Feed]
     repeat_differs: tuple[str, ...]
+    during: str = ""
 
 
 class Spent(Exception):  # noqa: N818  (it is a state of the search)

@@ -22,6 +22,7 @@ class Said:
     message: str = ""
     outputs: Mapping[str, Array] = field(default_factory=dict)
     repeat_differs: Sequence[str] = ()
+    during: str = ""
 
 
 def session(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, Array]:

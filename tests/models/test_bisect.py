@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from asked import Cpu, Failing, Fusing, Said, Wrong
 from onnx import TensorProto, helper
@@ -170,3 +172,32 @@ def test_the_error_along_the_graph_is_zero_before_the_wrong_node_and_not_after()
     assert max(point.error for point in points[:5]) == 0
     assert points[5].error == pytest.approx(0.01, rel=1e-3)
     assert min(point.error for point in points[6:]) > 1e-4
+
+
+class RefusesOutputsThatAreRead(Wrong):
+    """No session where an output is also read by a Relu alone, as DirectML's provider has it of fused activations."""
+
+    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Said:
+        readers = [node.op_type for node in model.graph.node for name in node.input
+                   if name in {output.name for output in model.graph.output}]  # fmt: skip
+        return Said("create", "no such output") if readers == ["Relu"] else super().__call__(model, feeds, level=level)
+
+
+@pytest.mark.parametrize("node", [13, 14])
+def test_a_value_that_the_session_cannot_give_while_it_is_read_comes_through_an_identity(node: int) -> None:
+    candidate = RefusesOutputsThatAreRead(wrong={f"n{node}": lambda _n, value: value * np.float32(1.01)})
+    culprit = first_wrong_node(LAYERS, feeds(), candidate, Cpu())
+    assert (culprit.kind, [place.index for place in culprit.nodes]) == (Kind.NODE, [node])
+
+
+def test_what_a_crashing_node_receives_comes_from_the_baseline_where_the_candidate_cannot_give_it() -> None:
+    class Crashing(Failing):
+        def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Said:
+            if len(model.graph.output) > 1:
+                return Said("create", "one output only")
+            return super().__call__(model, feeds, level=level)
+
+    baseline = Cpu()
+    culprit = first_wrong_node(LAYERS, feeds(), Crashing(name="n14"), baseline)
+    assert (culprit.kind, [place.index for place in culprit.nodes]) == (Kind.CRASH, [14])
+    assert set(culprit.received) == {"sum3"}

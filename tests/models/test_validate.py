@@ -124,7 +124,7 @@ def test_a_model_that_the_runtime_refuses_has_a_page_with_the_message(tmp_path: 
     texts = [finding.text for finding in found.inspection.findings]
     assert "onnx's checker: node 'odd' (NoSuchOperator): opset 17 has no operator NoSuchOperator" in texts
     assert "Session creation ends" not in page.render(found)
-    assert "No: session creation ends." in page.render(found)
+    assert "No: session creation ends with" in page.render(found)
 
 
 def test_users_feeds_are_taken_in_place_of_generated_ones(tmp_path: Path) -> None:

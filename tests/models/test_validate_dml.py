@@ -160,6 +160,9 @@ def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) 
     assert (found.status, named(found)) == (FAILS, ["attention"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.CRASH
+    assert found.culprit.words.startswith(
+        "node 4 `attention` (QAttention) brings the process down in session creation: the worker process ended"
+    )
     assert found.headline == f"encoder.onnx does not load on {DML}: session creation does not survive it"
 
 
