@@ -44,8 +44,8 @@ def behind_identities(wiring: Wiring, model: onnx.ModelProto) -> onnx.ModelProto
     """The model, where values are its outputs that it reads as well and that are no outputs of the whole one: each
     comes out of an Identity instead, under its name behind TAPPED. None where there are no such tensors.
 
-    DirectML's provider fuses a MatMul, a Gemm or a Conv with the activation that is its only reader, also where it is
-    an output besides, and creates no session then (onnxruntime-directml 1.24.4).
+    DirectML's provider fuses a MatMul, Gemm, Conv or Add with the activation that is its only reader, also where it is
+    an output besides, and creates no session then (onnxruntime-directml 1.24.4, docs/findings.md).
     """
     read = {name for node in model.graph.node for name in _names(node)}
     names = {output.name for output in model.graph.output if output.name in read} - set(wiring.outputs)
