@@ -18,7 +18,7 @@ from epcheck.conformance.model_file import ModelFileError
 from epcheck.models.bisect import Culprit
 from epcheck.models.placement import NodePlacement, Placement
 from epcheck.models.validate import Validation
-from epcheck.models.words import again, bytes_words, number, operations, percent
+from epcheck.models.words import again, bytes_words, ended, failures, number, operations, percent
 
 MAX_NODES = 5000
 """Rows of the table of all nodes."""
@@ -61,7 +61,7 @@ class Plot:
 def render(validation: Validation) -> str:
     """The page as text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(bytes=bytes_words, number=number, percent=percent, operations=operations)
+    environment.filters.update(bytes=bytes_words, number=number, percent=percent, operations=operations, ended=ended)
     folder = files(__package__)
     style = (folder / "page.css").read_text(encoding="utf-8")
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
@@ -75,6 +75,7 @@ def render(validation: Validation) -> str:
         providers=_providers(validation.placement),
         max_nodes=MAX_NODES,
         again=again(validation),
+        broken=failures(validation.steps),
         width=WIDTH, height=HEIGHT, left=LEFT, foot=FOOT,
     )  # fmt: skip
     return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx
 
@@ -19,6 +19,7 @@ TO_EP, FROM_EP = "to the provider", "from the provider"
 
 UNEXPLAINED = "the claims say that the provider takes it, the session's record that it did not"
 BETTER = "the session's record says that the provider takes it, although its claims do not"
+EXPANDED = "no provider has a kernel for it: ONNX Runtime runs the operators that ONNX defines it by, which are there"
 NO_NODE = "ONNX Runtime folded it into a constant or fused it with its neighbours before it placed nodes"
 
 
@@ -114,17 +115,20 @@ def place(
     weights = {tensor.name for tensor in model.graph.initializer}
     graphs = list(prediction.scopes(inferred, [one.name for one in model.graph.input if one.name not in weights]))
     recorded = {name: (where, operator) for where, operator, name in assignment or ()}
-    nodes = tuple(_all_nodes(graphs, provider, claims, recorded, assignment is not None))
+    known = {node.proto.name for graph in graphs for node in graph.nodes}
+    unmatched = tuple(one for one in assignment or () if one[2] not in known)
+    sides = {one[0] for one in unmatched}
+    expanded = sides.pop() if len(sides) == 1 else ""
+    nodes = tuple(_all_nodes(graphs, provider, claims, recorded, assignment is not None, expanded))
     main = graphs[0]
     where = {node.index: node.provider for node in nodes if not node.scope}
-    known = {node.proto.name for graph in graphs for node in graph.nodes}
     return Placement(
         provider,
         nodes,
         _partitions(main, where, provider),
         tuple(_copies(model, main, where, provider, claims)),
         _share(nodes, provider),
-        tuple(one for one in assignment or () if one[2] not in known),
+        unmatched,
         _best_opset(inferred, graphs, claims),
         assignment is not None,
     )
@@ -160,14 +164,35 @@ def _protos(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def _all_nodes(
-    graphs: Sequence[Scope], provider: str, claims: Claims | None, recorded: Mapping[str, tuple[str, str]], ran: bool
+    graphs: Sequence[Scope],
+    provider: str,
+    claims: Claims | None,
+    recorded: Mapping[str, tuple[str, str]],
+    ran: bool,
+    expanded: str,
 ) -> Iterator[NodePlacement]:
+    """expanded: the provider of the recorded nodes that the model does not have, where that is one."""
     for graph in graphs:
         predictions = prediction.predict(graph, claims) if claims else None
         for at, node in enumerate(graph.nodes):
             one = predictions[at] if predictions else None
             real = recorded.get(node.proto.name, ("", ""))[0]
+            if ran and not real and expanded and one is not None and not one.taken and _is_function(node):
+                yield replace(
+                    _node(node, one, provider, expanded, ran), kind="expanded", reason=EXPANDED, suggestion=""
+                )
+                continue
             yield _node(node, one, provider, real, ran)
+
+
+def _is_function(node: Node) -> bool:
+    """Whether ONNX defines the operator by others."""
+    try:
+        definition = onnx.defs.get_schema(node.proto.op_type, node.since_version, node.proto.domain)
+    except onnx.defs.SchemaError:  # a domain that is not ONNX's
+        return False
+    # which onnx's stubs lack
+    return bool(definition.has_function or definition.has_context_dependent_function)  # type: ignore[attr-defined]
 
 
 def _node(node: Node, one: Prediction | None, provider: str, real: str, ran: bool) -> NodePlacement:

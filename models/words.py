@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 
-from epcheck.models.validate import Validation
+from epcheck.models.session import CREATE, RUN
+from epcheck.models.validate import Step, Validation
 
 
 def bytes_words(count: float | None) -> str:
@@ -42,6 +45,27 @@ def operations(count: float | None) -> str:
             return f"{count:.3g}{unit}"
         count /= 1000
     return f"{count:.3g} T"
+
+
+def failures(steps: Iterable[Step]) -> list[tuple[str, Step]]:
+    """The steps that failed, of those that failed alike the first, with the trials in words."""
+    alike: dict[tuple[str, str, str], list[Step]] = {}
+    for step in steps:
+        if step.during:
+            # addresses, threads and counters differ from one to the next
+            alike.setdefault((step.target, step.during, re.sub(r"[0-9A-F]*\d[0-9A-F]*", "", step.message)), []).append(
+                step
+            )
+    return [(f"{group[0].trial}{_more(len(group) - 1)}", group[0]) for group in alike.values()]
+
+
+def ended(step: Step) -> str:
+    """How a step failed: `crash in session creation`, `error in the run`."""
+    return f"{'error' if step.stage in (CREATE, RUN) else step.stage} in {step.during}"
+
+
+def _more(count: int) -> str:
+    return f" and {count} more trial{'s' if count > 1 else ''}" if count else ""
 
 
 def again(validation: Validation) -> str:

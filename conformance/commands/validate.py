@@ -23,7 +23,7 @@ from epcheck.models.feeds import DimsError
 from epcheck.models.session import DEADLINE_S, Level
 from epcheck.models.thresholds import Override
 from epcheck.models.validate import RIGHT, SEEDS, Validation, validate
-from epcheck.models.words import again, bytes_words, number, percent
+from epcheck.models.words import again, bytes_words, ended, failures, number, percent
 
 app = typer.Typer(add_completion=False)
 
@@ -31,6 +31,9 @@ COLOURS = {"right": "green", "error": "red", "warning": "yellow", "note": "blue"
 
 SHOWN = 12
 """Rows of each table in the terminal; the page has all."""
+
+WIDTH = 120
+"""Characters of a line that goes to no terminal; rich takes 80."""
 
 
 @app.command()
@@ -62,6 +65,7 @@ def command(
     Exit code: 0 it runs and is right, 1 it does not load, fails or is wrong, 2 bad input or it could not run.
     """
     console = Console(emoji=False, highlight=False, soft_wrap=True)
+    console.width = console.width if console.is_terminal else WIDTH
     with failing.one_sentence():
         override = Override(rtol, snr, agreement)
         sizes = parse_dims(dim or ())
@@ -138,9 +142,9 @@ def show(console: Console, validation: Validation) -> None:
             if group.suggestion:
                 say(f"      → {group.suggestion}")
     say("3. Is it right?", "bold")
+    for trials, step in failures(validation.steps):
+        say(f"   {step.target}, {trials}: {ended(step)}: {step.message}", "red")
     for step in validation.steps:
-        if step.during:
-            say(f"   {step.target}, {step.trial}: {step.stage} in {step.during}: {step.message}", "red")
         if step.repeat_differs or step.unwritten:
             changed = ", ".join((*step.repeat_differs, *step.unwritten))
             say(f"   {step.target}, {step.trial}: a second run gives something else for {changed}", "red")

@@ -57,6 +57,7 @@ def reshape_samples() -> Iterator[MovementSample]:
     yield _reshape("allowzero_0", (2, 3), (0, 3), 0)
     yield _reshape("allowzero_1_without_zero", (2, 3), (3, 2), 1)
     yield _reshape("allowzero_1", (0, 3), (3, 0), 1)
+    yield _reshape("allowzero_1_infers_a_size", (2, 3, 2), (-1, 4), 1)
     yield _reshape("allowzero_1_new_rank", (0, 3, 4), (5, 0, 2, 2), 1)
     for rank in (1, 2, 3, 5, 6, 7, 8):
         yield _reshape(f"to_rank_{rank}", (2**rank,), (2,) * rank)

@@ -116,6 +116,14 @@ def test_the_record_of_the_session_has_the_last_word() -> None:
     assert found.unmatched == ((DML, "Fused", "made"),)
 
 
+def test_an_operator_that_runs_as_those_that_define_it_is_where_they_are() -> None:
+    swish = model(node("HardSwish", "x", "y"), node("Relu", "y", "z"))
+    parts = [(DML, "HardSigmoid", ""), (DML, "Mul", ""), (DML, "Relu", "z")]
+    assert [(one.real, one.kind) for one in placed(swish, parts).nodes] == [(DML, "expanded"), (DML, "")]
+    assert placed(swish).nodes[0].provider == CPU  # nothing ran: there is only what the claims say
+    assert not placed(swish, parts).copies[1:-1]
+
+
 def test_copies_are_counted_once_for_each_direction_with_their_bytes() -> None:
     whole = model(node("Relu", "x", "a"), node("Det", "a", "d"), node("Neg", "d", "y"), shape=(3, 3))
     found = placed(whole)
