@@ -132,7 +132,8 @@ def show(console: Console, validation: Validation) -> None:
     if (placed := validation.placement) is not None:
         say("2. Where does it run, and why?", "bold")
         say(f"   {placed.count(placed.provider)} nodes on {placed.provider}, {len(placed.elsewhere)} elsewhere; "
-            f"{percent(placed.share)} of the arithmetic; {placed.partitions} partitions, {len(placed.copies)} copies "
+            f"{percent(placed.share)} of the arithmetic; {_several(placed.partitions, 'partition')}, "
+            f"{len(placed.copies)} {'copy' if len(placed.copies) == 1 else 'copies'} "
             f"of {'' if placed.is_exact else 'at least '}{bytes_words(placed.copied_bytes)} in each run")  # fmt: skip
         if placed.best_opset:
             say(f"   with opset {placed.best_opset[0]} there would be kernels for {placed.best_opset[1]} nodes")
@@ -150,6 +151,8 @@ def show(console: Console, validation: Validation) -> None:
             say(f"   {step.target}, {step.trial}: a second run gives something else for {changed}", "red")
     if validation.verdicts:
         console.print(_table(validation))
+        if len(validation.verdicts) > SHOWN:
+            say(f"   and {len(validation.verdicts) - SHOWN} more, which the page has")
         for one in validation.verdicts:
             if not one.right:
                 say(f"   {one.output}, {one.trial}, against {one.against}: {one.why}", "red")
@@ -159,6 +162,10 @@ def show(console: Console, validation: Validation) -> None:
         say("5. Reproduce it", "bold")
         say(f"   {again(validation)}")
     say(validation.headline, f"bold {COLOURS.get(validation.status, 'red')}")
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _table(validation: Validation) -> Table:

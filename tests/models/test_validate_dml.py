@@ -81,6 +81,21 @@ def tagger(path: Path) -> Path:
     return saved(path, nodes, [2, 5, 8], {"y": [2, 5, 4]}, weights)
 
 
+def convolutions(path: Path) -> Path:
+    """Convolutions, each fused with its activation, and among them a Pad that removes rows, which DirectML does not."""
+    nodes, weights, value = [], {}, "x"
+    for index in range(6):
+        if index == 4:
+            nodes.append(node("Pad", f"{value} pads", "cropped"))
+            value = "cropped"
+        weights[f"w{index}"] = normal(4, 4, 3, 3)
+        nodes.append(node("Conv", f"{value} w{index}", f"conv{index}", pads=[1, 1, 1, 1]))
+        nodes.append(node("Relu", f"conv{index}", f"relu{index}"))
+        value = f"relu{index}"
+    weights["pads"] = np.array([0, 0, -1, -1, 0, 0, 0, 0])
+    return saved(path, nodes, [1, 4, 8, 8], {value: [1, 4, 7, 7]}, weights)
+
+
 def encoder(path: Path, attention: list[onnx.NodeProto], weights: Mapping[str, Array]) -> Path:
     """The projection is read by its activation, with which DirectML fuses it, and by the residual connection."""
     nodes = [
@@ -141,6 +156,11 @@ def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_lea
     reduced = reduce_file(path, dml, resolve("cpu"))
     assert [one.name for one in reduced.nodes] == ["gru"]
     assert (reduced.status, reduced.difference) == ("mismatch", "value")
+
+
+def test_a_wrong_node_among_fused_ones_is_named(dml: Target, tmp_path: Path) -> None:
+    found = validate(convolutions(tmp_path / "convolutions.onnx"), dml, "cpu", seeds=(0,))
+    assert (found.status, named(found)) == (WRONG, ["cropped"])
 
 
 def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_path: Path) -> None:
