@@ -19,7 +19,7 @@ from epcheck.conformance.model_file import ModelFileError
 from epcheck.conformance.target import DML, Target
 from epcheck.models import checking, dims, values
 from epcheck.models.session import CRASH, DONE, TIMEOUT, Sessions
-from epcheck.models.skeleton import without_weights
+from epcheck.models.skeleton import constants, without_weights
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -157,6 +157,25 @@ def cost_of_dimensions(inspection: Inspection, provider: str | None) -> Iterator
             "of its own, and is compiled again for each new shape",
             "where a size is always the same, fix it: onnxruntime.tools.make_dynamic_shape_fixed, or "
             "SessionOptions.add_free_dimension_override_by_name",
+        )
+
+
+def unresolved_reshapes(model: onnx.ModelProto, provider: str | None) -> Iterator[Finding]:
+    """What DirectML does not run although its provider claims it, and every torch.onnx export with a dynamic batch has:
+    a Reshape with `allowzero` whose shape has a -1 (docs/findings/movement.md)."""
+    known = constants(model)
+    found = [
+        node.name or node.output[0]
+        for node in model.graph.node
+        if node.op_type == "Reshape"
+        and any(attribute.name == "allowzero" and attribute.i for attribute in node.attribute)
+        and -1 in known.get(node.input[1], np.zeros(0))
+    ]
+    if found and provider == DML:
+        yield Finding(
+            WARNING,
+            f"{len(found)} Reshape with allowzero=1 and a -1 ('{found[0]}' first), which DirectML does not resolve",
+            "set allowzero to 0: without a 0 in the shape it changes nothing",
         )
 
 

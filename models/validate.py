@@ -175,6 +175,8 @@ def validate(
             if candidate.provider:
                 inspection = inspection.with_findings(inspect.against(inspection, inspect.limits(sessions)))
                 inspection = inspection.with_findings(inspect.cost_of_dimensions(inspection, candidate.provider))
+                reshapes = inspect.unresolved_reshapes(subject.graph, candidate.provider)
+                inspection = inspection.with_findings(reshapes)
             if inspection.bytes > LARGE_BYTES:
                 sessions.rest()
         facts = {candidate.name: sessions.facts}

@@ -14,8 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from epcheck.conformance.model_file import ModelFileError
-from epcheck.conformance.target import Target, resolve
-from epcheck.models import page
+from epcheck.conformance.target import CPU, DML, Target, resolve
+from epcheck.models import inspect, page
 from epcheck.models.feeds import DimsError
 from epcheck.models.session import CREATE, Sessions
 from epcheck.models.thresholds import Override
@@ -210,3 +210,15 @@ def test_a_gigabyte_of_external_data_is_mapped_and_not_loaded(tmp_path: Path) ->
     with Sessions(resolve("cpu")) as sessions:
         assert sessions.run(tmp_path / "model.onnx", {"ids": np.arange(4)}).is_done
         assert sessions.resident_bytes() < SIZE / 2
+
+
+@pytest.mark.parametrize(("allowzero", "shape", "said"), [(1, (-1, 4), 1), (0, (-1, 4), 0), (1, (1, 4), 0)])
+def test_a_reshape_that_directml_does_not_resolve_is_told_before_anything_runs(
+    tmp_path: Path, allowzero: int, shape: tuple[int, int], said: int
+) -> None:
+    reshape = helper.make_node("Reshape", ["x", "shape"], ["y"], name="flatten", allowzero=allowzero)
+    path = save(tmp_path / "model.onnx", reshape, weights=(numpy_helper.from_array(np.array(shape), "shape"),))
+    findings = list(inspect.unresolved_reshapes(onnx.load(path), DML))
+    assert [one.severity for one in findings] == ["warning"] * said
+    assert all("'flatten' first" in one.text for one in findings)
+    assert not list(inspect.unresolved_reshapes(onnx.load(path), CPU))
