@@ -1,4 +1,4 @@
-"""DirectML held to its own word: the probes, what its device claims, and descriptions on both sides of every demand."""
+"""DirectML held to its own word: the probes, and descriptions on both sides of every demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from epcheck.generators.directml.borders import Neighbour, neighbours
 from epcheck.generators.directml.feature_level import is_documented
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.probes import Probe
-from epcheck.generators.directml.tensor import DataType
 
 AGREE_TAKEN, AGREE_REFUSED = "both take it", "both refuse it"
 PAGE_STRICTER, DEVICE_STRICTER = "only validate() refuses it", "only DirectML refuses it"
@@ -43,15 +42,6 @@ class Border:
     documented: bool
 
 
-@dataclass(frozen=True)
-class Claims:
-    """What a device says it supports beside what is documented of its feature level."""
-
-    level: str
-    data_types: tuple[str, ...]
-    differences: tuple[str, ...]
-
-
 def run_probe(directml: Directly, probe: Probe) -> Probed:
     """The probe's outputs against its exact results."""
     try:
@@ -63,19 +53,6 @@ def run_probe(directml: Directly, probe: Probe) -> Probed:
             wrong = int((array != expected).sum())
             return Probed(probe.id, f"output {number}: {wrong} of {expected.size} elements are wrong")
     return Probed(probe.id, "")
-
-
-def claims(facts: Mapping[str, str]) -> Claims:
-    """The device's claims, of a worker's facts. Every data type of the enumeration is documented for its level."""
-    data_types = tuple(filter(None, facts["tensor_data_types"].split(", ")))
-    documented = [one.name for one in DataType]
-    differences = [f"the device does not claim {name}" for name in documented if name not in data_types]
-    differences += [
-        f"the device claims {name}, which is not documented" for name in data_types if name not in documented
-    ]
-    if facts["feature_level"] != DIRECTML_LEVEL.name:
-        differences.append(f"the device claims {facts['feature_level']}; documented is {DIRECTML_LEVEL.name}")
-    return Claims(facts["feature_level"], data_types, tuple(differences))
 
 
 def borders(directml: Directly, valid: OperatorDesc) -> Iterator[Border]:

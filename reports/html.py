@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO
 
+from epcheck.conformance.claims import Claims, claims
 from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Run
 from epcheck.reports import shell
 from epcheck.reports.cargo import Archive, Archives, Bundles, Index
@@ -75,6 +76,7 @@ class Page:
             matrix=_matrix,
             accuracy_charts=_accuracy_charts,
             facts=_facts(self._run),
+            claims=_claims(self._run),
             symbols=SYMBOLS,
             meanings=MEANINGS,
             index=self._index.packed(summary),
@@ -165,6 +167,12 @@ def _facts(run: Run) -> list[tuple[str, list[str]]]:
     """The fingerprint by row: a fact, and what each target says of it, in the order of `run.targets`."""
     names = dict.fromkeys(name for facts in run.targets.values() for name, value in facts.items() if value)
     return [(name, [str(facts.get(name, "")) for facts in run.targets.values()]) for name in names]
+
+
+def _claims(run: Run) -> list[tuple[str, Claims]]:
+    """The targets whose device said what it supports, beside what is documented."""
+    told = ((name, claims(facts)) for name, facts in run.targets.items())
+    return [(name, one) for name, one in told if one is not None]
 
 
 def _operator(domain: str, operator: str) -> str:

@@ -12,10 +12,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
+from epcheck.conformance import claims as device_claims
 from epcheck.conformance import direct_suite, strict_json
 from epcheck.conformance import target as targets
+from epcheck.conformance.claims import Claims
 from epcheck.conformance.commands import failing
-from epcheck.conformance.direct_suite import JUDGEMENTS, LOST, NOT_COMPILED, Border, Claims, Probed
+from epcheck.conformance.direct_suite import JUDGEMENTS, LOST, NOT_COMPILED, Border, Probed
 from epcheck.conformance.directly import Directly
 from epcheck.conformance.target import TargetError
 from epcheck.generators.directml.borders import lowerings
@@ -48,13 +50,13 @@ def command(
             raise TargetError(f"target '{target}' does not call DirectML directly; 'directml' does")
         with Directly(resolved) as directml:
             probed = [direct_suite.run_probe(directml, probe) for probe in probes()]
-            claims = direct_suite.claims(directml.facts)
+            claims = device_claims.claims(directml.facts)
             found = _borders(directml, op or ()) if borders or op else []
         show(console, probed, claims, found)
         if json:
             document = {
                 "facts": dict(directml.facts),
-                "claims": dataclasses.asdict(claims),
+                "claims": None if claims is None else dataclasses.asdict(claims),
                 "probes": [dataclasses.asdict(one) for one in probed],
                 "borders": [dataclasses.asdict(one) for one in found],
             }
@@ -63,11 +65,12 @@ def command(
         raise typer.Exit(failing.FAILURES)
 
 
-def show(console: Console, probed: list[Probed], claims: Claims, found: list[Border]) -> None:
+def show(console: Console, probed: list[Probed], claims: Claims | None, found: list[Border]) -> None:
     """The claims, the probes by group, what is wrong, and how often page and device agree."""
-    console.print(f"device: {claims.level}, tensors of {', '.join(claims.data_types)}")
-    for difference in claims.differences or ("its claims are the documented ones",):
-        console.print(f"  {difference}")
+    if claims is not None:
+        console.print(f"device: {claims.level}, tensors of {', '.join(claims.data_types)}", markup=False)
+        for difference in claims.differences or ("its claims are the documented ones",):
+            console.print(f"  {difference}", markup=False)
     for group in dict.fromkeys(one.id.partition("/")[0] for one in probed):
         own = [one for one in probed if one.id.startswith(f"{group}/")]
         console.print(f"{group}: {sum(not one.wrong for one in own)} of {len(own)} right")

@@ -106,6 +106,16 @@ def operator_record(name: str) -> Mapping[str, Any]:
 
 
 @cache
+def level_of_release(version: str) -> FeatureLevel | None:
+    """The feature level that is documented of a release of DirectML.dll, `1.15.4` or `1.15.4.0`; None of an unlisted
+    one."""
+    for release in _facts()["directml_versions"]:
+        if version in (release["version"], f"{release['version']}.0"):
+            return FeatureLevel[release["feature_level"]]
+    return None
+
+
+@cache
 def _facts() -> dict[str, Any]:
     text = files(__package__).joinpath("feature_levels.json").read_text(encoding="utf-8")
     facts: dict[str, Any] = json.loads(text)

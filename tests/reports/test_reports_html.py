@@ -232,3 +232,28 @@ def test_a_large_case_has_no_repro_in_the_page(tmp_path: Path) -> None:
 
 def test_five_thousand_cases_stay_small(tmp_path: Path) -> None:
     assert write_html(stored(tmp_path / "run", many(5000))).stat().st_size < 500_000
+
+
+def claiming(tmp_path: Path, level: str) -> str:
+    facts = {"DirectML.dll": "1.13.1.0", "feature_level": level, "tensor_data_types": f"FLOAT32, {HOSTILE}"}
+    run = a_run(targets={"dml": {"onnxruntime": "1.24.4"}, "directml": facts})
+    return page(stored(tmp_path / "run", [a_slice()], run))
+
+
+def test_the_claims_of_a_device_stand_beside_the_documented_ones(tmp_path: Path) -> None:
+    text = " ".join(Page(claiming(tmp_path, "DML_FEATURE_LEVEL_6_1")).text.split())
+    assert "What the device of directml claims" in text
+    assert "What the device of dml claims" not in text
+    assert "the device claims DML_FEATURE_LEVEL_6_1; documented is DML_FEATURE_LEVEL_6_2" in text
+    assert "the device does not claim INT64" in text
+
+
+def test_what_a_device_claims_is_never_markup(tmp_path: Path) -> None:
+    assert "onerror" not in [name for name, _ in Page(claiming(tmp_path, HOSTILE)).attributes]
+
+
+def test_claims_that_are_the_documented_ones_are_one_sentence(tmp_path: Path) -> None:
+    types = "FLOAT32, FLOAT16, UINT32, UINT16, UINT8, INT32, INT16, INT8, FLOAT64, UINT64, INT64"
+    facts = {"DirectML.dll": "1.13.1.0", "feature_level": "DML_FEATURE_LEVEL_6_2", "tensor_data_types": types}
+    text = " ".join(Page(page(stored(tmp_path / "run", [a_slice()], a_run(targets={"directml": facts})))).text.split())
+    assert "claims what is documented of it: DML_FEATURE_LEVEL_6_2 and 11 data types of tensors" in text

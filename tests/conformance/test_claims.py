@@ -1,0 +1,45 @@
+"""What a device says it supports, beside what is documented of the release of DirectML."""
+
+from epcheck.conformance.claims import claims
+
+ELEVEN = "FLOAT32, FLOAT16, UINT32, UINT16, UINT8, INT32, INT16, INT8, FLOAT64, UINT64, INT64"
+
+
+def facts(release: str, level: str, data_types: str) -> dict[str, str]:
+    return {"DirectML.dll": release, "feature_level": level, "tensor_data_types": data_types}
+
+
+def differences(release: str, level: str, data_types: str) -> tuple[str, ...]:
+    told = claims(facts(release, level, data_types))
+    assert told is not None
+    return told.differences
+
+
+def test_a_target_that_claims_nothing_has_no_claims() -> None:
+    assert claims({"DirectML.dll": "1.15.4.0", "onnxruntime": "1.24.4"}) is None
+
+
+def test_each_release_is_held_to_its_own_level() -> None:
+    assert differences("1.15.4.0", "DML_FEATURE_LEVEL_6_4", f"{ELEVEN}, UINT4, INT4") == ()
+    assert differences("1.13.1.0", "DML_FEATURE_LEVEL_6_2", ELEVEN) == ()
+
+
+def test_every_difference_is_told() -> None:
+    assert differences("1.15.4.0", "DML_FEATURE_LEVEL_5_0", ELEVEN.replace("FLOAT16", "FLOAT8") + ", UINT4, INT4") == (
+        "the device claims DML_FEATURE_LEVEL_5_0; documented is DML_FEATURE_LEVEL_6_4",
+        "the device does not claim FLOAT16",
+        "the device claims FLOAT8, which is not documented",
+    )
+
+
+def test_the_types_of_four_bits_are_documented_from_level_6_3_on() -> None:
+    assert differences("1.13.1.0", "DML_FEATURE_LEVEL_6_2", f"{ELEVEN}, INT4") == (
+        "the device claims INT4, which is not documented",
+    )
+
+
+def test_a_release_that_is_not_listed_is_a_difference() -> None:
+    told = claims(facts("1.14.1.0", "DML_FEATURE_LEVEL_6_3", ELEVEN))
+    assert told is not None
+    assert told.documented_level == ""
+    assert told.differences == ("DirectML 1.14.1.0 is not in the documented list of releases",)
