@@ -16,6 +16,9 @@ from epcheck.generators.case import Lowering
 from epcheck.generators.directml.operator_desc import OperatorDesc, c_name
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 
+LOOKED_AT = 1000
+"""Cases of an ONNX operator's version among which DirectML operators are looked for that none before them has."""
+
 DATA_TYPES = tuple(one for one in DataType if one not in (DataType.UINT4, DataType.INT4))
 
 
@@ -27,12 +30,8 @@ class Neighbour:
     description: OperatorDesc
 
 
-LOOKED_AT = 24
-"""Cases of an ONNX operator among which a DirectML operator is looked for that none before it has."""
-
-
 def lowerings() -> Iterator[Lowering]:
-    """A lowering of each DirectML operator that one of the first cases of an ONNX operator becomes."""
+    """A lowering of each DirectML operator that one of the suite's cases becomes."""
     seen: set[str] = set()
     for operator in suite.all_operators().values():
         for case in islice(operator.cases(), LOOKED_AT):
@@ -40,7 +39,6 @@ def lowerings() -> Iterator[Lowering]:
             if found is not None and found.description.NAME not in seen:
                 seen.add(found.description.NAME)
                 yield found
-                break
 
 
 def neighbours(valid: OperatorDesc) -> Iterator[Neighbour]:

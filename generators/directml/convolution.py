@@ -14,7 +14,7 @@ import numpy as np
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.sliding import Sliding
-from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
 from epcheck.generators.directml.unary import OneTensor
 
 
@@ -71,13 +71,11 @@ class Convolution(OperatorDesc):
         arrays = (self.strides, self.dilations, self.start_padding, self.end_padding, self.output_padding)
         yield from spatial_violations(self, self.input_tensor, arrays)
         forward = self.direction is ConvolutionDirection.FORWARD
-        per_group = self.filter_tensor.sizes[1]
-        channels = (self.input_tensor if forward else self.output_tensor).sizes[1]
-        if channels != per_group * self.group_count:
-            yield self.violation(
-                "channels_in_groups",
-                f"{channels} channels are not {self.group_count} groups of {per_group}",
-            )
+        wide, narrow = (self.input_tensor, self.output_tensor) if forward else (self.output_tensor, self.input_tensor)
+        yield from filter_violations(self, wide.sizes, self.filter_tensor.sizes, narrow.sizes, self.group_count)
+        bias, expected = self.bias_tensor, (1, self.output_tensor.sizes[1], *(1 for _ in self.strides))
+        if bias is not None and bias.sizes != expected:
+            yield self.violation("bias_sizes", f"BiasTensor has sizes {bias.sizes} instead of {expected}")
 
     def evaluate(self, input_tensor: Array, filter_tensor: Array, bias_tensor: Array | None) -> tuple[Array]:
         """The direct sum in float64, the activation of it, cast to the output's type."""
@@ -129,8 +127,15 @@ class ConvolutionInteger(OperatorDesc):
         for tensor, zero_point in pairs:
             if zero_point is not None and zero_point.data_type is not tensor.data_type:
                 yield self.violation("zero_point_same_data_type", "a zero point differs from its tensor in data type")
+        tensors = (self.input_tensor, self.filter_tensor, self.output_tensor)
+        if len({tensor.dimension_count for tensor in tensors}) > 1:
+            yield self.violation("same_dimension_count", "input, filter and output differ in dimension count")
+            return
         arrays = (self.strides, self.dilations, self.start_padding, self.end_padding)
         yield from spatial_violations(self, self.input_tensor, arrays)
+        yield from filter_violations(self, *(tensor.sizes for tensor in tensors), self.group_count)
+        if self.output_tensor.data_type is not DataType.INT32:
+            yield self.violation("output_data_type", f"OutputTensor is {self.output_tensor.data_type.name}, not INT32")
 
     def evaluate(
         self,
@@ -155,6 +160,19 @@ class ConvolutionInteger(OperatorDesc):
         image, output = self.input_tensor.sizes[2:], self.output_tensor.sizes[2:]
         sliding = Sliding(image, output, self.filter_tensor.sizes[2:], self.strides, self.dilations, self.start_padding)
         return (sliding.convolve(x, w, self.group_count).astype(np.int32),)
+
+
+def filter_violations(
+    desc: OperatorDesc, wide: tuple[int, ...], filters: tuple[int, ...], narrow: tuple[int, ...], groups: int
+) -> Iterator[Violation]:
+    """The filter [M, C / groups, *window] makes `narrow` [N, M, *spatial] of `wide` [N, C, *spatial]; backward the
+    output is the wide one."""
+    if wide[0] != narrow[0]:
+        yield desc.violation("same_batches", f"InputTensor and OutputTensor are of batches {wide[0]} and {narrow[0]}")
+    if narrow[1] != filters[0]:
+        yield desc.violation("a_filter_for_each_channel", f"{filters[0]} filters for {narrow[1]} channels")
+    if groups < 1 or filters[0] % groups or wide[1] != filters[1] * groups:
+        yield desc.violation("channels_in_groups", f"{groups} groups of {wide[1]} channels with filters {filters}")
 
 
 def spatial_violations(

@@ -2,7 +2,7 @@
 
 Pages: ns-directml-dml_element_wise_*_operator_desc, ns-directml-dml_cast_operator_desc. All of them want tensors of the
 same sizes; broadcasting is a stride of 0. Floating point is evaluated in float64 and rounded once, integers wrap around
-in their own type, and a logical result is UINT8 0 or 1, as the pages describe.
+in their own type, and a logical result is 0 or 1, UINT8 or UINT32, as the pages describe.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,14 +26,14 @@ Formula = Callable[..., Any]
 class ElementWise(OperatorDesc):
     """What every element-wise operator demands: tensors of the same sizes.
 
-    SAME_TYPE: members that have one data type. RESULT: the data type of the output where it is not that of the input.
+    SAME_TYPE: members that have one data type. RESULTS: what the output may be where that is not the input's data type.
     """
 
     SAME_TYPE: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
-    RESULT: ClassVar[DataType | None] = None
+    RESULTS: ClassVar[tuple[DataType, ...]] = ()
 
     def constraints(self) -> Iterator[Violation]:
-        """Same sizes everywhere, same data type where the page says so, UINT8 results of logical operators."""
+        """Same sizes everywhere, same data type where the page says so, results of logical operators."""
         tensors = {name: tensor for name, tensor in vars(self).items() if isinstance(tensor, TensorDesc)}
         if len({tensor.sizes for tensor in tensors.values()}) > 1:
             sizes = ", ".join(f"{c_name(name)} {tensor.sizes}" for name, tensor in tensors.items())
@@ -41,10 +41,11 @@ class ElementWise(OperatorDesc):
         if len({tensors[name].data_type for name in self.SAME_TYPE}) > 1:
             types = ", ".join(f"{c_name(name)} {tensors[name].data_type.name}" for name in self.SAME_TYPE)
             yield self.violation("same_data_type", f"the data types differ: {types}")
-        if self.RESULT is not None and tensors["output_tensor"].data_type is not self.RESULT:
+        if self.RESULTS and tensors["output_tensor"].data_type not in self.RESULTS:
+            names = " or ".join(one.name for one in self.RESULTS)
             yield self.violation(
                 "result_data_type",
-                f"OutputTensor is {tensors['output_tensor'].data_type.name} instead of {self.RESULT.name}",
+                f"OutputTensor is {tensors['output_tensor'].data_type.name} instead of {names}",
             )
 
     def _computed(self, formula: Formula, *arrays: Array) -> tuple[Array]:
@@ -338,7 +339,7 @@ class ElementWiseComparison(ElementWiseBinary):
     """Two tensors of one data type; the result is UINT8 0 or 1."""
 
     SAME_TYPE: ClassVar[tuple[str, ...]] = ("a_tensor", "b_tensor")
-    RESULT: ClassVar[DataType | None] = DataType.UINT8
+    RESULTS: ClassVar[tuple[DataType, ...]] = (DataType.UINT8, DataType.UINT32)
 
 
 class ElementWiseLogicalEquals(ElementWiseComparison):

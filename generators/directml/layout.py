@@ -66,6 +66,28 @@ class LayoutDesc(OperatorDesc):
         if len(set(sizes)) > 1:
             yield self.violation("same_sizes", f"{', '.join(names)} have sizes {', '.join(map(str, sizes))}")
 
+    def same_dimension_count(self, *names: str) -> Iterator[Violation]:
+        """The tensors must have as many dimensions."""
+        counts = [len(self.sizes_of(name)) for name in names]
+        if len(set(counts)) > 1:
+            yield self.violation("same_dimension_count", f"{', '.join(names)} have {counts} dimensions")
+
+    def counted(self, name: str, count: int, member: str) -> Iterator[Violation]:
+        """So many last dimensions of a tensor mean something; those in front of them must be 1."""
+        sizes = self.sizes_of(name)
+        if not 1 <= count <= len(sizes):
+            yield self.violation("dimensions_counted", f"{member} is {count}; {name} has {len(sizes)} dimensions")
+        elif any(size != 1 for size in sizes[:-count]):
+            yield self.violation("dimensions_counted", f"{member} is {count}; {name} has sizes {sizes}")
+
+    def right_aligned(self, name: str, meant: tuple[int, ...]) -> Iterator[Violation]:
+        """The tensor must have these sizes, behind as many 1s as it has further dimensions."""
+        rank = len(self.sizes_of(name))
+        if len(meant) > rank and any(size != 1 for size in meant[: len(meant) - rank]):
+            yield self.violation(f"{name}_sizes", f"{meant} are more than the {rank} dimensions of {name}")
+        else:
+            yield from self.expected_sizes(name, ((1,) * rank + meant)[-rank:])
+
     def within(self, axis: int, tensor: TensorDesc) -> Iterator[Violation]:
         """The axis must be less than the number of dimensions."""
         if not 0 <= axis < tensor.dimension_count:
@@ -177,9 +199,18 @@ class Split(LayoutDesc):
 
     def constraints(self) -> Iterator[Violation]:
         yield from self.within(self.axis, self.input_tensor)
-        lengths = [tensor.sizes[self.axis] for tensor in self.output_tensors]
-        if sum(lengths) != self.input_tensor.sizes[self.axis]:
-            yield self.violation("sizes_add_up", f"the outputs have {lengths} of {self.input_tensor.sizes[self.axis]}")
+        if any(t.data_type is not self.input_tensor.data_type for t in self.output_tensors):
+            yield self.violation("same_data_type", "all tensors must have one data type")
+        sizes = self.input_tensor.sizes
+        if any(len(t.sizes) != len(sizes) for t in self.output_tensors):
+            yield self.violation("same_dimension_count", "all tensors must have as many dimensions")
+            return
+        for axis, size in enumerate(sizes):
+            of_outputs = [t.sizes[axis] for t in self.output_tensors]
+            if (sum(of_outputs) != size) if axis == self.axis else any(one != size for one in of_outputs):
+                yield self.violation(
+                    "sizes_add_up", f"in dimension {axis} the outputs have {of_outputs}, the input {size}"
+                )
 
     def evaluate(self, input_tensor: Array) -> tuple[Array, ...]:
         """The parts."""
@@ -265,6 +296,9 @@ class DepthToSpace1(LayoutDesc):
         yield from self.same_type("input_tensor", "output_tensor")
         n, c, h, w = self.input_tensor.sizes
         b = self.block_size
+        if b < 1 or c % (b * b):
+            yield self.violation("blocks_are_whole", f"BlockSize is {b}; InputTensor has sizes {(n, c, h, w)}")
+            return
         yield from self.expected_sizes("output_tensor", (n, c // (b * b), h * b, w * b))
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
@@ -293,6 +327,9 @@ class SpaceToDepth(LayoutDesc):
         yield from self.same_type("input_tensor", "output_tensor")
         n, c, h, w = self.input_tensor.sizes
         b = self.block_size
+        if b < 1 or h % b or w % b:
+            yield self.violation("blocks_are_whole", f"BlockSize is {b}; InputTensor has sizes {(n, c, h, w)}")
+            return
         yield from self.expected_sizes("output_tensor", (n, c * b * b, h // b, w // b))
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
@@ -328,6 +365,11 @@ class Slice(LayoutDesc):
         ):
             if offset + size > length:
                 yield self.violation("window_within_input", f"dimension {axis}: {offset} + {size} is beyond {length}")
+        if min(self.strides) < 1:
+            yield self.violation("strides_positive", f"the strides are {self.strides}")
+            return
+        windows = zip(self.sizes, self.strides, strict=True)
+        yield from self.expected_sizes("output_tensor", tuple(-(-size // stride) for size, stride in windows))
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """Every stride-th element of the window."""
@@ -444,6 +486,13 @@ class DiagonalMatrix1(LayoutDesc):
     diagonal_fill_begin: int = field(metadata=INT)
     diagonal_fill_end: int = field(metadata=INT)
 
+    def constraints(self) -> Iterator[Violation]:
+        if self.value_data_type is not self.output_tensor.data_type:
+            yield self.violation("value_data_type", "ValueDataType must be the data type of OutputTensor")
+        if self.input_tensor is not None:
+            yield from self.same_type("input_tensor", "output_tensor")
+            yield from self.same_sizes("input_tensor", "output_tensor")
+
     def evaluate(self, input_tensor: Array | None) -> tuple[Array]:
         """The value where column - row lies in the range; elsewhere the input, or 0 without one."""
         self.require_defined()
@@ -497,6 +546,11 @@ class NonzeroCoordinates(LayoutDesc):
     output_count_tensor: TensorDesc
     output_coordinates_tensor: TensorDesc
 
+    def constraints(self) -> Iterator[Violation]:
+        elements, rank = self.input_tensor.element_count, self.input_tensor.dimension_count
+        yield from self.right_aligned("output_count_tensor", (1,))
+        yield from self.right_aligned("output_coordinates_tensor", (elements, rank))
+
 
 def _positions(indices: Array, length: int) -> Array:
     wide = indices.astype(np.int64)
@@ -517,7 +571,17 @@ class Gather(LayoutDesc):
 
     def constraints(self) -> Iterator[Violation]:
         yield from self.same_type("input_tensor", "output_tensor")
-        yield from self.within(self.axis, self.input_tensor)
+        yield from self.same_dimension_count("input_tensor", "indices_tensor", "output_tensor")
+        sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
+        if not (0 <= self.axis < len(sizes) and self.index_dimensions <= len(indices)):
+            yield from self.within(self.axis, self.input_tensor)
+            yield self.violation("dimensions_counted", f"IndexDimensions is {self.index_dimensions}")
+            return
+        meaningless = len(indices) - self.index_dimensions
+        if any(size != 1 for size in indices[:meaningless]):
+            yield self.violation("dimensions_counted", f"IndexDimensions is {self.index_dimensions} of {indices}")
+        meant = (*sizes[: self.axis], *indices[meaningless:], *sizes[self.axis + 1 :])
+        yield from self.right_aligned("output_tensor", meant)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array) -> tuple[Array]:
         """The last IndexDimensions dimensions of the indices take the place of the axis."""
@@ -543,6 +607,9 @@ class GatherElements(LayoutDesc):
         yield from self.same_type("input_tensor", "output_tensor")
         yield from self.within(self.axis, self.input_tensor)
         yield from self.same_sizes("indices_tensor", "output_tensor")
+        if self.input_tensor.dimension_count != self.indices_tensor.dimension_count:
+            yield from self.same_dimension_count("input_tensor", "indices_tensor")
+            return
         yield from self.indices_beside(self.axis)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array) -> tuple[Array]:
@@ -555,7 +622,30 @@ class GatherElements(LayoutDesc):
 
 
 @dataclass(frozen=True)
-class GatherND1(LayoutDesc):
+class _Indexed(LayoutDesc):
+    """What the operators have in common whose indices are tuples, the last dimension of the tensor of indices."""
+
+    def indexed(self, name: str, batches: int) -> Iterator[Violation]:
+        """The slices that the tuples name, and their tensor: it must have the sizes of the indices without the tuples,
+        then those of a slice. The page's formula counts the slice's dimensions as if they were a tuple's; its example
+        is followed here."""
+        counts = {"input_tensor": "input_dimension_count", "indices_tensor": "indices_dimension_count"}
+        wrong = [v for of, member in counts.items() for v in self.counted(of, getattr(self, member), member)]
+        yield from wrong
+        if wrong:
+            return
+        inputs, indices = (self.sizes_of(of)[-getattr(self, member) :] for of, member in counts.items())
+        depth = indices[-1]
+        if batches + depth > len(inputs) or batches >= len(indices):
+            yield self.violation("tuples_fit_input", f"{batches} batches of tuples of {depth} in {inputs}")
+            return
+        if inputs[:batches] != indices[:batches]:
+            yield self.violation("same_batches", f"the batches are {inputs[:batches]} and {indices[:batches]}")
+        yield from self.right_aligned(name, (*indices[:-1], *inputs[batches + depth :]))
+
+
+@dataclass(frozen=True)
+class GatherND1(_Indexed):
     """Slices that index tuples name, batch by batch."""
 
     NAME: ClassVar[str] = "DML_GATHER_ND1_OPERATOR_DESC"
@@ -569,6 +659,8 @@ class GatherND1(LayoutDesc):
 
     def constraints(self) -> Iterator[Violation]:
         yield from self.same_type("input_tensor", "output_tensor")
+        yield from self.same_dimension_count("input_tensor", "indices_tensor", "output_tensor")
+        yield from self.indexed("output_tensor", self.batch_dimension_count)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array) -> tuple[Array]:
         """The last dimensions count, as many as the dimension counts say."""
@@ -615,7 +707,7 @@ class Scatter(LayoutDesc):
 
 
 @dataclass(frozen=True)
-class ScatterND(LayoutDesc):
+class ScatterND(_Indexed):
     """A copy of the input with a slice replaced for each index tuple."""
 
     NAME: ClassVar[str] = "DML_SCATTER_ND_OPERATOR_DESC"
@@ -630,6 +722,8 @@ class ScatterND(LayoutDesc):
     def constraints(self) -> Iterator[Violation]:
         yield from self.same_type("input_tensor", "updates_tensor", "output_tensor")
         yield from self.same_sizes("input_tensor", "output_tensor")
+        yield from self.same_dimension_count("input_tensor", "indices_tensor", "updates_tensor")
+        yield from self.indexed("updates_tensor", 0)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array, updates_tensor: Array) -> tuple[Array]:
         """The last dimensions count, as many as the dimension counts say."""

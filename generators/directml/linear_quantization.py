@@ -33,6 +33,16 @@ def _same_type(desc: OperatorDesc, one: str, other: str) -> Iterator[Violation]:
         )
 
 
+def _one_element(desc: OperatorDesc, name: str) -> Iterator[Violation]:
+    """Violations of the demand that a tensor has one element, in as many dimensions as the output has."""
+    tensor: TensorDesc | None = getattr(desc, name)
+    output: TensorDesc = desc.output_tensor  # type: ignore[attr-defined]
+    if tensor is not None and tensor.sizes != (1,) * output.dimension_count:
+        yield desc.violation(
+            f"{name}_sizes", f"{c_name(name)} has sizes {tensor.sizes} instead of {(1,) * output.dimension_count}"
+        )
+
+
 def _quantised(real: Array, zero_point: Array | None, output: TensorDesc) -> Array:
     info = np.iinfo(output.data_type.dtype)
     zero = 0 if zero_point is None else zero_point.astype(np.float64)
@@ -116,6 +126,8 @@ class ElementWiseQuantizedLinearAdd(OperatorDesc):
         yield from _same_sizes(self, "a_tensor", "b_tensor")
         for name in ("a", "b", "output"):
             yield from _same_type(self, f"{name}_tensor", f"{name}_zero_point_tensor")
+            yield from _one_element(self, f"{name}_scale_tensor")
+            yield from _one_element(self, f"{name}_zero_point_tensor")
 
     def evaluate(
         self,
@@ -153,11 +165,7 @@ class DynamicQuantizeLinear(OperatorDesc):
         yield from _same_sizes(self, "input_tensor")
         yield from _same_type(self, "output_tensor", "output_zero_point_tensor")
         for name in ("output_scale_tensor", "output_zero_point_tensor"):
-            tensor: TensorDesc = getattr(self, name)
-            if tensor.element_count != 1:
-                yield self.violation(
-                    f"{name}_sizes", f"{c_name(name)} has {tensor.element_count} elements, must have 1"
-                )
+            yield from _one_element(self, name)
 
     def evaluate(self, input_tensor: Array) -> tuple[Array, Array, Array]:
         """ONNX's DynamicQuantizeLinear in float64, the scale rounded once. Raises ValueError also for a range of 0."""

@@ -41,6 +41,20 @@ class _Product(OperatorDesc):
         if output != expected:
             yield self.violation("output_sizes", f"OutputTensor has sizes {output} instead of {expected}")
 
+    def _parameter_sizes(self, name: str, axis: int) -> Iterator[Violation]:
+        """The scale and the zero point of matrix `name` have one element, or one for each place along the axis: {1, 1,
+        M, 1} for the rows of A and of the output, {1, 1, 1, N} for the columns of B."""
+        matrix: TensorDesc = getattr(self, f"{name}_tensor")
+        one = (1,) * matrix.dimension_count
+        along = list(one)
+        along[axis] = matrix.sizes[axis]
+        for parameter in (f"{name}_scale_tensor", f"{name}_zero_point_tensor"):
+            tensor: TensorDesc | None = getattr(self, parameter)
+            if tensor is not None and tensor.sizes not in (one, tuple(along)):
+                yield self.violation(
+                    f"{parameter}_sizes", f"{parameter} has sizes {tensor.sizes}, neither {one} nor {tuple(along)}"
+                )
+
     def _same_type(self, one: TensorDesc, other: TensorDesc | None, name: str) -> Iterator[Violation]:
         if other is not None and one.data_type is not other.data_type:
             yield self.violation(f"{name}_same_data_type", f"{name}: {one.data_type.name}, {other.data_type.name}")
@@ -156,6 +170,8 @@ class MatrixMultiplyIntegerToFloat(_Product):
         yield from self._same_type(self.b_tensor, self.b_zero_point_tensor, "b_zero_point_tensor")
         for name in ("a_scale_tensor", "b_scale_tensor", "bias_tensor"):
             yield from self._same_type(self.output_tensor, getattr(self, name), name)
+        yield from self._parameter_sizes("a", -2)
+        yield from self._parameter_sizes("b", -1)
         yield from self._product_violations(self.a_tensor.sizes, self.b_tensor.sizes, self.output_tensor.sizes)
 
     def evaluate(
@@ -197,6 +213,8 @@ class QuantizedLinearMatrixMultiply(_Product):
         yield from self._same_type(self.a_tensor, self.a_zero_point_tensor, "a_zero_point_tensor")
         yield from self._same_type(self.b_tensor, self.b_zero_point_tensor, "b_zero_point_tensor")
         yield from self._same_type(self.output_tensor, self.output_zero_point_tensor, "output_zero_point_tensor")
+        for name, axis in (("a", -2), ("b", -1), ("output", -2)):
+            yield from self._parameter_sizes(name, axis)
         yield from self._product_violations(self.a_tensor.sizes, self.b_tensor.sizes, self.output_tensor.sizes)
 
     def evaluate(

@@ -69,6 +69,29 @@ class MultiheadAttention(OperatorDesc):
             yield self.violation("mask_type", f"MaskType is {self.mask_type.name} with MaskTensor {self.mask_tensor}")
         if self.head_count < 1:
             yield self.violation("head_count_positive", f"HeadCount is {self.head_count}")
+            return
+        yield from self._unstacked_violations()
+
+    def _unstacked_violations(self) -> Iterator[Violation]:
+        """One data type; Query [B, S, H], Key [B, K, H], Value [B, K, V], Output [B, S, V], whose last sizes are whole
+        heads. Stacked tensors hold the same, and are not looked at."""
+        query, key, value, output = self.query_tensor, self.key_tensor, self.value_tensor, self.output_tensor
+        given = [tensor for tensor in (query, key, value, self.bias_tensor, output) if tensor is not None]
+        if len({tensor.data_type for tensor in given}) > 1:
+            yield self.violation("same_data_type", "query, key, value, bias and output differ in their data type")
+        if query is None or key is None or value is None:
+            return
+        q, k, v, o = (tensor.sizes for tensor in (query, key, value, output))
+        if {len(sizes) for sizes in (q, k, v, o)} != {3}:
+            yield self.violation("three_dimensions", f"query {q}, key {k}, value {v}, output {o}")
+            return
+        if o != (*q[:2], v[2]) or k != (q[0], k[1], q[2]) or v[:2] != k[:2] or q[0] != k[0]:
+            yield self.violation("sizes_fit", f"query {q}, key {k}, value {v}, output {o}")
+        if q[2] % self.head_count or v[2] % self.head_count:
+            yield self.violation("whole_heads", f"{self.head_count} heads of {q[2]} and {v[2]} elements")
+        bias, parts = self.bias_tensor, q[2] + k[2] + v[2]
+        if bias is not None and bias.element_count != parts:
+            yield self.violation("bias_sizes", f"BiasTensor has sizes {bias.sizes}, not of {parts} elements")
 
     def evaluate(
         self,

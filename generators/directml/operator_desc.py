@@ -19,6 +19,8 @@ INT: Final = MappingProxyType({"c_type": "INT"})
 _C_RANGES: Final = {"UINT": (0, 2**32 - 1), "INT": (-(2**31), 2**31 - 1)}
 _BUFFER_TENSOR_PAGE: Final = "ns-directml-dml_buffer_tensor_desc"
 _MAX_TENSOR_ELEMENTS: Final = 2**32 - 1
+_MAX_DIMENSIONS: Final = 8
+"""DML_TENSOR_DIMENSION_COUNT_MAX1."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class OperatorDesc(ABC):
             return support
         return (
             *support,
-            *self._buffer_violations(),
+            *self._buffer_violations(self.support(level)),
             *self._c_type_violations(),
             *self.constraints(),
         )
@@ -149,10 +151,17 @@ class OperatorDesc(ABC):
                     f"{member} is {tensor.data_type.name}; {level.name} supports {supported}",
                 )
 
-    def _buffer_violations(self) -> Iterator[Violation]:
+    def _buffer_violations(self, support: Mapping[str, TensorSupport]) -> Iterator[Violation]:
         for member, tensor in self.tensors().items():
             if tensor is None:
                 continue
+            in_table = member.partition("[")[0] in support
+            if not in_table and not 1 <= tensor.dimension_count <= _MAX_DIMENSIONS:
+                yield Violation(
+                    "tensor_dimension_count",
+                    f"{member} has {tensor.dimension_count} dimensions; 1 to {_MAX_DIMENSIONS} are possible",
+                    _BUFFER_TENSOR_PAGE,
+                )
             if 0 in tensor.sizes:
                 yield Violation(
                     "tensor_sizes_nonzero", f"{member} has a size of 0 in {tensor.sizes}", _BUFFER_TENSOR_PAGE

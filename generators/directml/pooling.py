@@ -157,6 +157,8 @@ class MaxPooling2(OperatorDesc):
         indices = self.output_indices_tensor
         if indices is not None and indices.sizes != self.output_tensor.sizes:
             yield self.violation("same_sizes", "OutputIndicesTensor and OutputTensor differ in their sizes")
+        if self.input_tensor.sizes[:2] != self.output_tensor.sizes[:2]:
+            yield self.violation("same_leading_sizes", "InputTensor and OutputTensor differ in batch or channels")
         arrays = (self.strides, self.window_size, self.start_padding, self.end_padding, self.dilations)
         yield from spatial_violations(self, self.input_tensor, arrays)
 
@@ -221,17 +223,23 @@ class Fold(OperatorDesc):
         if self.input_tensor.data_type is not self.output_tensor.data_type:
             yield self.violation("same_data_type", "InputTensor and OutputTensor differ in their data type")
         arrays = (self.strides, self.window_sizes, self.dilations, self.start_padding, self.end_padding)
-        yield from spatial_violations(self, self.output_tensor, arrays)
+        found = list(spatial_violations(self, self.output_tensor, arrays))
+        if min((*self.window_sizes, *self.dilations)) < 1:
+            found.append(self.violation("windows_positive", f"{self.window_sizes} with dilations {self.dilations}"))
+        yield from found
+        if found:
+            return
+        n, channels = self.output_tensor.sizes[:2]
+        expected = (n, channels * math.prod(self.window_sizes), math.prod(self._blocks()))
+        if self.input_tensor.sizes != expected:
+            yield self.violation("input_sizes", f"InputTensor has sizes {self.input_tensor.sizes}, not {expected}")
 
-    def evaluate(self, input_tensor: Array) -> tuple[Array]:
-        """The sum where blocks overlap, in the output's type, float16 in float64."""
-        self.require_defined()
-        self.require_arrays(input_tensor=input_tensor)
-        image = self.output_tensor.sizes[2:]
-        blocks = tuple(
+    def _blocks(self) -> tuple[int, ...]:
+        """How many windows there are along each spatial dimension of the output."""
+        return tuple(
             (size + begin + end - dilation * (window - 1) - 1) // stride + 1
             for size, begin, end, dilation, window, stride in zip(
-                image,
+                self.output_tensor.sizes[2:],
                 self.start_padding,
                 self.end_padding,
                 self.dilations,
@@ -240,6 +248,13 @@ class Fold(OperatorDesc):
                 strict=True,
             )
         )
+
+    def evaluate(self, input_tensor: Array) -> tuple[Array]:
+        """The sum where blocks overlap, in the output's type, float16 in float64."""
+        self.require_defined()
+        self.require_arrays(input_tensor=input_tensor)
+        image = self.output_tensor.sizes[2:]
+        blocks = self._blocks()
         sliding = Sliding(image, blocks, self.window_sizes, self.strides, self.dilations, self.start_padding)
         under = input_tensor.reshape(*self.output_tensor.sizes[:2], math.prod(self.window_sizes), *blocks)
         wide = np.float64 if input_tensor.dtype.kind == "f" else input_tensor.dtype
@@ -278,6 +293,14 @@ class QuantizedLinearAveragePooling(OperatorDesc):
         ):
             if zero_point is not None and zero_point.data_type is not tensor.data_type:
                 yield self.violation("zero_point_same_data_type", "a zero point differs from its tensor in data type")
+        rank, parameters = self.output_tensor.dimension_count, vars(self).items()
+        for name, tensor in parameters:
+            if ("scale" in name or "zero_point" in name) and tensor is not None and tensor.sizes != (1,) * rank:
+                yield self.violation(f"{name}_sizes", f"{name} has sizes {tensor.sizes} instead of {(1,) * rank}")
+        if self.input_tensor.sizes[:2] != self.output_tensor.sizes[:2]:
+            yield self.violation("same_leading_sizes", "InputTensor and OutputTensor differ in batch or channels")
+        if self.input_tensor.dimension_count != rank:
+            yield self.violation("same_dimension_count", "InputTensor and OutputTensor differ in dimension count")
         arrays = (self.strides, self.window_size, self.start_padding, self.end_padding, self.dilations)
         yield from spatial_violations(self, self.input_tensor, arrays)
 

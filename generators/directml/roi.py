@@ -42,6 +42,8 @@ class RoiPooling(OperatorDesc):
 
     def constraints(self) -> Iterator[Violation]:
         """Regions of five numbers; an output of [regions, channels, height, width]."""
+        if any(size != 1 for size in self.roi_tensor.sizes[:-2]):
+            yield self.violation("roi_leading_sizes", f"ROITensor has sizes {self.roi_tensor.sizes}")
         if self.roi_tensor.sizes[-1] != 5:
             yield self.violation("roi_has_five_values", f"ROITensor has sizes {self.roi_tensor.sizes}")
         expected = (self.roi_tensor.sizes[-2], self.input_tensor.sizes[1], self.pooled_size[1], self.pooled_size[0])
@@ -74,6 +76,12 @@ class RoiAlign1(OperatorDesc):
         """Regions of four numbers, one batch index for each, samples in order."""
         if self.roi_tensor.sizes[-1] != 4:
             yield self.violation("roi_has_four_values", f"ROITensor has sizes {self.roi_tensor.sizes}")
+        leading = (*self.roi_tensor.sizes[:-2], *self.batch_indices_tensor.sizes[:-1])
+        if any(size != 1 for size in leading):
+            yield self.violation("leading_sizes", "only the last dimensions of ROITensor and BatchIndicesTensor count")
+        expected = (self.roi_tensor.sizes[-2], self.input_tensor.sizes[1])
+        if self.output_tensor.dimension_count != 4 or self.output_tensor.sizes[:2] != expected:
+            yield self.violation("output_sizes", f"OutputTensor has sizes {self.output_tensor.sizes}, not {expected}")
         if self.batch_indices_tensor.sizes[-1] != self.roi_tensor.sizes[-2]:
             yield self.violation("one_batch_index_for_each_roi", "BatchIndicesTensor and ROITensor differ in regions")
         if self.minimum_samples_per_output > self.maximum_samples_per_output:
