@@ -19,7 +19,7 @@ from epcheck.generators.directml.probes import Probe
 
 AGREE_TAKEN, AGREE_REFUSED = "both take it", "both refuse it"
 PAGE_STRICTER, DEVICE_STRICTER = "only validate() refuses it", "only DirectML refuses it"
-NOT_COMPILED, LOST = "DirectML takes it and cannot compile it", "DirectML ends the process"
+NOT_COMPILED, LOST = "DirectML takes it and cannot compile it", "DirectML ends the process or hangs"
 JUDGEMENTS = (AGREE_TAKEN, AGREE_REFUSED, PAGE_STRICTER, DEVICE_STRICTER, NOT_COMPILED, LOST)
 
 

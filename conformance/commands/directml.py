@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -93,8 +94,13 @@ def _show_borders(console: Console, found: list[Border]) -> None:
             console.print(f"{border.operator} {border.what}: {border.judgement}: {border.said}", markup=False)
 
 
-def _borders(directml: Directly, wanted: list[str] | tuple[str, ...]) -> list[Border]:
-    every = (lowering.description for lowering in lowerings())
-    names = {f"DML_{name}_OPERATOR_DESC" for name in wanted}
-    chosen = (one for one in every if not names or one.NAME in names)
-    return [border for valid in chosen for border in direct_suite.borders(directml, valid)]
+def _borders(directml: Directly, wanted: Collection[str]) -> list[Border]:
+    found: list[Border] = []
+    left = {f"DML_{name}_OPERATOR_DESC" for name in wanted}
+    for lowering in lowerings():
+        if not wanted or lowering.description.NAME in left:
+            found += direct_suite.borders(directml, lowering.description)
+            left.discard(lowering.description.NAME)
+        if wanted and not left:
+            break
+    return found

@@ -55,8 +55,9 @@ ALIGNMENT = 256
 PATTERNS = (0x24, 0xDB)
 """Every byte of the outputs before the first dispatch, and before the second."""
 
-LARGEST = 1 << 31
-"""Bytes of a buffer. A larger one is refused before anything is allocated."""
+LARGEST_COPY = 1 << 31
+"""Bytes that go to the device or come back at once: they lie in this process, too. What a tensor may have on the device
+is for the device to say."""
 
 
 class BindingProperties(ctypes.Structure):
@@ -193,9 +194,10 @@ class DirectML:
         self._recorder.call(8, self.device.list.pointer, dispatchable.pointer, table.pointer)
 
     def buffer(self, name: str, heap: int, size: int) -> Buffer:
-        """The buffer of that name, at least so large; made anew when it has to grow."""
-        if size > LARGEST:
-            raise MemoryError(f"{size} bytes of {name}; at most {LARGEST} are allocated")
+        """The buffer of that name, at least so large; made anew when it has to grow. Raises CallFailed, E_OUTOFMEMORY
+        above all, and MemoryError."""
+        if heap != DEFAULT_HEAP and size > LARGEST_COPY:
+            raise MemoryError(f"{size} bytes of {name}; at most {LARGEST_COPY} are copied")
         size = max(size, ALIGNMENT)
         known = self._buffers.get((name, heap))
         if known is None or known.size < size:
@@ -234,9 +236,9 @@ class _Dispatch:
         self._from, self._out_size = _spans(outputs)
         self._needs = operator.structure(8, BindingProperties)
         self._needs_first = initializer.structure(8, BindingProperties)
-        self._upload = directml.buffer("upload", UPLOAD_HEAP, in_size + len(PATTERNS) * self._out_size)
         self._in = directml.buffer("inputs", DEFAULT_HEAP, in_size)
         self._out = directml.buffer("outputs", DEFAULT_HEAP, self._out_size)
+        self._upload = directml.buffer("upload", UPLOAD_HEAP, in_size + len(PATTERNS) * self._out_size)
         self._back = directml.buffer("readback", READBACK_HEAP, len(PATTERNS) * self._out_size)
         temporary = max(self._needs.temporary, self._needs_first.temporary)
         self._temporary = directml.buffer("temporary", DEFAULT_HEAP, temporary)

@@ -18,6 +18,7 @@ from epcheck.generators import suite
 from epcheck.generators.directml import AxisDirection, DataType, Slice1, TensorDesc, TopK1
 from epcheck.generators.directml.borders import neighbours
 from epcheck.generators.directml.elementwise import ElementWiseAdd
+from epcheck.generators.directml.layout import FillValueConstant
 from epcheck.generators.directml.probes import Probe, examples, probes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
@@ -81,10 +82,19 @@ def test_an_invalid_description_is_a_clean_error_and_the_worker_lives_on(directm
     assert directml._process is before
 
 
-def test_more_memory_than_there_may_be_is_a_clean_error_and_the_worker_lives_on(directml: Directly) -> None:
+EIGHT_GIB = FillValueConstant(TensorDesc(DataType.FLOAT64, (1, 1, 1 << 15, 1 << 15)), DataType.FLOAT64, "1")
+"""It is valid, and has no inputs: what is too large is the output alone."""
+
+
+def test_a_tensor_that_the_device_cannot_hold_is_a_clean_error_and_the_worker_lives_on(directml: Directly) -> None:
     assert lives(directml)
     before = directml._process
-    with pytest.raises(CallRefusedError, match=r"bytes of .* are allocated"):
+    assert directml.accepts(EIGHT_GIB) == ""
+    refused = r"CreateCommittedResource of 8589934592 bytes answered 8007000E E_OUTOFMEMORY"
+    with pytest.raises(CallRefusedError, match=refused) as error:
+        directml.dispatch(EIGHT_GIB)
+    assert error.value.stage == "run"
+    with pytest.raises(CallRefusedError, match=r"CreateCommittedResource of \d{13} bytes answered 8007000E"):
         directml.dispatch(ADD, VALUES, VALUES, options={"OutputTensor": {"offset": 1 << 40}})
     assert lives(directml)
     assert directml._process is before
