@@ -192,7 +192,8 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
 
 
 def _directml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
-    return replace(direct_of(_dml(version, progress, vulkan)), name=specification)
+    direct = direct_of(_dml(version, progress, vulkan))
+    return replace(direct, name=specification, expectations=expectation.shipped(DIRECTML))
 
 
 def direct_of(target: Target) -> Target:
