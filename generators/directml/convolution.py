@@ -133,7 +133,8 @@ class ConvolutionInteger(OperatorDesc):
             return
         arrays = (self.strides, self.dilations, self.start_padding, self.end_padding)
         yield from spatial_violations(self, self.input_tensor, arrays)
-        yield from filter_violations(self, *(tensor.sizes for tensor in tensors), self.group_count)
+        wide, filters, narrow = (tensor.sizes for tensor in tensors)
+        yield from filter_violations(self, wide, filters, narrow, self.group_count)
         if self.output_tensor.data_type is not DataType.INT32:
             yield self.violation("output_data_type", f"OutputTensor is {self.output_tensor.data_type.name}, not INT32")
 
