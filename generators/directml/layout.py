@@ -547,9 +547,17 @@ class NonzeroCoordinates(LayoutDesc):
     output_coordinates_tensor: TensorDesc
 
     def constraints(self) -> Iterator[Violation]:
-        elements, rank = self.input_tensor.element_count, self.input_tensor.dimension_count
+        yield from self.same_dimension_count("input_tensor", "output_count_tensor", "output_coordinates_tensor")
         yield from self.right_aligned("output_count_tensor", (1,))
-        yield from self.right_aligned("output_coordinates_tensor", (elements, rank))
+        sizes, written = self.input_tensor.sizes, self.output_coordinates_tensor.sizes
+        effective_rank = len(sizes) - next((at for at, size in enumerate(sizes) if size != 1), len(sizes))
+        if not effective_rank <= written[-1] <= len(sizes):
+            yield self.violation("coordinates_fit_rank", f"{written[-1]} coordinates for sizes {sizes}")
+        yield from self.right_aligned("output_coordinates_tensor", (self.input_tensor.element_count, written[-1]))
+        for name in ("output_count_tensor", "output_coordinates_tensor"):
+            tensor: TensorDesc = getattr(self, name)
+            if tensor.data_type is not DataType.UINT32:
+                yield self.violation("output_data_type", f"{name} is {tensor.data_type.name} instead of UINT32")
 
 
 def _positions(indices: Array, length: int) -> Array:

@@ -1,4 +1,4 @@
-"""DML_MULTIHEAD_ATTENTION_OPERATOR_DESC (ns-directml-dml_multihead_attention_operator_desc)."""
+"""DML_MULTIHEAD_ATTENTION_OPERATOR_DESC and its successor (ns-directml-dml_multihead_attention_operator_desc)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -156,3 +156,34 @@ class MultiheadAttention(OperatorDesc):
                 return np.asarray(np.arange(keys) >= mask.reshape(-1, 1))[:, None, None]
             case other:
                 raise ValueError(f"the page of {self.NAME} does not define the layout of {other.name}")
+
+
+@dataclass(frozen=True)
+class MultiheadAttention1(OperatorDesc):
+    """As its predecessor, with fewer heads of key and value than of query, each for as many of these.
+
+    Its page leaves open how PastSequenceLengthsTensor counts, so nothing is evaluated.
+    """
+
+    NAME: ClassVar[str] = "DML_MULTIHEAD_ATTENTION1_OPERATOR_DESC"
+
+    query_tensor: TensorDesc | None
+    key_tensor: TensorDesc | None
+    value_tensor: TensorDesc | None
+    stacked_query_key_tensor: TensorDesc | None
+    stacked_key_value_tensor: TensorDesc | None
+    stacked_query_key_value_tensor: TensorDesc | None
+    bias_tensor: TensorDesc | None
+    mask_tensor: TensorDesc | None
+    relative_position_bias_tensor: TensorDesc | None
+    past_key_tensor: TensorDesc | None
+    past_value_tensor: TensorDesc | None
+    past_sequence_lengths_tensor: TensorDesc | None
+    output_tensor: TensorDesc
+    output_present_key_tensor: TensorDesc | None
+    output_present_value_tensor: TensorDesc | None
+    scale: float
+    mask_filter_value: float
+    query_head_count: int
+    key_value_head_count: int
+    mask_type: MultiheadAttentionMaskType

@@ -1,4 +1,4 @@
-"""DML_BATCH_NORMALIZATION, MEAN_VARIANCE_NORMALIZATION1 and 2, LP_NORMALIZATION and
+"""DML_BATCH_NORMALIZATION, MEAN_VARIANCE_NORMALIZATION, its successors 1 and 2, LP_NORMALIZATION and
 LOCAL_RESPONSE_NORMALIZATION_OPERATOR_DESC (their pages).
 """
 
@@ -79,6 +79,25 @@ def _broadcastable(desc: OperatorDesc, name: str, tensor: TensorDesc | None, sou
         )
     elif any(size not in (1, whole) for size, whole in zip(tensor.sizes, source.sizes, strict=True)):
         yield desc.violation(f"{name}_sizes", f"{name} of sizes {tensor.sizes} does not broadcast to {source.sizes}")
+
+
+@dataclass(frozen=True)
+class MeanVarianceNormalization(OperatorDesc):
+    """The first of them: along the spatial dimensions, or CrossChannel along the channels, too.
+
+    Its page adds Epsilon to the deviation, those after it to the variance; so nothing is evaluated.
+    """
+
+    NAME: ClassVar[str] = "DML_MEAN_VARIANCE_NORMALIZATION_OPERATOR_DESC"
+
+    input_tensor: TensorDesc
+    scale_tensor: TensorDesc | None
+    bias_tensor: TensorDesc | None
+    output_tensor: TensorDesc
+    cross_channel: bool
+    normalize_variance: bool
+    epsilon: float
+    fused_activation: OneTensor | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,10 @@ import numpy as np
 from epcheck.generators.directml.convolution import Convolution, ConvolutionDirection, ConvolutionMode
 from epcheck.generators.directml.elementwise import ElementWiseAdd
 from epcheck.generators.directml.enumerations import AxisDirection
+from epcheck.generators.directml.layout import NonzeroCoordinates
 from epcheck.generators.directml.matrix_multiply import Gemm, MatrixTransform
+from epcheck.generators.directml.multihead_attention import MultiheadAttention1, MultiheadAttentionMaskType
+from epcheck.generators.directml.normalization import MeanVarianceNormalization
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.quantized_linear_convolution import QuantizedLinearConvolution
 from epcheck.generators.directml.slice1 import Slice1
@@ -36,9 +39,10 @@ Options = Mapping[str, Mapping[str, int]]
 class Probe:
     """One call of DirectML and its result.
 
-    group: `example`, `layout`, `binding` or `flags`. feeds: an array for each input tensor. flags:
+    group: `example`, `uncalled`, `layout`, `binding` or `flags`. feeds: an array for each input tensor. flags:
     DML_EXECUTION_FLAGS. options: the C name of a tensor's member -> `flags`, `offset`, `alignment` and `total_bytes`
-    of its binding. expected: an array for each output, exact.
+    of its binding. expected: an array for each output, exact. rest_undefined: they hold the first elements of the
+    outputs, and the page says that the others are undefined.
     """
 
     group: str
@@ -48,6 +52,7 @@ class Probe:
     expected: tuple[Array, ...]
     flags: int = 0
     options: Options = field(default_factory=dict)
+    rest_undefined: bool = False
 
     @property
     def id(self) -> str:
@@ -59,6 +64,7 @@ class Probe:
 def probes() -> Iterator[Probe]:
     """All of them, in a stable order."""
     yield from examples()
+    yield from uncalled()
     yield from layouts()
     yield from bindings()
     yield from flagged()
@@ -94,6 +100,33 @@ def examples() -> Iterator[Probe]:
     tensors = [None if feed is None else TensorDesc.of(feed) for feed in feeds]
     quantised = QuantizedLinearConvolution(*tensors, TensorDesc.of(y), (1, 1), (1, 1), (0, 0), (0, 0), 1)  # type: ignore[arg-type, call-arg]
     yield Probe("example", "by_hand", quantised, feeds, (y,))
+
+
+def uncalled() -> Iterator[Probe]:
+    """The operators that the provider uses and no case's description is: NONZERO_COORDINATES, with the example of
+    ns-directml-dml_nonzero_coordinates_operator_desc, the first MEAN_VARIANCE_NORMALIZATION, and
+    MULTIHEAD_ATTENTION1, where the softmax of one key is 1."""
+    sparse = np.array([[[[1, 0, 0, 2], [-0.0, 3.5, 0, -5.2]]]], np.float32)
+    count, coordinates = (TensorDesc(DataType.UINT32, sizes) for sizes in ((1, 1, 1, 1), (1, 1, 8, 3)))
+    found = np.array([[0, 0, 0], [0, 0, 3], [0, 1, 1], [0, 1, 3]], np.uint32)
+    nonzero = NonzeroCoordinates(TensorDesc.of(sparse), count, coordinates)
+    yield Probe("uncalled", "example", nonzero, (sparse,), (np.array([4], np.uint32), found), rest_undefined=True)
+    x = np.array([[[[1, 3]], [[5, 7]]]], np.float32)
+    tensor = TensorDesc.of(x)
+    for name, across, variance, expected in (
+        ("each_channel", False, True, [[[[-1, 1]], [[-1, 1]]]]),
+        ("across_channels", True, False, [[[[-3, -1]], [[1, 3]]]]),
+    ):
+        mean = MeanVarianceNormalization(tensor, None, None, tensor, across, variance, 0.0)
+        yield Probe("uncalled", name, mean, (x, None, None), (np.array(expected, np.float32),))
+    query, value = np.arange(16, dtype=np.float32).reshape(1, 2, 8), np.array([[[1, 2, 3, 4]]], np.float32)
+    of_query, of_value = TensorDesc.of(query), TensorDesc.of(value)
+    attention = MultiheadAttention1(
+        of_query, of_value, of_value, *(None,) * 9, of_query, None, None, 1.0, -10000.0, 4, 2,
+        MultiheadAttentionMaskType.NONE,
+    )  # fmt: skip
+    shared = np.array([[[1, 2, 1, 2, 3, 4, 3, 4]] * 2], np.float32)
+    yield Probe("uncalled", "two_heads_share", attention, (query, value, value, *(None,) * 9), (shared,))
 
 
 def layouts() -> Iterator[Probe]:
