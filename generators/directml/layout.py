@@ -538,7 +538,11 @@ class OneHot(LayoutDesc):
 
 @dataclass(frozen=True)
 class NonzeroCoordinates(LayoutDesc):
-    """The coordinates of the elements that are not 0, with their number."""
+    """The coordinates of the elements that are not 0, with their number.
+
+    The page wants tensors of one dimension count; the provider's are not (DmlOperatorNonZero.cpp), and DirectML takes
+    them, so that this is not demanded here.
+    """
 
     NAME: ClassVar[str] = "DML_NONZERO_COORDINATES_OPERATOR_DESC"
 
@@ -547,7 +551,6 @@ class NonzeroCoordinates(LayoutDesc):
     output_coordinates_tensor: TensorDesc
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_dimension_count("input_tensor", "output_count_tensor", "output_coordinates_tensor")
         yield from self.right_aligned("output_count_tensor", (1,))
         sizes, written = self.input_tensor.sizes, self.output_coordinates_tensor.sizes
         effective_rank = len(sizes) - next((at for at, size in enumerate(sizes) if size != 1), len(sizes))

@@ -18,6 +18,7 @@ from epcheck.generators.directml.layout import (
     FillValueConstant,
     Gather,
     GatherND1,
+    NonzeroCoordinates,
     ScatterND,
     Slice,
     SpaceToDepth,
@@ -64,9 +65,13 @@ SUM = ElementWiseQuantizedLinearAdd(
 FOLD = Fold(floats(1, 8, 6), floats(1, 2, 3, 4), (2, 2), (1, 1), (1, 1), (0, 0), (0, 0))
 FILL = FillValueConstant(floats(1, 2, 3), DataType.FLOAT32, "1")
 EQUALS = ElementWiseLogicalEquals(floats(1, 1, 2, 3), floats(1, 1, 2, 3), bytes_(1, 1, 2, 3))
+NONZERO = NonzeroCoordinates(
+    floats(1, 1, 2, 4), TensorDesc(DataType.UINT32, (1, 1, 1, 1)), TensorDesc(DataType.UINT32, (1, 1, 8, 3))
+)
 
 VALID = (
-    SLICE, SPLIT, DEPTH, DIAGONAL, GATHER, GATHER_ND, SCATTER_ND, CONVOLUTION, PRODUCT, SUM, FOLD, FILL, EQUALS,
+    SLICE, SPLIT, DEPTH, DIAGONAL, GATHER, GATHER_ND, SCATTER_ND, CONVOLUTION, PRODUCT, SUM, FOLD, FILL, NONZERO,
+    EQUALS,
 )  # fmt: skip
 
 
@@ -115,6 +120,13 @@ def test_what_is_valid_violates_nothing(valid: OperatorDesc) -> None:
         (FOLD, {"input_tensor": floats(1, 8, 7)}, "input_sizes"),
         (FOLD, {"dilations": (0, 1)}, "windows_positive"),
         (FILL, {"output_tensor": floats(*(1,) * 9)}, "tensor_dimension_count"),
+        (NONZERO, {"output_coordinates_tensor": TensorDesc(DataType.UINT32, (1, 1, 8, 1))}, "coordinates_fit_rank"),
+        (
+            NONZERO,
+            {"output_coordinates_tensor": TensorDesc(DataType.UINT32, (1, 1, 7, 3))},
+            "output_coordinates_tensor_sizes",
+        ),
+        (NONZERO, {"output_count_tensor": integers(1, 1, 1, 1)}, "output_data_type"),
         (EQUALS, {"output_tensor": floats(1, 1, 2, 3)}, "result_data_type"),
     ],
 )
