@@ -95,12 +95,6 @@ def _show_borders(console: Console, found: list[Border]) -> None:
 
 
 def _borders(directml: Directly, wanted: Collection[str]) -> list[Border]:
-    found: list[Border] = []
-    left = {f"DML_{name}_OPERATOR_DESC" for name in wanted}
-    for lowering in lowerings():
-        if not wanted or lowering.description.NAME in left:
-            found += direct_suite.borders(directml, lowering.description)
-            left.discard(lowering.description.NAME)
-        if wanted and not left:
-            break
-    return found
+    names = {f"DML_{name}_OPERATOR_DESC" for name in wanted}
+    chosen = (one.description for one in lowerings() if not names or one.description.NAME in names)
+    return [border for valid in chosen for border in direct_suite.borders(directml, valid)]

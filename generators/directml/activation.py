@@ -13,6 +13,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from epcheck.generators.directml.constraint import Violation
+from epcheck.generators.directml.feature_level import FeatureLevel
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import Array, TensorDesc
 from epcheck.generators.directml.unary import OneTensor, erf
@@ -183,10 +184,17 @@ class Softplus(OneTensor):
         return softplus(self.steepness * x) / self.steepness
 
     def constraints(self) -> Iterator[Violation]:
-        """The page wants a steepness of at least 1."""
+        """The formula divides by the steepness."""
         yield from super().constraints()
-        if self.steepness < 1:
-            yield self.violation("steepness_at_least_1", f"Steepness is {self.steepness}")
+        if self.steepness == 0:
+            yield self.violation("steepness_nonzero", "Steepness is 0")
+
+    def validate(self, level: FeatureLevel) -> tuple[Violation, ...]:
+        """The page wants a steepness of at least 1; 6_4 takes others (DirectML feature level history)."""
+        found = super().validate(level)
+        if self.steepness >= 1 or level >= FeatureLevel.DML_FEATURE_LEVEL_6_4:
+            return found
+        return (*found, self.violation("steepness_at_least_1", f"Steepness is {self.steepness}"))
 
 
 @dataclass(frozen=True)

@@ -131,9 +131,14 @@ class ConvolutionInteger(OperatorDesc):
         if len({tensor.dimension_count for tensor in tensors}) > 1:
             yield self.violation("same_dimension_count", "input, filter and output differ in dimension count")
             return
+        rank, wide, filters, narrow = tensors[0].dimension_count, *(tensor.sizes for tensor in tensors)
+        for (_, zero_point), counts in zip(pairs, ((1,), (1, filters[0])), strict=True):
+            if zero_point is not None and not (
+                zero_point.dimension_count == rank and zero_point.element_count in counts
+            ):
+                yield self.violation("zero_point_sizes", f"a zero point has sizes {zero_point.sizes}")
         arrays = (self.strides, self.dilations, self.start_padding, self.end_padding)
         yield from spatial_violations(self, self.input_tensor, arrays)
-        wide, filters, narrow = (tensor.sizes for tensor in tensors)
         yield from filter_violations(self, wide, filters, narrow, self.group_count)
         if self.output_tensor.data_type is not DataType.INT32:
             yield self.violation("output_data_type", f"OutputTensor is {self.output_tensor.data_type.name}, not INT32")

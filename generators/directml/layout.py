@@ -240,6 +240,11 @@ class Padding1(LayoutDesc):
 
     def constraints(self) -> Iterator[Violation]:
         yield from self.same_type("input_tensor", "output_tensor")
+        if not len(self.input_tensor.sizes) == len(self.start_padding) == len(self.end_padding):
+            yield self.violation(
+                "arrays_have_dimension_count", f"{self.dimension_count} values for {self.input_tensor}"
+            )
+            return
         pairs = zip(self.start_padding, self.input_tensor.sizes, self.end_padding, strict=True)
         yield from self.expected_sizes("output_tensor", tuple(start + size + end for start, size, end in pairs))
 
@@ -294,6 +299,9 @@ class DepthToSpace1(LayoutDesc):
 
     def constraints(self) -> Iterator[Violation]:
         yield from self.same_type("input_tensor", "output_tensor")
+        if self.input_tensor.dimension_count != 4:
+            yield self.violation("four_dimensions", f"InputTensor has sizes {self.input_tensor.sizes}")
+            return
         n, c, h, w = self.input_tensor.sizes
         b = self.block_size
         if b < 1 or c % (b * b):
@@ -325,6 +333,9 @@ class SpaceToDepth(LayoutDesc):
 
     def constraints(self) -> Iterator[Violation]:
         yield from self.same_type("input_tensor", "output_tensor")
+        if self.input_tensor.dimension_count != 4:
+            yield self.violation("four_dimensions", f"InputTensor has sizes {self.input_tensor.sizes}")
+            return
         n, c, h, w = self.input_tensor.sizes
         b = self.block_size
         if b < 1 or h % b or w % b:
@@ -360,6 +371,11 @@ class Slice(LayoutDesc):
 
     def constraints(self) -> Iterator[Violation]:
         yield from self.same_type("input_tensor", "output_tensor")
+        if len({len(self.input_tensor.sizes), len(self.offsets), len(self.sizes), len(self.strides)}) > 1:
+            yield self.violation(
+                "arrays_have_dimension_count", f"{self.dimension_count} values for {self.input_tensor}"
+            )
+            return
         for axis, (offset, size, length) in enumerate(
             zip(self.offsets, self.sizes, self.input_tensor.sizes, strict=True)
         ):

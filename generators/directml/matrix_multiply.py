@@ -49,7 +49,7 @@ class _Product(OperatorDesc):
         along = list(one)
         along[axis] = matrix.sizes[axis]
         for parameter in (f"{name}_scale_tensor", f"{name}_zero_point_tensor"):
-            tensor: TensorDesc | None = getattr(self, parameter)
+            tensor: TensorDesc | None = getattr(self, parameter, None)
             if tensor is not None and tensor.sizes not in (one, tuple(along)):
                 yield self.violation(
                     f"{parameter}_sizes", f"{parameter} has sizes {tensor.sizes}, neither {one} nor {tuple(along)}"
@@ -132,6 +132,8 @@ class MatrixMultiplyInteger(_Product):
         """Zero points of their matrices' types, sizes of a product."""
         yield from self._same_type(self.a_tensor, self.a_zero_point_tensor, "a_zero_point_tensor")
         yield from self._same_type(self.b_tensor, self.b_zero_point_tensor, "b_zero_point_tensor")
+        yield from self._parameter_sizes("a", -2)
+        yield from self._parameter_sizes("b", -1)
         yield from self._product_violations(self.a_tensor.sizes, self.b_tensor.sizes, self.output_tensor.sizes)
 
     def evaluate(
@@ -170,6 +172,9 @@ class MatrixMultiplyIntegerToFloat(_Product):
         yield from self._same_type(self.b_tensor, self.b_zero_point_tensor, "b_zero_point_tensor")
         for name in ("a_scale_tensor", "b_scale_tensor", "bias_tensor"):
             yield from self._same_type(self.output_tensor, getattr(self, name), name)
+        bias, output = self.bias_tensor, self.output_tensor.sizes
+        if bias is not None and any(size not in (1, whole) for size, whole in zip(bias.sizes, output, strict=False)):
+            yield self.violation("bias_tensor_sizes", f"BiasTensor has sizes {bias.sizes}, OutputTensor {output}")
         yield from self._parameter_sizes("a", -2)
         yield from self._parameter_sizes("b", -1)
         yield from self._product_violations(self.a_tensor.sizes, self.b_tensor.sizes, self.output_tensor.sizes)

@@ -22,6 +22,11 @@ class MultiheadAttentionMaskType(Enum):
     BOOLEAN = 4
 
 
+def _last(sizes: tuple[int, ...], count: int) -> tuple[int, ...] | None:
+    """So many last sizes; None where there are fewer, or those in front of them are not 1, as the pages want."""
+    return sizes[-count:] if len(sizes) >= count and set(sizes[:-count]) <= {1} else None
+
+
 @dataclass(frozen=True)
 class MultiheadAttention(OperatorDesc):
     """Softmax(Query Key^T Scale + RelativePositionBias + mask) Value, of each head for itself."""
@@ -70,28 +75,51 @@ class MultiheadAttention(OperatorDesc):
         if self.head_count < 1:
             yield self.violation("head_count_positive", f"HeadCount is {self.head_count}")
             return
-        yield from self._unstacked_violations()
+        types = {tensor.data_type for name, tensor in self.tensors().items() if tensor and name != "MaskTensor"}
+        if len(types) > 1:
+            yield self.violation("same_data_type", "all tensors but MaskTensor have one data type")
+        yield from self._size_violations()
 
-    def _unstacked_violations(self) -> Iterator[Violation]:
-        """One data type; Query [B, S, H], Key [B, K, H], Value [B, K, V], Output [B, S, V], whose last sizes are whole
-        heads. Stacked tensors hold the same, and are not looked at."""
-        query, key, value, output = self.query_tensor, self.key_tensor, self.value_tensor, self.output_tensor
-        given = [tensor for tensor in (query, key, value, self.bias_tensor, output) if tensor is not None]
-        if len({tensor.data_type for tensor in given}) > 1:
-            yield self.violation("same_data_type", "query, key, value, bias and output differ in their data type")
-        if query is None or key is None or value is None:
+    def _size_violations(self) -> Iterator[Violation]:
+        """Query [B, S, H], Key [B, K, H], Value [B, K, V], Output [B, S, V], whose last sizes are whole heads; behind
+        the past P the present [B, N, P + K, H / N]. Stacked are [B, S, N, parts, H / N], a bias H + H + V."""
+        q, k, v = self._part(0), self._part(1), self._part(2)
+        if q is None or k is None or v is None:
             return
-        q, k, v, o = (tensor.sizes for tensor in (query, key, value, output))
-        if {len(sizes) for sizes in (q, k, v, o)} != {3}:
-            yield self.violation("three_dimensions", f"query {q}, key {k}, value {v}, output {o}")
-            return
-        if o != (*q[:2], v[2]) or k != (q[0], k[1], q[2]) or v[:2] != k[:2] or q[0] != k[0]:
-            yield self.violation("sizes_fit", f"query {q}, key {k}, value {v}, output {o}")
-        if q[2] % self.head_count or v[2] % self.head_count:
-            yield self.violation("whole_heads", f"{self.head_count} heads of {q[2]} and {v[2]} elements")
+        heads, output = self.head_count, _last(self.output_tensor.sizes, 3)
+        if output != (*q[:2], v[2]) or k != (q[0], k[1], q[2]) or v[:2] != k[:2]:
+            yield self.violation("sizes_fit", f"query {q}, key {k}, value {v}, output {output}")
+        if q[2] % heads or v[2] % heads:
+            yield self.violation("whole_heads", f"{heads} heads of {q[2]} and {v[2]} elements")
         bias, parts = self.bias_tensor, q[2] + k[2] + v[2]
         if bias is not None and bias.element_count != parts:
             yield self.violation("bias_sizes", f"BiasTensor has sizes {bias.sizes}, not of {parts} elements")
+        past = 0 if self.past_key_tensor is None else self.past_key_tensor.sizes[-2]
+        for name, length, width in (
+            ("past_key_tensor", past, k[2]),
+            ("past_value_tensor", past, v[2]),
+            ("output_present_key_tensor", past + k[1], k[2]),
+            ("output_present_value_tensor", past + k[1], v[2]),
+        ):
+            tensor: TensorDesc | None = getattr(self, name)
+            expected = (q[0], heads, length, width // heads)
+            if tensor is not None and _last(tensor.sizes, 4) != expected:
+                yield self.violation(f"{name}_sizes", f"{name} has sizes {tensor.sizes} instead of {expected}")
+
+    def _part(self, place: int) -> tuple[int, ...] | None:
+        """The sizes [B, S, N H] of query, key or value, stacked or not; None where they are not to be had."""
+        alone = (self.query_tensor, self.key_tensor, self.value_tensor)[place]
+        if alone is not None:
+            return _last(alone.sizes, 3)
+        for stacked, places in (
+            (self.stacked_query_key_tensor, (0, 1)),
+            (self.stacked_key_value_tensor, (1, 2)),
+            (self.stacked_query_key_value_tensor, (0, 1, 2)),
+        ):
+            if stacked is not None and place in places and stacked.dimension_count == 5:
+                batch, sequence, heads, _, width = stacked.sizes
+                return batch, sequence, heads * width
+        return None
 
     def evaluate(
         self,

@@ -52,22 +52,31 @@ class _Recurrent(OperatorDesc):
         rows = self.GATES * r[-1]
         if w != (1, directions, rows, x[-1]) or r != (1, directions, rows, r[-1]):
             yield self.violation("weights_fit_input", f"WeightTensor {w} and RecurrenceTensor {r} do not fit {x}")
-        yield from self._output_violations(x, directions, r[-1])
+        yield from self._size_violations(x, directions, r[-1])
         tensors = [tensor for name, tensor in self.tensors().items() if tensor and name != "SequenceLengthsTensor"]
         if len({tensor.data_type for tensor in tensors}) > 1:
             yield self.violation("same_data_type", "all tensors but SequenceLengthsTensor have one data type")
 
-    def _output_violations(self, x: tuple[int, ...], directions: int, hidden: int) -> Iterator[Violation]:
-        """X is [1, sequence, batch, input]; the outputs are [sequence, directions, batch, hidden], and
-        [1, directions, batch, hidden] of the last step."""
+    def _size_violations(self, x: tuple[int, ...], directions: int, hidden: int) -> Iterator[Violation]:
+        """X is [1, sequence, batch, input], a state [1, directions, batch, hidden], the sequence of them
+        [sequence, directions, batch, hidden]; biases and peepholes lie one behind the other in the last dimension."""
         if len(x) != 4 or x[0] != 1:
             yield self.violation("input_sizes", f"InputTensor has sizes {x}")
             return
+        state = (1, directions, x[2], hidden)
+        expected = {
+            "BiasTensor": (1, 1, directions, 2 * self.GATES * hidden),
+            "HiddenInitTensor": state,
+            "CellMemInitTensor": state,
+            "SequenceLengthsTensor": (1, 1, 1, x[2]),
+            "PeepholeTensor": (1, 1, directions, 3 * hidden),
+            "OutputSequenceTensor": (x[1], *state[1:]),
+            "OutputSingleTensor": state,
+            "OutputCellSingleTensor": state,
+        }
         for name, tensor in self.tensors().items():
-            if tensor is not None and name.startswith("Output"):
-                expected = (x[1] if name == "OutputSequenceTensor" else 1, directions, x[2], hidden)
-                if tensor.sizes != expected:
-                    yield self.violation("output_sizes", f"{name} has sizes {tensor.sizes} instead of {expected}")
+            if tensor is not None and name in expected and tensor.sizes != expected[name]:
+                yield self.violation("sizes_fit", f"{name} has sizes {tensor.sizes} instead of {expected[name]}")
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,7 @@ def test_a_record_keeps_what_was_expected_and_why() -> None:
     assert kept == Expected("Slice-*", "crash", "known", "issue 2")
 
 
-@pytest.mark.parametrize("target", ["dml", "cpu"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
 def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) -> None:
     shipped = expectation.shipped(target)
     ids = [case.id for case in suite.cases()]
@@ -206,7 +206,7 @@ def test_a_list_holds_globs_only(globs: str) -> None:
         expectation.parse(text, "dml.toml")
 
 
-@pytest.mark.parametrize("target", ["dml", "cpu"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
 def test_every_shipped_expectation_matches_a_case(target: str) -> None:
     shipped = expectation.shipped(target)
     assert len(shipped) >= 9

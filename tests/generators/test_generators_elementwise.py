@@ -9,7 +9,7 @@ import pytest
 
 from epcheck.generators import elementary, schema, suite
 from epcheck.generators.case import Array, Node, Operand, Outputs, Refusal, Ulp
-from epcheck.generators.directml import DataType, TensorDesc
+from epcheck.generators.directml import DataType, FeatureLevel, TensorDesc
 from epcheck.generators.directml.activation import ParameterizedRelu, Softplus
 from epcheck.generators.directml.unary import (
     ElementWiseIsInfinity,
@@ -166,8 +166,15 @@ def test_sizes_types_and_numbers_are_constrained() -> None:
     x, y = tensor(floats(1, 2)), tensor(floats(1, 2, 3))
     assert [v.constraint for v in ElementWiseSqrt(x, y).constraints()] == ["same_sizes"]
     assert [v.constraint for v in ElementWiseIsInfinity(x, x).constraints()] == ["output_data_type"]
-    assert [v.constraint for v in Softplus(x, x, 0.5).constraints()] == ["steepness_at_least_1"]
+    assert [v.constraint for v in Softplus(x, x, 0.0).constraints()] == ["steepness_nonzero"]
     assert [v.constraint for v in ParameterizedRelu(x, y, x).constraints()] == ["same_sizes"]
+
+
+def test_a_gentle_softplus_came_with_feature_level_6_4() -> None:
+    x = TensorDesc(DataType.FLOAT32, (1, 1, 1, 2))
+    gentle = Softplus(x, x, 0.5)
+    assert gentle.validate(FeatureLevel.DML_FEATURE_LEVEL_6_4) == ()
+    assert [v.constraint for v in gentle.validate(FeatureLevel.DML_FEATURE_LEVEL_6_3)] == ["steepness_at_least_1"]
 
 
 def test_value_scale_2d_takes_one_or_three_channels() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from epcheck.generators.directml import DataType, FeatureLevel, OperatorDesc, TensorDesc
+from epcheck.generators.directml.borders import neighbours
 from epcheck.generators.directml.convolution import Convolution, ConvolutionDirection, ConvolutionMode
 from epcheck.generators.directml.elementwise import ElementWiseLogicalEquals
 from epcheck.generators.directml.layout import (
@@ -26,7 +27,9 @@ from epcheck.generators.directml.layout import (
 )
 from epcheck.generators.directml.linear_quantization import ElementWiseQuantizedLinearAdd
 from epcheck.generators.directml.matrix_multiply import QuantizedLinearMatrixMultiply
+from epcheck.generators.directml.multihead_attention import MultiheadAttention, MultiheadAttentionMaskType
 from epcheck.generators.directml.pooling import Fold
+from epcheck.generators.directml.recurrent import RecurrentNetworkDirection, Rnn
 
 LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
 
@@ -68,10 +71,18 @@ EQUALS = ElementWiseLogicalEquals(floats(1, 1, 2, 3), floats(1, 1, 2, 3), bytes_
 NONZERO = NonzeroCoordinates(
     floats(1, 1, 2, 4), TensorDesc(DataType.UINT32, (1, 1, 1, 1)), TensorDesc(DataType.UINT32, (1, 1, 8, 3))
 )
+LAYER = Rnn(
+    floats(1, 5, 2, 3), floats(1, 1, 4, 3), floats(1, 1, 4, 4), floats(1, 1, 1, 8), floats(1, 1, 2, 4), None,
+    floats(5, 1, 2, 4), floats(1, 1, 2, 4), (), RecurrentNetworkDirection.FORWARD,
+)  # fmt: skip
+ATTENTION = MultiheadAttention(
+    floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 6), *(None,) * 6, floats(2, 2, 1, 4), floats(2, 2, 1, 3),
+    floats(2, 3, 6), floats(2, 2, 6, 4), floats(2, 2, 6, 3), 1.0, -10000.0, 2, MultiheadAttentionMaskType.NONE,
+)  # fmt: skip
 
 VALID = (
     SLICE, SPLIT, DEPTH, DIAGONAL, GATHER, GATHER_ND, SCATTER_ND, CONVOLUTION, PRODUCT, SUM, FOLD, FILL, NONZERO,
-    EQUALS,
+    EQUALS, LAYER, ATTENTION,
 )  # fmt: skip
 
 
@@ -120,6 +131,14 @@ def test_what_is_valid_violates_nothing(valid: OperatorDesc) -> None:
         (FOLD, {"input_tensor": floats(1, 8, 7)}, "input_sizes"),
         (FOLD, {"dilations": (0, 1)}, "windows_positive"),
         (FILL, {"output_tensor": floats(*(1,) * 9)}, "tensor_dimension_count"),
+        (LAYER, {"bias_tensor": floats(1, 1, 1, 4)}, "sizes_fit"),
+        (LAYER, {"hidden_init_tensor": floats(1, 1, 3, 4)}, "sizes_fit"),
+        (LAYER, {"output_single_tensor": floats(5, 1, 2, 4)}, "sizes_fit"),
+        (ATTENTION, {"output_tensor": floats(2, 3, 8)}, "sizes_fit"),
+        (ATTENTION, {"head_count": 4}, "whole_heads"),
+        (ATTENTION, {"past_key_tensor": floats(2, 2, 2, 4)}, "output_present_value_tensor_sizes"),
+        (ATTENTION, {"past_value_tensor": floats(2, 2, 1, 4)}, "past_value_tensor_sizes"),
+        (ATTENTION, {"key_tensor": bytes_(2, 5, 8)}, "same_data_type"),
         (NONZERO, {"output_coordinates_tensor": TensorDesc(DataType.UINT32, (1, 1, 8, 1))}, "coordinates_fit_rank"),
         (
             NONZERO,
@@ -148,3 +167,18 @@ def test_backward_the_output_is_the_wide_one() -> None:
     )
     assert violated(transposed) == set()
     assert "a_filter_for_each_channel" in violated(replace(transposed, input_tensor=floats(2, 4, 3, 3)))
+
+
+def test_neighbours_differ_in_one_thing_each() -> None:
+    found = {one.what: one.description for one in neighbours(PRODUCT)}
+    assert found["as it is"] == PRODUCT
+    assert found["AScaleTensor FLOAT16"] == replace(PRODUCT, a_scale_tensor=TensorDesc(DataType.FLOAT16, (1, 1, 3, 1)))
+    assert found["ATensor of 2^32 elements"] == replace(PRODUCT, a_tensor=bytes_(1, 1, 1 << 16, 1 << 16))
+    assert "ATensor left out" not in found
+    of_convolution = {one.what: one.description for one in neighbours(CONVOLUTION)}
+    assert of_convolution["BiasTensor left out"] == replace(CONVOLUTION, bias_tensor=None)
+    assert of_convolution["Strides of zeros"] == replace(CONVOLUTION, strides=(0, 0))
+
+
+def test_a_tensor_of_2_to_the_32_elements_is_too_large() -> None:
+    assert "tensor_element_count" in violated(replace(FILL, output_tensor=floats(1, 1 << 16, 1 << 16)))
