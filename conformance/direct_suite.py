@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.conformance.directly import CallRefusedError, Directly, WorkerLostError
-from epcheck.conformance.facts import DIRECTML_LEVEL
 from epcheck.conformance.program import NoProgram
 from epcheck.generators.directml.borders import Neighbour, neighbours
-from epcheck.generators.directml.feature_level import is_documented
+from epcheck.generators.directml.feature_level import FeatureLevel, introduced_in, is_documented
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.probes import Probe
 
@@ -25,10 +24,12 @@ JUDGEMENTS = (AGREE_TAKEN, AGREE_REFUSED, PAGE_STRICTER, DEVICE_STRICTER, NOT_CO
 
 @dataclass(frozen=True)
 class Probed:
-    """A probe and what came of it: `wrong` says in words what is, and is empty where all is right."""
+    """A probe and what came of it: `wrong` says in words what is, and is empty where all is right. `left_out` says why
+    it was not made."""
 
     id: str
     wrong: str
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,12 @@ class Border:
 
 
 def run_probe(directml: Directly, probe: Probe) -> Probed:
-    """The probe's outputs against its exact results."""
+    """The probe's outputs against its exact results; it is left out where the device's feature level lacks its
+    operator."""
+    name = probe.description.NAME
     try:
+        if directml.level() < introduced_in(name):
+            return Probed(probe.id, "", f"{name} came with {introduced_in(name).name}")
         got = directml.dispatch(probe.description, *probe.feeds, flags=probe.flags, options=probe.options)
     except (CallRefusedError, WorkerLostError, NoProgram) as error:
         return Probed(probe.id, str(error))
@@ -58,7 +63,10 @@ def run_probe(directml: Directly, probe: Probe) -> Probed:
 
 
 def borders(directml: Directly, valid: OperatorDesc) -> Iterator[Border]:
-    """What `validate()` and DirectML say of a description and its neighbours."""
+    """What `validate()`, at the device's feature level, and DirectML say of a description and its neighbours; nothing
+    where that level lacks the operator."""
+    if directml.level() < introduced_in(valid.NAME):
+        return
     for neighbour in neighbours(valid):
         judged = _border(directml, neighbour)
         if judged is not None:
@@ -67,7 +75,7 @@ def borders(directml: Directly, valid: OperatorDesc) -> Iterator[Border]:
 
 def _border(directml: Directly, neighbour: Neighbour) -> Border | None:
     description = neighbour.description
-    violations = _violations(description)
+    violations = _violations(description, directml.level())
     try:
         refusal = directml.accepts(description)
     except NoProgram:  # C cannot say it, so nobody has to refuse it
@@ -81,10 +89,10 @@ def _border(directml: Directly, neighbour: Neighbour) -> Border | None:
     return Border(name, neighbour.what, judgement, said, is_documented(description.NAME))
 
 
-def _violations(description: OperatorDesc) -> list[str]:
+def _violations(description: OperatorDesc, level: FeatureLevel) -> list[str]:
     """The constraints that `validate()` names. One that it cannot even be asked about is broken, too."""
     try:
-        return [violation.constraint for violation in description.validate(DIRECTML_LEVEL)]
+        return [violation.constraint for violation in description.validate(level)]
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         return [f"validate() ends with {error!r}"]
 

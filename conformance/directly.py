@@ -17,12 +17,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from epcheck.conformance import lab, program, worker
+from epcheck.conformance.claims import LEVEL
+from epcheck.conformance.facts import DIRECTML_LEVEL
 from epcheck.conformance.lane import DEVICE_LOST
 from epcheck.conformance.process import Answer, Ended, Event, Rubbish, WorkerProcess
 from epcheck.conformance.program import Program, TensorOptions
 from epcheck.conformance.target import Target
 from epcheck.generators.case import Array, Lowering
-from epcheck.generators.directml import OperatorDesc
+from epcheck.generators.directml import FeatureLevel, OperatorDesc
 
 
 class CallRefusedError(RuntimeError):
@@ -59,6 +61,12 @@ class Directly:
             if self._process is not None:
                 self._process.close()
                 self._process = None
+
+    def level(self) -> FeatureLevel:
+        """The feature level that the device claims, or that of DIRECTML_LEVEL where it claims one that is not known."""
+        if not self.facts:
+            self._started()
+        return FeatureLevel.__members__.get(self.facts.get(LEVEL, ""), DIRECTML_LEVEL)
 
     def dispatch(
         self,

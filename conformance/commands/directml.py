@@ -73,11 +73,11 @@ def show(console: Console, probed: list[Probed], claims: Claims | None, found: l
         for difference in claims.differences or ("its claims are the documented ones",):
             console.print(f"  {difference}", markup=False)
     for group in dict.fromkeys(one.id.partition("/")[0] for one in probed):
-        own = [one for one in probed if one.id.startswith(f"{group}/")]
+        own = [one for one in probed if one.id.startswith(f"{group}/") and not one.left_out]
         console.print(f"{group}: {sum(not one.wrong for one in own)} of {len(own)} right")
     for one in probed:
-        if one.wrong:
-            console.print(f"  {one.id}: {one.wrong}", markup=False)
+        if one.wrong or one.left_out:
+            console.print(f"  {one.id}: {one.wrong or f'left out: {one.left_out}'}", markup=False)
     if found:
         _show_borders(console, found)
 

@@ -1,6 +1,10 @@
 """What a device says it supports, beside what is documented of the release of DirectML."""
 
+from epcheck.conformance import direct_suite, target
 from epcheck.conformance.claims import claims
+from epcheck.conformance.directly import Directly
+from epcheck.generators.directml import FeatureLevel
+from epcheck.generators.directml.probes import probes
 
 ELEVEN = "FLOAT32, FLOAT16, UINT32, UINT16, UINT8, INT32, INT16, INT8, FLOAT64, UINT64, INT64"
 
@@ -43,3 +47,14 @@ def test_a_release_that_is_not_listed_is_a_difference() -> None:
     assert told is not None
     assert told.documented_level == ""
     assert told.differences == ("DirectML 1.14.1.0 is not in the documented list of releases",)
+
+
+def test_what_the_device_s_level_lacks_is_left_out_of_the_probes() -> None:
+    nothing_is_called = Directly(target.Target("directml", (), ()))
+    nothing_is_called.facts = facts("1.13.1.0", "DML_FEATURE_LEVEL_6_2", ELEVEN)
+    assert nothing_is_called.level() is FeatureLevel.DML_FEATURE_LEVEL_6_2
+    (attention,) = [probe for probe in probes() if "MULTIHEAD_ATTENTION1" in probe.id]
+    made = direct_suite.run_probe(nothing_is_called, attention)
+    assert made.wrong == ""
+    assert made.left_out == "DML_MULTIHEAD_ATTENTION1_OPERATOR_DESC came with DML_FEATURE_LEVEL_6_3"
+    assert list(direct_suite.borders(nothing_is_called, attention.description)) == []
