@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from epcheck.conformance import lab, program, worker
-from epcheck.conformance.claims import LEVEL
+from epcheck.conformance.claims import LEVEL, with_documented
 from epcheck.conformance.facts import DIRECTML_LEVEL
 from epcheck.conformance.lane import DEVICE_LOST
 from epcheck.conformance.process import Answer, Ended, Event, Rubbish, WorkerProcess
@@ -122,7 +122,8 @@ class Directly:
         if self._process is None:
             self._process = WorkerProcess(self.target, self._events)
             greeting = self._answer(self.target.startup_s)
-            self.facts = {str(name): str(value) for name, value in greeting.header["facts"].items()}
+            told = {str(name): str(value) for name, value in greeting.header["facts"].items()}
+            self.facts = with_documented(told)
         return self._process
 
     def _answer(self, seconds: float) -> Answer:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from epcheck.conformance import pack, program, worker
+from epcheck.conformance.claims import with_documented
 from epcheck.conformance.outcome import CRASHED, DONE, FAILED, PLACED, TIMED_OUT, Outcome
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.process import Answer, Ended, Event, Rubbish, WarmWorkers, WorkerProcess, describe_exit
@@ -216,7 +217,7 @@ class Lane:
         provider, offered = self.target.provider, str(facts.get("providers", ""))
         if provider and offered and provider not in offered.split(", "):
             raise TargetDown(f"target '{self.target.name}': its onnxruntime has no {provider}; it has {offered}")
-        self.facts = {str(name): str(value) for name, value in facts.items()}
+        self.facts = with_documented({str(name): str(value) for name, value in facts.items()})
         self._ready, self._failed_starts = True, 0
         self._head_since = time.monotonic()
 

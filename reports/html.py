@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO
 
-from epcheck.conformance.claims import Claims, claims
 from epcheck.conformance.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Run
 from epcheck.reports import shell
 from epcheck.reports.cargo import Archive, Archives, Bundles, Index
 from epcheck.reports.chart import POINTS, Chart, Series
+from epcheck.reports.claims import Claims, claims
 from epcheck.reports.report import Entry, spool
 from epcheck.reports.summary import (
     NOTHING_RAN,

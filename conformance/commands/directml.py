@@ -13,10 +13,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from epcheck.conformance import claims as device_claims
 from epcheck.conformance import direct_suite, strict_json
 from epcheck.conformance import target as targets
-from epcheck.conformance.claims import Claims
 from epcheck.conformance.commands import failing
 from epcheck.conformance.direct_suite import JUDGEMENTS, LOST, NOT_COMPILED, Border, Probed
 from epcheck.conformance.directly import Directly
@@ -24,6 +22,8 @@ from epcheck.conformance.target import TargetError
 from epcheck.generators.directml.borders import lowerings
 from epcheck.generators.directml.call import operators
 from epcheck.generators.directml.probes import probes
+from epcheck.reports import claims as device_claims
+from epcheck.reports.claims import Claims
 
 app = typer.Typer(add_completion=False)
 

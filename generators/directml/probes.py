@@ -14,7 +14,7 @@ import numpy as np
 from epcheck.generators.directml.convolution import Convolution, ConvolutionDirection, ConvolutionMode
 from epcheck.generators.directml.elementwise import ElementWiseAdd
 from epcheck.generators.directml.enumerations import AxisDirection
-from epcheck.generators.directml.layout import NonzeroCoordinates
+from epcheck.generators.directml.filling import NonzeroCoordinates
 from epcheck.generators.directml.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.directml.multihead_attention import MultiheadAttention1, MultiheadAttentionMaskType
 from epcheck.generators.directml.normalization import MeanVarianceNormalization

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators.case import Array, Lowering, Node
-from epcheck.generators.directml.layout import Gather, GatherElements, GatherND1, padded
+from epcheck.generators.directml.gathering import Gather, GatherElements, GatherND1
+from epcheck.generators.directml.layout import padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.movement import (
     Given,

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators.case import Array, Lowering, Node
-from epcheck.generators.directml.layout import Scatter, ScatterND, padded
+from epcheck.generators.directml.gathering import Scatter, ScatterND
+from epcheck.generators.directml.layout import padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.movement import (
     Drawn,

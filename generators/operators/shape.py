@@ -30,15 +30,15 @@ from epcheck.generators.case import (
     Refusal,
     Truth,
 )
-from epcheck.generators.directml.layout import (
+from epcheck.generators.directml.filling import (
     DiagonalMatrix,
     DiagonalMatrix1,
     FillValueConstant,
     FillValueSequence,
     NonzeroCoordinates,
     OneHot,
-    padded,
 )
+from epcheck.generators.directml.layout import padded
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.movement import (
     Drawn,

@@ -1,10 +1,11 @@
 """What a device says it supports, beside what is documented of the release of DirectML."""
 
 from epcheck.conformance import direct_suite, target
-from epcheck.conformance.claims import claims
+from epcheck.conformance.claims import with_documented
 from epcheck.conformance.directly import Directly
 from epcheck.generators.directml import FeatureLevel
 from epcheck.generators.directml.probes import probes
+from epcheck.reports.claims import claims
 
 ELEVEN = "FLOAT32, FLOAT16, UINT32, UINT16, UINT8, INT32, INT16, INT8, FLOAT64, UINT64, INT64"
 
@@ -14,13 +15,13 @@ def facts(release: str, level: str, data_types: str) -> dict[str, str]:
 
 
 def differences(release: str, level: str, data_types: str) -> tuple[str, ...]:
-    told = claims(facts(release, level, data_types))
+    told = claims(with_documented(facts(release, level, data_types)))
     assert told is not None
     return told.differences
 
 
 def test_a_target_that_claims_nothing_has_no_claims() -> None:
-    assert claims({"DirectML.dll": "1.15.4.0", "onnxruntime": "1.24.4"}) is None
+    assert claims(with_documented({"DirectML.dll": "1.15.4.0", "onnxruntime": "1.24.4"})) is None
 
 
 def test_each_release_is_held_to_its_own_level() -> None:
@@ -43,7 +44,7 @@ def test_the_types_of_four_bits_are_documented_from_level_6_3_on() -> None:
 
 
 def test_a_release_that_is_not_listed_is_a_difference() -> None:
-    told = claims(facts("1.14.1.0", "DML_FEATURE_LEVEL_6_3", ELEVEN))
+    told = claims(with_documented(facts("1.14.1.0", "DML_FEATURE_LEVEL_6_3", ELEVEN)))
     assert told is not None
     assert told.documented_level == ""
     assert told.differences == ("DirectML 1.14.1.0 is not in the documented list of releases",)

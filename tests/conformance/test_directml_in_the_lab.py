@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from epcheck.conformance import direct_suite, lab, record, runner
-from epcheck.conformance.claims import claims
 from epcheck.conformance.directly import CallRefusedError, Directly, WorkerLostError
 from epcheck.conformance.record import Record
 from epcheck.conformance.target import Target, direct_of, resolve
@@ -18,8 +17,9 @@ from epcheck.generators import suite
 from epcheck.generators.directml import AxisDirection, DataType, Slice1, TensorDesc, TopK1
 from epcheck.generators.directml.borders import neighbours
 from epcheck.generators.directml.elementwise import ElementWiseAdd
-from epcheck.generators.directml.layout import FillValueConstant
+from epcheck.generators.directml.filling import FillValueConstant
 from epcheck.generators.directml.probes import Probe, examples, probes
+from epcheck.reports.claims import claims
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
 

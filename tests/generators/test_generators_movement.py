@@ -9,17 +9,9 @@ import pytest
 
 from epcheck.generators import suite
 from epcheck.generators.case import Array, Attribute, Node, Operand, Outputs, Refusal
-from epcheck.generators.directml.layout import (
-    DiagonalMatrix1,
-    Gather,
-    GatherElements,
-    Join,
-    Padding1,
-    PaddingMode,
-    ReverseSubsequences,
-    SpaceToDepth,
-    Split,
-)
+from epcheck.generators.directml.filling import DiagonalMatrix1
+from epcheck.generators.directml.gathering import Gather, GatherElements
+from epcheck.generators.directml.layout import Join, Padding1, PaddingMode, ReverseSubsequences, SpaceToDepth, Split
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 
 IMAGE = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)

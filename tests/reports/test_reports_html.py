@@ -235,7 +235,10 @@ def test_five_thousand_cases_stay_small(tmp_path: Path) -> None:
 
 
 def claiming(tmp_path: Path, level: str) -> str:
-    facts = {"DirectML.dll": "1.13.1.0", "feature_level": level, "tensor_data_types": f"FLOAT32, {HOSTILE}"}
+    facts = {
+        "DirectML.dll": "1.13.1.0", "feature_level": level, "tensor_data_types": f"FLOAT32, {HOSTILE}",
+        "documented_feature_level": "DML_FEATURE_LEVEL_6_2", "documented_data_types": "FLOAT32, INT64",
+    }  # fmt: skip
     run = a_run(targets={"dml": {"onnxruntime": "1.24.4"}, "directml": facts})
     return page(stored(tmp_path / "run", [a_slice()], run))
 
@@ -253,7 +256,10 @@ def test_what_a_device_claims_is_never_markup(tmp_path: Path) -> None:
 
 
 def test_claims_that_are_the_documented_ones_are_one_sentence(tmp_path: Path) -> None:
-    types = "FLOAT32, FLOAT16, UINT32, UINT16, UINT8, INT32, INT16, INT8, FLOAT64, UINT64, INT64"
-    facts = {"DirectML.dll": "1.13.1.0", "feature_level": "DML_FEATURE_LEVEL_6_2", "tensor_data_types": types}
+    level, types = "DML_FEATURE_LEVEL_6_2", "FLOAT32, FLOAT16, INT64"
+    facts = {
+        "DirectML.dll": "1.13.1.0", "feature_level": level, "tensor_data_types": types,
+        "documented_feature_level": level, "documented_data_types": types,
+    }  # fmt: skip
     text = " ".join(Page(page(stored(tmp_path / "run", [a_slice()], a_run(targets={"directml": facts})))).text.split())
-    assert "claims what is documented of it: DML_FEATURE_LEVEL_6_2 and 11 data types of tensors" in text
+    assert "claims what is documented of it: DML_FEATURE_LEVEL_6_2 and 3 data types of tensors" in text

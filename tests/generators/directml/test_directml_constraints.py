@@ -14,17 +14,9 @@ from epcheck.generators.directml import DataType, FeatureLevel, OperatorDesc, Te
 from epcheck.generators.directml.borders import neighbours
 from epcheck.generators.directml.convolution import Convolution, ConvolutionDirection, ConvolutionMode
 from epcheck.generators.directml.elementwise import ElementWiseLogicalEquals
-from epcheck.generators.directml.layout import (
-    DiagonalMatrix1,
-    FillValueConstant,
-    Gather,
-    GatherND1,
-    NonzeroCoordinates,
-    ScatterND,
-    Slice,
-    SpaceToDepth,
-    Split,
-)
+from epcheck.generators.directml.filling import DiagonalMatrix1, FillValueConstant, NonzeroCoordinates
+from epcheck.generators.directml.gathering import Gather, GatherND1, ScatterND
+from epcheck.generators.directml.layout import Slice, SpaceToDepth, Split
 from epcheck.generators.directml.linear_quantization import ElementWiseQuantizedLinearAdd
 from epcheck.generators.directml.matrix_multiply import QuantizedLinearMatrixMultiply
 from epcheck.generators.directml.multihead_attention import MultiheadAttention, MultiheadAttentionMaskType
