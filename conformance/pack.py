@@ -109,12 +109,17 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
     Those of a pack whose outputs are exactly the expected ones share an outcome without outputs.
     """
     count = len(cases)
+    own = {cases[0].op_type, *cases[0].beside} if count == 1 else ()
     named: dict[str, list[tuple[str, str]]] = {}
+    inlined: set[str] = set()
     for provider, operator, name in answer.nodes or ():
-        if name:
+        if name or operator in own:
             named.setdefault(name.partition("/")[0] if count > 1 else "", []).append((provider, operator))
-    inlined = tuple((provider, INLINED) for provider in sorted({p for p, _, name in answer.nodes or () if not name}))
-    nameless = inlined if count == 1 or (outcome.kind == DONE and len(inlined) == 1) else ()
+        else:
+            inlined.add(provider)
+    nameless = tuple((provider, INLINED) for provider in sorted(inlined))
+    if count > 1 and (outcome.kind != DONE or len(nameless) > 1):
+        nameless = ()
     shared = replace(
         outcome,
         create_s=None if outcome.create_s is None else outcome.create_s / count,
