@@ -34,6 +34,8 @@ def greeted(warm: WarmWorkers) -> tuple[WorkerProcess, queue.SimpleQueue[Event]]
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     process = warm.take(RIGHT, events)
     assert isinstance(events.get(timeout=20), Answer)
+    while not process.process.is_born:  # the template tells of it at its leisure
+        time.sleep(0.01)
     return process, events
 
 
