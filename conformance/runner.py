@@ -270,16 +270,14 @@ class Session:
 
     def _advance(self, last: bool) -> None:
         """Hand over what is prepared, and send what can be sent."""
-        if self._preparation.ready and self.ready:
-            self._begin()
+        self._begin()
         for crew in self._every_crew():
             crew.advance(last)
 
     def _rouse(self) -> None:
         """Have crews that do nothing take what they have: no more can come before something of this is done."""
         self._preparation.look_up()
-        if self._preparation.ready and self.ready:
-            self._begin()
+        self._begin()
         for crew in self._every_crew():
             if not any(lane.is_busy for lane in crew.lanes):
                 crew.advance(last=True)
@@ -291,7 +289,9 @@ class Session:
         return tuple(t for t in self._plan.candidates if (t.name, case.id) not in self._plan.done)
 
     def _begin(self) -> None:
-        """Hand prepared cases to the targets, with what is remembered of them."""
+        """Hand prepared cases to the targets, with what is remembered of them, once all targets have answered."""
+        if not (self._preparation.ready and self.ready):
+            return
         batch = list(self._preparation.ready)
         self._preparation.ready.clear()
         self._remember_who()
