@@ -26,13 +26,20 @@ FIRST = 8
 HEAT_ROWS, HEAT_COLUMNS = 16, 48
 
 _NOTHING = np.zeros((), np.bool_)
+_EDGES = np.array(ULP_EDGES)
 
 
-def differences(truth: Outputs | Selection, got: Mapping[str, Array]) -> tuple[Difference, ...]:
-    """What is wrong with the outputs of a node; empty when nothing is."""
+def differences(
+    truth: Outputs | Selection, got: Mapping[str, Array], known: Accuracy | None = None
+) -> tuple[Difference, ...]:
+    """What is wrong with the outputs of a node; empty when nothing is.
+
+    known: what `accuracy` says of them, where it was asked before.
+    """
     if isinstance(truth, Selection):
         return _selection(truth, got)
-    return tuple(d for output in truth.outputs if (d := _output(output, got.get(output.name))) is not None)
+    worst = math.inf if known is None else known.max_ulp
+    return tuple(d for output in truth.outputs if (d := _output(output, got.get(output.name), worst)) is not None)
 
 
 def same(expected: Array, got: Array) -> Array:
@@ -61,10 +68,10 @@ def accuracy(truth: Outputs | Selection, got: Mapping[str, Array]) -> Accuracy |
 
 def _accuracy(errors: Array) -> Accuracy:
     """errors: float64 in ULP."""
-    places = np.searchsorted(ULP_EDGES, errors)
+    worst = float(np.maximum.reduce(errors))
     with np.errstate(over="ignore"):  # an error of 1e300 ULP is one of infinitely many
-        total = float(errors[np.isfinite(errors)].sum())
-    return Accuracy(errors.size, float(errors.max()), total, tuple(np.bincount(places).tolist()))
+        total = float(np.add.reduce(errors if math.isfinite(worst) else errors[np.isfinite(errors)]))
+    return Accuracy(errors.size, worst, total, tuple(np.bincount(_EDGES.searchsorted(errors)).tolist()))
 
 
 def ulp_error(exact: Array, got: Array) -> Array:
@@ -74,17 +81,31 @@ def ulp_error(exact: Array, got: Array) -> Array:
     """
     if not _is_floating(got.dtype):
         raise TypeError(f"ULP are defined for floating-point outputs, not for {got.dtype}")
-    info = _finfo(got.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         truth, value = exact.astype(np.float64), got.astype(np.float64)
         rounded = truth.astype(got.dtype).astype(np.float64)
-        magnitude = np.clip(np.abs(rounded), float(info.tiny), float(info.max))
-        unit = np.ldexp(1.0, np.frexp(magnitude)[1] - 1 - info.nmant)
-        error = np.abs(value - truth) / unit
+        error: Array = np.abs(value - truth) / _unit(rounded, got.dtype)
+    if np.isfinite(error).all():
+        return error
     equal_infinities = (value == rounded) & np.isinf(value)
     equal = (value == truth) | equal_infinities | (np.isnan(truth) & np.isnan(value))
     result: Array = np.where(equal, 0.0, np.where(np.isnan(error), np.inf, error))
     return result
+
+
+def _unit(values: Array, dtype: np.dtype[Any]) -> Array:
+    """The unit in the last place of the dtype at each of these numbers of it, float64."""
+    tiny, largest, digits = _extent(dtype)
+    magnitude = np.minimum(np.maximum(np.abs(values), tiny), largest)
+    unit: Array = np.ldexp(1.0, np.frexp(magnitude)[1] - digits)
+    return unit
+
+
+@cache
+def _extent(dtype: np.dtype[Any]) -> tuple[float, float, int]:
+    """The smallest normal number of a floating dtype, its largest number, and the bits of its significand."""
+    info = _finfo(dtype)
+    return float(info.tiny), float(info.max), int(info.nmant) + 1
 
 
 @dataclass(frozen=True)
@@ -235,14 +256,15 @@ def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(flat, shape))
 
 
-def _output(expected: Output, got: Array | None) -> Difference | None:
+def _output(expected: Output, got: Array | None, worst: float) -> Difference | None:
+    """worst: no element is further from the truth, in ULP."""
     form = _form(expected.name, expected.value, got)
     if form is not None or got is None:
         return form
-    if _surely_right(expected, got):
+    if (isinstance(expected.bound, Ulp) and worst <= expected.bound.bound) or _surely_right(expected, got):
         return None
     tally = _tally(expected, got)
-    return tally.difference(f"each {_rule(expected.bound, tally)}") if tally.wrong else None
+    return tally and tally.difference(f"each {_rule(expected.bound, tally)}")
 
 
 def _surely_right(expected: Output, got: Array) -> bool:
@@ -263,14 +285,16 @@ def _identical(expected: Array, got: Array) -> bool:
     return all(one.tobytes() == other.tobytes() for _, (one, other) in _blocks(expected, got))
 
 
-def _tally(expected: Output, got: Array) -> _Tally:
+def _tally(expected: Output, got: Array) -> _Tally | None:
+    """The wrong elements; None when there are none."""
     truth, bound = expected.value, expected.bound
     exact = truth if expected.exact is None else expected.exact
-    tally = _Tally(expected.name, truth)
+    tally = None
     for start, (values, actual, exactly, allowed) in _blocks(truth, got, exact, _allowance(bound)):
         block = Output(expected.name, values, bound, None if expected.exact is None else exactly)
-        if not _surely_right(block, actual):
-            tally.add(start, _wrong(bound, values, actual, exactly, allowed), values, actual, exactly)
+        if not _surely_right(block, actual) and (wrong := _wrong(bound, values, actual, exactly, allowed)).any():
+            tally = tally or _Tally(expected.name, truth)
+            tally.add(start, wrong, values, actual, exactly)
     return tally
 
 
@@ -292,8 +316,8 @@ def _wrong(bound: Bound, expected: Array, got: Array, exact: Array, allowed: Arr
     if isinstance(bound, Exact):
         return ~same(expected, got)
     with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(got.astype(np.float64) - exact.astype(np.float64)) <= allowed
-    return (ulp_error(exact, got) > bound.bound) & ~near
+        far = ~(np.abs(got.astype(np.float64) - exact.astype(np.float64)) <= allowed)
+    return far & (ulp_error(exact, got) > bound.bound) if far.any() else far
 
 
 def _rule(bound: Bound, tally: _Tally) -> str:
@@ -335,10 +359,10 @@ def _selection(truth: Selection, got: Mapping[str, Array]) -> tuple[Difference, 
         _tally(Output(name, part), actual)
         for name, part, actual in zip(truth.names, nearest, (values, indices), strict=True)
     ]
-    if not any(tally.wrong for tally in tallies):
+    if not any(tallies):
         return ()
     reason = _why_not_selected(truth, values, indices, *nearest)
-    return tuple(tally.difference(reason) for tally in tallies if tally.wrong)
+    return tuple(tally.difference(reason) for tally in tallies if tally is not None)
 
 
 def _wrong_places(accepted: tuple[Array, Array], got: tuple[Array, Array]) -> int:
@@ -382,10 +406,8 @@ class _Tally:
         self.heat = _Heat(expected.shape)
 
     def add(self, start: int, wrong: Array, expected: Array, got: Array, exact: Array) -> None:
-        """A block of the output, arrays [n], its first element at the flat index `start`. wrong: bool."""
+        """A block of the output, arrays [n], its first element at the flat index `start`. wrong: bool, one at least."""
         at = np.flatnonzero(wrong)
-        if not at.size:
-            return
         expected, got, exact = expected[at], got[at], exact[at]
         ulp = ulp_error(exact, got) if _is_floating(self.dtype) else None
         if ulp is not None:

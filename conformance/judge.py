@@ -42,7 +42,8 @@ def condense(message: str) -> str:
 
 def opinion(prepared: Prepared, target: Target, outcome: Outcome, attempts: int = 1) -> Opinion:
     """What the target said, judged against the truth of the case."""
-    status, message, differences = _status(prepared, target, outcome)
+    accuracy = _accuracy(prepared, outcome)
+    status, message, differences = _status(prepared, target, outcome, accuracy)
     return Opinion(
         target=target.name,
         status=status,
@@ -55,7 +56,7 @@ def opinion(prepared: Prepared, target: Target, outcome: Outcome, attempts: int 
         attempts=attempts,
         log_tail="" if status == record.PASS else outcome.log_tail,
         shared=outcome.shared,
-        accuracy=_accuracy(prepared, outcome),
+        accuracy=accuracy,
     )
 
 
@@ -67,7 +68,9 @@ def _accuracy(prepared: Prepared, outcome: Outcome) -> Accuracy | None:
     return None if isinstance(truth, Refusal) else compare.accuracy(truth, outcome.outputs)
 
 
-def _status(prepared: Prepared, target: Target, outcome: Outcome) -> tuple[str, str, tuple[Difference, ...]]:
+def _status(
+    prepared: Prepared, target: Target, outcome: Outcome, accuracy: Accuracy | None
+) -> tuple[str, str, tuple[Difference, ...]]:
     if outcome.kind == CRASHED:
         return record.CRASH, outcome.message, ()
     if outcome.kind == TIMED_OUT:
@@ -84,7 +87,7 @@ def _status(prepared: Prepared, target: Target, outcome: Outcome) -> tuple[str, 
     truth = prepared.truth
     if isinstance(truth, Refusal):
         return record.MISMATCH, f"accepted what must be refused: {truth.reason}", ()
-    if wrong := compare.differences(truth, outcome.outputs):
+    if wrong := compare.differences(truth, outcome.outputs, accuracy):
         return record.MISMATCH, "; ".join(f"{d.output}: {d.reason}" for d in wrong), wrong
     if outcome.unwritten:
         names = ", ".join(outcome.unwritten)

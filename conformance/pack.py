@@ -25,7 +25,7 @@ GRAPH_FIELD = b"\x3a"
 """Field 7 of ModelProto, `graph`, as protobuf writes the start of a message."""
 
 PLAIN = {"node", "name", "initializer", "input", "output", "doc_string"}
-"""What a graph may have to be taken apart: names stand in other fields, too."""
+"""What a graph may have to be taken apart, and the graphs of its nodes' attributes: names stand in other fields, too."""
 
 
 def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
@@ -39,10 +39,27 @@ def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
     graph.CopyFrom(proto.graph)
     proto.ClearField("graph")
     shell: bytes = proto.SerializeToString()
-    known = {descriptor.name for descriptor, _ in graph.ListFields()} <= PLAIN
-    if not known or proto.functions or any(a.HasField("g") or a.graphs for n in graph.node for a in n.attribute):
+    graphs = [graph, *_inner(graph)]
+    if proto.functions or any({descriptor.name for descriptor, _ in each.ListFields()} - PLAIN for each in graphs):
         return shell, b""
     graph.ClearField("name")
+    for each in graphs:
+        _put_before_names(prefix, each)
+    written: bytes = graph.SerializeToString(deterministic=True)
+    return shell, written
+
+
+def _inner(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in the attributes of its nodes, and in those of theirs."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                yield inner
+                yield from _inner(inner)
+
+
+def _put_before_names(prefix: str, graph: onnx.GraphProto) -> None:
+    """Before those of its own nodes and values, in place."""
     for node in graph.node:
         node.name = prefix + node.name
         node.input[:] = [prefix + name if name else "" for name in node.input]
@@ -50,11 +67,20 @@ def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
     for value in (*graph.input, *graph.output, *graph.initializer):
         value.name = prefix + value.name
     for value in (*graph.input, *graph.output):
-        for dim in value.type.tensor_type.shape.dim:
+        for dim in _dims(value.type):
             if dim.dim_param:
                 dim.dim_param = prefix + dim.dim_param
-    written: bytes = graph.SerializeToString(deterministic=True)
-    return shell, written
+
+
+def _dims(of: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    """The dimensions of a tensor, or of the tensors in a sequence or an optional."""
+    match of.WhichOneof("value"):
+        case "tensor_type":
+            yield from of.tensor_type.shape.dim
+        case "sequence_type":
+            yield from _dims(of.sequence_type.elem_type)
+        case "optional_type":
+            yield from _dims(of.optional_type.elem_type)
 
 
 def model(cases: Sequence[Prepared]) -> bytes:

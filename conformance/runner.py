@@ -39,6 +39,9 @@ IN_PROGRESS = 3072
 """Cases between their submission and their verdict. Bounds memory; leaves room for packs that fill up and for failures
 that wait for their confirmation."""
 
+AT_START = 8192
+"""Cases that are taken in at most until every target has answered its greeting: there is nothing else to do meanwhile."""
+
 AT_ONCE = 256
 """Cases that are taken in together once there is room for them: many small steps would make small packs, large ones let
 workers idle meanwhile."""
@@ -109,7 +112,10 @@ def run(
         for case in islice(cases, IN_PROGRESS):
             session.submit(case)
         while not session.ready:
-            session.turn(more=True)
+            ahead = tuple(islice(cases, AT_ONCE)) if session.under_way < AT_START else ()
+            for case in ahead:
+                session.submit(case)
+            session.turn(more=True, wait=not ahead)
         if on_facts:
             on_facts(session.facts)
         for case in cases:
@@ -248,10 +254,11 @@ class Session:
             self.under_way += 1
             self._preparation.add(case)
 
-    def turn(self, more: bool = False) -> None:
+    def turn(self, more: bool = False, wait: bool = True) -> None:
         """Do what can be done now, wait for what happens next, and act on it.
 
         more: further cases will be submitted before anything is waited for, so a pack may wait for them.
+        wait: False to act only on what has happened already.
         Raises TargetDown when a target goes down for good.
         """
         if not more:
@@ -260,7 +267,7 @@ class Session:
         self._advance(last=not more and not self._preparation.is_busy)
         if more and not self._preparation.is_busy:
             self._rouse()
-        if not self._handle_events(wait=not self._preparation.has_work):
+        if not self._handle_events(wait and not self._preparation.has_work):
             self._preparation.work()
         now = time.monotonic()
         if now - self._last_watch >= TICK_S:
@@ -269,15 +276,18 @@ class Session:
                 lane.watch(now)
 
     def _advance(self, last: bool) -> None:
-        """Hand over what is prepared, and send what can be sent."""
-        self._begin()
+        """Hand over what is prepared, and send what can be sent: the first sessions run while later ones are made up."""
+        while self._begin():
+            for crew in self._crews.values():
+                crew.advance(last=False)
         for crew in self._every_crew():
             crew.advance(last)
 
     def _rouse(self) -> None:
         """Have crews that do nothing take what they have: no more can come before something of this is done."""
         self._preparation.look_up()
-        self._begin()
+        while self._begin():
+            pass
         for crew in self._every_crew():
             if not any(lane.is_busy for lane in crew.lanes):
                 crew.advance(last=True)
@@ -288,12 +298,13 @@ class Session:
             return self._plan.candidates
         return tuple(t for t in self._plan.candidates if (t.name, case.id) not in self._plan.done)
 
-    def _begin(self) -> None:
-        """Hand prepared cases to the targets, with what is remembered of them, once all targets have answered."""
+    def _begin(self) -> bool:
+        """Hand some prepared cases to the targets, with what is remembered of them, once all targets have answered.
+        Whether there were any."""
         if not (self._preparation.ready and self.ready):
-            return
-        batch = list(self._preparation.ready)
-        self._preparation.ready.clear()
+            return False
+        ready = self._preparation.ready
+        batch = [ready.popleft() for _ in range(min(AT_ONCE, len(ready)))]
         self._remember_who()
         who = [p for p in self._prints.values() if p]
         past = self._cache.get([memory.opinion_key(p, one) for one in batch if isinstance(one, Prepared) for p in who])
@@ -304,6 +315,7 @@ class Session:
             for target in self._candidates(one.case):
                 self._sink(judge.unbuilt(one, target))
             self.under_way -= 1
+        return True
 
     def _remember_who(self) -> None:
         """Take down, once, what the oracles' answers depend on; a candidate is always asked anew."""

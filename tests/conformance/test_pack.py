@@ -77,7 +77,21 @@ def test_a_pack_of_many_is_as_long_as_its_length_says() -> None:
         assert len(onnx.ModelProto.FromString(pack.model(cases[:count])).graph.node) == count
 
 
-@pytest.mark.parametrize("field", ["value_info", "functions", "subgraph"])
+def test_names_in_the_graphs_of_attributes_are_a_cases_own_as_well() -> None:
+    one, other = (prepared(f"If-16/float32/then_{name}[initializer]") for name in ("sequence", "nested"))
+    model = onnx.ModelProto.FromString(pack.model([one, other]))
+    onnx.checker.check_model(model, full_check=True)
+    nodes = [node for node in model.graph.node if node.op_type == "If"]
+    for case, node in zip((one, other), nodes, strict=True):
+        branches = [attribute.g for attribute in node.attribute]
+        inner = [name for g in branches for n in g.node for name in (n.name, *n.input, *n.output)]
+        inner += [value.name for g in branches for value in (*g.output, *g.initializer)]
+        assert len(branches) == 2
+        assert inner
+        assert all(name.startswith(case.prefix) for name in inner)
+
+
+@pytest.mark.parametrize("field", ["value_info", "functions", "value_info of a subgraph"])
 def test_a_model_with_names_elsewhere_is_not_taken_apart(field: str) -> None:
     model = onnx.ModelProto.FromString(SLICE.model)
     match field:
@@ -86,7 +100,7 @@ def test_a_model_with_names_elsewhere_is_not_taken_apart(field: str) -> None:
         case "functions":
             model.functions.add().name = "f"
         case _:
-            model.graph.node[0].attribute.add().g.name = "body"
+            model.graph.node[0].attribute.add().g.value_info.add().name = "output"
     assert pack.parts(model.SerializeToString(), "a/")[1] == b""
 
 
