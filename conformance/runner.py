@@ -264,10 +264,13 @@ class Session:
         if not more:
             self._preparation.look_up()
         self._preparation.help()
-        self._advance(last=not more and not self._preparation.is_busy)
-        if more and not self._preparation.is_busy:
+        self._begin()
+        none_left = not (self._preparation.is_busy or self._preparation.ready)
+        for crew in self._every_crew():
+            crew.advance(last=none_left and not more)
+        if none_left and more:
             self._rouse()
-        if not self._handle_events(wait and not self._preparation.has_work):
+        if not self._handle_events(wait and not (self._preparation.has_work or self._can_begin)):
             self._preparation.work()
         now = time.monotonic()
         if now - self._last_watch >= TICK_S:
@@ -275,19 +278,11 @@ class Session:
             for lane in self._every_lane():
                 lane.watch(now)
 
-    def _advance(self, last: bool) -> None:
-        """Hand over what is prepared, and send what can be sent: the first sessions run while later ones are made up."""
-        while self._begin():
-            for crew in self._crews.values():
-                crew.advance(last=False)
-        for crew in self._every_crew():
-            crew.advance(last)
-
     def _rouse(self) -> None:
         """Have crews that do nothing take what they have: no more can come before something of this is done."""
         self._preparation.look_up()
-        while self._begin():
-            pass
+        while self._can_begin:
+            self._begin()
         for crew in self._every_crew():
             if not any(lane.is_busy for lane in crew.lanes):
                 crew.advance(last=True)
@@ -298,11 +293,16 @@ class Session:
             return self._plan.candidates
         return tuple(t for t in self._plan.candidates if (t.name, case.id) not in self._plan.done)
 
-    def _begin(self) -> bool:
-        """Hand some prepared cases to the targets, with what is remembered of them, once all targets have answered.
-        Whether there were any."""
-        if not (self._preparation.ready and self.ready):
-            return False
+    @property
+    def _can_begin(self) -> bool:
+        """Whether `_begin` would do anything."""
+        return bool(self._preparation.ready) and self.ready
+
+    def _begin(self) -> None:
+        """Hand some prepared cases to the targets, with what is remembered of them, once all targets have answered:
+        the first sessions run while later ones are made up."""
+        if not self._can_begin:
+            return
         ready = self._preparation.ready
         batch = [ready.popleft() for _ in range(min(AT_ONCE, len(ready)))]
         self._remember_who()
@@ -315,7 +315,6 @@ class Session:
             for target in self._candidates(one.case):
                 self._sink(judge.unbuilt(one, target))
             self.under_way -= 1
-        return True
 
     def _remember_who(self) -> None:
         """Take down, once, what the oracles' answers depend on; a candidate is always asked anew."""
