@@ -225,25 +225,29 @@ class Lane:
         if not self._sent or header.get("id") != _name(self._sent[0]):
             self._lost(f"its worker answered what nobody asked: {str(header.get('id'))[:80]!r}")
             return
+        jobs = self._sent[0]
         try:
-            outcome, answer, busy_s = _outcome(header, body)
+            outcome, busy_s = _outcome(header)
+            failed_together = len(jobs) > 1 and outcome.kind not in (DONE, PLACED)
+            answer = pack.Answer(header["tensors"], body, header.get("assignment"))
+            each = [] if failed_together else list(pack.unpack([job.prepared for job in jobs], outcome, answer))
         except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
             self._lost(f"its worker sent a malformed answer: {error!r}")
             return
         if outcome.kind == FAILED and DEVICE_LOST.search(outcome.message):
             self._lost(f"the device was lost: {outcome.message}")
             return
-        jobs = self._sent.popleft()
+        self._sent.popleft()
         self._under_way -= len(jobs)
         self._head_since = at
         if self.alone:
             self._retire()
-        if len(jobs) > 1 and outcome.kind not in (DONE, PLACED):
+        if failed_together:
             self._source.split(jobs, outcome.message, OUT_OF_MEMORY.search(outcome.message) is not None)
             return
         if jobs[0].group and not jobs[0].place:
             self._source.sizing.measured(len(jobs), busy_s)
-        for job, own in zip(jobs, pack.unpack([job.prepared for job in jobs], outcome, answer), strict=True):
+        for job, own in zip(jobs, each, strict=True):
             job.finished(own)
 
     def _flush(self) -> None:
@@ -310,14 +314,12 @@ def _request(jobs: tuple[Job, ...], target: Target) -> list[bytes]:
     return worker.frame(header, described, [model, *(data for _, _, _, data in feeds)])
 
 
-def _outcome(answer: Mapping[str, Any], body: bytes) -> tuple[Outcome, pack.Answer, float]:
-    """An answer as an outcome, its outputs and nodes, and the seconds that the worker was busy with it.
+def _outcome(answer: Mapping[str, Any]) -> tuple[Outcome, float]:
+    """An answer as an outcome, but for its outputs and nodes, and the seconds that the worker was busy with it.
 
     Raises KeyError, TypeError or ValueError when it is none.
     """
     kind = {"done": DONE, "placed": PLACED}.get(answer["stage"], FAILED)
-    assignment = answer.get("assignment")
-    nodes = None if assignment is None else tuple((str(p), str(op), str(name)) for p, op, name in assignment)
     outcome = Outcome(
         kind,
         stage=str(answer["stage"]) if kind == FAILED else "",
@@ -327,8 +329,7 @@ def _outcome(answer: Mapping[str, Any], body: bytes) -> tuple[Outcome, pack.Answ
         create_s=_seconds(answer.get("create_s")),
         run_s=_seconds(answer.get("run_s")),
     )
-    outputs = {name: (dtype, shape, start, count) for name, dtype, shape, start, count in worker.spans(answer, body)}
-    return outcome, pack.Answer(outputs, body, nodes), float(answer.get("busy_s") or 0.0)
+    return outcome, float(answer.get("busy_s") or 0.0)
 
 
 def _names(value: object) -> tuple[str, ...]:

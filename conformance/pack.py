@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 
 from epcheck.conformance.outcome import DONE, Outcome
-from epcheck.conformance.worker import as_dtype
+from epcheck.conformance.worker import as_dtype, dtype_name, spans
 from epcheck.generators.case import Array
 
 if TYPE_CHECKING:
-    from epcheck.conformance.prepare import Prepared, Tensor
+    from epcheck.conformance.prepare import Prepared
 
 GRAPH_FIELD = b"\x3a"
 """Field 7 of ModelProto, `graph`, as protobuf writes the start of a message."""
 
 PLAIN = {"node", "name", "initializer", "input", "output", "doc_string"}
-"""What a graph may have to be taken apart, and the graphs of its nodes' attributes: names stand in other fields, too."""
+"""What a graph may have to be taken apart, and each in the attributes of its nodes: names stand in other fields, too."""
 
 
 def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
@@ -98,30 +98,14 @@ def prefixes(cases: Sequence[Prepared]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a session answered. outputs: name -> (numpy dtype name, shape, start in the body in bytes, elements).
+    """What a session answered. tensors: [name, numpy dtype name, shape] of each output, in the order of the body.
 
-    nodes: (provider, operator, node name) of each node that was assigned; None where the runtime keeps no record.
+    nodes: [provider, operator, node name] of each node that was assigned; None where the runtime keeps no record.
     """
 
-    outputs: Mapping[str, tuple[str, Sequence[int], int, int]]
+    tensors: Sequence[Sequence[Any]]
     body: bytes
-    nodes: Sequence[tuple[str, str, str]] | None
-
-    def is_exactly(self, expected: Sequence[Tensor], prefix: str) -> bool:
-        """Whether these outputs are there, to the last bit."""
-        for name, dtype, shape, data in expected:
-            found_dtype, found_shape, start, _ = self.outputs.get(prefix + name, _NO_OUTPUT)
-            if found_dtype != dtype or tuple(found_shape) != shape or self.body[start : start + len(data)] != data:
-                return False
-        return True
-
-    def array(self, name: str) -> Array:
-        """An output; a read-only view of the body."""
-        dtype, shape, start, count = self.outputs[name]
-        return np.frombuffer(self.body, as_dtype(dtype), count, start).reshape(shape)
-
-
-_NO_OUTPUT: tuple[str, Sequence[int], int, int] = ("", (), 0, 0)
+    nodes: Sequence[Sequence[str]] | None
 
 
 INLINED = "(inlined)"
@@ -133,43 +117,87 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
     """The outcome of each case of a session; the seconds are the session's, shared out evenly.
 
     Those of a pack whose outputs are exactly the expected ones share an outcome without outputs.
+    Raises KeyError, TypeError or ValueError where the answer's tensors do not describe its body.
     """
     count = len(cases)
-    own = {cases[0].op_type, *cases[0].beside} if count == 1 else ()
-    named: dict[str, list[tuple[str, str]]] = {}
-    inlined: set[str] = set()
-    for provider, operator, name in answer.nodes or ():
-        if name or operator in own:
-            named.setdefault(name.partition("/")[0] if count > 1 else "", []).append((provider, operator))
-        else:
-            inlined.add(provider)
-    nameless = tuple((provider, INLINED) for provider in sorted(inlined))
-    if count > 1 and (outcome.kind != DONE or len(nameless) > 1):
-        nameless = ()
     shared = replace(
         outcome,
         create_s=None if outcome.create_s is None else outcome.create_s / count,
         run_s=None if outcome.run_s is None else outcome.run_s / count,
         shared=count,
     )
+    named, nameless = _nodes(cases, outcome, answer)
+    steady = not (outcome.unwritten or outcome.repeat_differs)
     alike: dict[tuple[tuple[str, str], ...] | None, Outcome] = {}
-    unsteady = outcome.unwritten or outcome.repeat_differs
+    place = start = 0
     for case, prefix in zip(cases, prefixes(cases), strict=True):
         nodes = None if answer.nodes is None else tuple(named.get(prefix[:-1], nameless))
-        exact = bool(case.expected) and not unsteady and answer.is_exactly(case.expected, prefix)
-        if exact and count > 1:
+        described, data = case.expected
+        after, end = place + len(described), start + len(data)
+        if (
+            steady
+            and prefix
+            and described
+            and answer.tensors[place:after] == described
+            and answer.body[start:end] == data
+        ):
+            place, start = after, end
             if nodes not in alike:
                 alike[nodes] = replace(shared, assignment=nodes, exact=True)
             yield alike[nodes]
             continue
+        tensors = answer.tensors[place : place + len(case.outputs)] if prefix else answer.tensors
+        outputs, end = _arrays(tensors, answer.body, start, prefix)
+        is_exact = steady and _described(outputs, case.prefix) == described != [] and answer.body[start:end] == data
+        place, start = place + len(tensors), end
         yield replace(
             shared,
-            exact=exact,
-            outputs={name: answer.array(prefix + name) for name in case.outputs if prefix + name in answer.outputs},
+            exact=is_exact,
+            outputs=outputs,
             assignment=nodes,
             unwritten=_own(outcome.unwritten, prefix),
             repeat_differs=_own(outcome.repeat_differs, prefix),
         )
+    if start != len(answer.body):
+        raise ValueError(f"{len(answer.body) - start} bytes of the body belong to no case")
+
+
+def _nodes(
+    cases: Sequence[Prepared], outcome: Outcome, answer: Answer
+) -> tuple[Mapping[str, Sequence[tuple[str, str]]], tuple[tuple[str, str], ...]]:
+    """(provider, operator) of each node under the prefix of its case, without the slash; and what is said of the nodes
+    of a case that has none there."""
+    count = len(cases)
+    own = {cases[0].op_type, *cases[0].beside} if count == 1 else ()
+    named: dict[str, list[tuple[str, str]]] = {}
+    inlined: set[str] = set()
+    for provider, operator, name in answer.nodes or ():
+        if name or operator in own:
+            named.setdefault(str(name).partition("/")[0] if count > 1 else "", []).append(
+                (str(provider), str(operator))
+            )
+        else:
+            inlined.add(str(provider))
+    if count > 1 and (outcome.kind != DONE or len(inlined) > 1):
+        return named, ()
+    return named, tuple((provider, INLINED) for provider in sorted(inlined))
+
+
+def _arrays(tensors: Sequence[Sequence[Any]], body: bytes, start: int, prefix: str) -> tuple[dict[str, Array], int]:
+    """The outputs that begin at `start`, under their names without the prefix, as read-only views of the body; and
+    where they end. One that has another prefix is nobody's."""
+    found, end = {}, start
+    for name, dtype, shape, begin, count in spans(tensors, len(body), start):
+        array = np.frombuffer(body, as_dtype(dtype), count, begin).reshape(shape)
+        end = begin + array.nbytes
+        if name.startswith(prefix):
+            found[name.removeprefix(prefix)] = array
+    return found, end
+
+
+def _described(outputs: Mapping[str, Array], prefix: str) -> list[list[Any]]:
+    """How an answer describes these outputs in a pack."""
+    return [[prefix + name, dtype_name(array.dtype), list(array.shape)] for name, array in outputs.items()]
 
 
 def _own(names: Sequence[str], prefix: str) -> tuple[str, ...]:

@@ -52,7 +52,8 @@ class Prepared:
     outputs. types: type constraint -> numpy dtype name. model: a serialized ModelProto. shell, graph, prefix: the same
     in two parts, for packs: all but the graph, and the graph with `prefix` before every name; `graph` is empty where
     the model cannot be taken apart.
-    feeds: the graph's inputs. expected: outputs that are surely right, to the last bit; empty where none are.
+    feeds: the graph's inputs. expected: what a pack's answer says of outputs that are surely right, to the last bit:
+    [name with the prefix, dtype, shape] of each, and their bytes; empty where none are.
     emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
     oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
     `expected`. digest: equal for equal model, feeds and truth. packed_truth: the truth as a pickle of builtin types.
@@ -69,7 +70,7 @@ class Prepared:
     graph: bytes
     prefix: str
     feeds: tuple[Tensor, ...]
-    expected: tuple[Tensor, ...]
+    expected: tuple[list[list[Any]], bytes]
     emptiness: bytes
     must_be_refused: bool
     size_bytes: int
@@ -134,7 +135,7 @@ def of(built: BuiltCase) -> Prepared:
         graph=graph,
         prefix=prefix,
         feeds=feeds,
-        expected=tuple(tensor(name, array) for name, array in outputs.items()) if sure else (),
+        expected=_as_answered(prefix, outputs) if sure else ([], b""),
         emptiness=_emptiness(outputs.values()),
         must_be_refused=isinstance(built.truth, Refusal),
         size_bytes=len(built.model) + sum(len(feed[-1]) for feed in feeds) + sum(a.nbytes for a in outputs.values()),
@@ -150,6 +151,11 @@ def of(built: BuiltCase) -> Prepared:
 def _beside(built: BuiltCase) -> tuple[str, ...]:
     around = built.node.surroundings
     return tuple(node.op_type for node in (*around.before, *around.after)) if around else ()
+
+
+def _as_answered(prefix: str, outputs: Mapping[str, Array]) -> tuple[list[list[Any]], bytes]:
+    tensors = [tensor(prefix + name, array) for name, array in outputs.items()]
+    return [[name, dtype, list(shape)] for name, dtype, shape, _ in tensors], b"".join(data for *_, data in tensors)
 
 
 def tensor(name: str, array: Array) -> Tensor:

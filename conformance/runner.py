@@ -40,7 +40,7 @@ IN_PROGRESS = 3072
 that wait for their confirmation."""
 
 AT_START = 8192
-"""Cases that are taken in at most until every target has answered its greeting: there is nothing else to do meanwhile."""
+"""Cases that are taken in until every target has answered its greeting: there is nothing else to do meanwhile."""
 
 AT_ONCE = 256
 """Cases that are taken in together once there is room for them: many small steps would make small packs, large ones let

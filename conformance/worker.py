@@ -149,32 +149,35 @@ def as_dtype(name: str) -> Any:
     return np.dtype(str(name))
 
 
-def spans(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, str, list[int], int, int]]:
-    """(name, dtype, shape, start, elements) for every tensor of a frame, `start` in bytes of the body.
+def spans(tensors: Any, size: int, start: int = 0) -> Iterator[tuple[str, str, list[int], int, int]]:
+    """(name, dtype, shape, start, elements) for each of a header's `tensors` that begin at `start` of a body of `size`
+    bytes; the starts are in bytes.
 
     Raises KeyError, TypeError or ValueError where the header does not describe the body.
     """
-    offset = 0
-    for name, dtype_name, shape in header["tensors"]:
+    for name, dtype_name, shape in tensors:
         itemsize, count = as_dtype(dtype_name).itemsize, 1
         for dim in shape:
             if not isinstance(dim, int) or dim < 0:
                 raise ValueError(f"'{name}' has the shape {shape}")
             count *= dim
-        if offset + count * itemsize > len(body):
+        if start + count * itemsize > size:
             raise ValueError(f"'{name}' is larger than the body")
-        yield str(name), dtype_name, shape, offset, count
-        offset += count * itemsize
-    if offset != len(body):
-        raise ValueError(f"{len(body) - offset} bytes of the body belong to no tensor")
+        yield str(name), dtype_name, shape, start, count
+        start += count * itemsize
 
 
 def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
     """(name, numpy array) for every tensor of a frame; the arrays are views of the body. Raises as `spans`."""
     import numpy as np
 
-    for name, dtype, shape, start, count in spans(header, body):
-        yield name, np.frombuffer(body, as_dtype(dtype), count, start).reshape(shape)
+    end = 0
+    for name, dtype, shape, start, count in spans(header["tensors"], len(body)):
+        array = np.frombuffer(body, as_dtype(dtype), count, start).reshape(shape)
+        end = start + array.nbytes
+        yield name, array
+    if end != len(body):
+        raise ValueError(f"{len(body) - end} bytes of the body belong to no tensor")
 
 
 def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
@@ -686,7 +689,9 @@ def main(arguments: list[str]) -> None:
     beside = Path(__file__).parent.resolve()  # epcheck's own modules must not be found instead of others of their names
     sys.path[:] = [*options.path, *(entry for entry in sys.path if Path(entry).resolve() != beside)]
     if not options.backend.startswith("python:"):
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads, of which none has anything to do, would spin
+        os.environ.setdefault(
+            "OPENBLAS_NUM_THREADS", "1"
+        )  # numpy's threads, of which none has anything to do, would spin
     if options.prelude:
         import runpy
 

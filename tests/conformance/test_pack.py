@@ -109,8 +109,8 @@ def test_each_case_gets_its_own_part_of_the_outcome() -> None:
     mine, yours = (f"{case.prefix}output" for case in (SLICE, OTHER))
     whole = Outcome(DONE, unwritten=(yours,), repeat_differs=(mine,), create_s=0.5, run_s=0.25)
     nodes = [(targets.DML, "Slice", f"{SLICE.prefix}node"), (targets.CPU, "Slice", f"{OTHER.prefix}node")]
-    spans = {mine: ("float32", [1], 0, 1), yours: ("int64", [1], 4, 1)}
-    answer = pack.Answer(spans, one.tobytes() + two.tobytes(), nodes)
+    tensors = [[mine, "float32", [1]], [yours, "int64", [1]]]
+    answer = pack.Answer(tensors, one.tobytes() + two.tobytes(), nodes)
     first, second = pack.unpack([SLICE, OTHER], whole, answer)
     assert (first.outputs, first.unwritten, first.repeat_differs) == ({"output": one}, (), ("output",))
     assert (second.outputs, second.unwritten, second.repeat_differs) == ({"output": two}, ("output",), ())
@@ -132,7 +132,7 @@ def test_nodes_of_inlined_functions_have_no_name_and_tell_where_they_are_alike(
     """Nobody can say whose they are; where all went to one provider, nobody has to."""
     nodes = [(provider, operator, "") for provider, operator in zip(providers, ("Tanh", "Cast"), strict=True)]
     named = (targets.DML, "Slice", f"{OTHER.prefix}node")
-    answer = pack.Answer({}, b"", [*nodes, named])
+    answer = pack.Answer([], b"", [*nodes, named])
     first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answer)
     assert (first.assignment, second.assignment) == (told, ((targets.DML, "Slice"),))
     placed, _ = pack.unpack([SLICE, OTHER], Outcome(PLACED), answer)
@@ -141,41 +141,71 @@ def test_nodes_of_inlined_functions_have_no_name_and_tell_where_they_are_alike(
 
 def answered(*bodies: bytes) -> pack.Answer:
     """What a session of SLICE and OTHER answers with these bytes for their outputs."""
-    spans, start = {}, 0
-    for case, body in zip((SLICE, OTHER), bodies, strict=True):
-        ((name, dtype, shape, _),) = case.expected
-        spans[case.prefix + name] = (dtype, list(shape), start, int(np.prod(shape)))
-        start += len(body)
     nodes = [(targets.CPU, "Slice", f"{case.prefix}node") for case in (SLICE, OTHER)]
-    return pack.Answer(spans, b"".join(bodies), nodes)
+    return pack.Answer([*SLICE.expected[0], *OTHER.expected[0]], b"".join(bodies), nodes)
 
 
 def test_cases_that_answer_exactly_what_is_expected_share_an_outcome() -> None:
-    right = [case.expected[0][3] for case in (SLICE, OTHER)]
+    right = [case.expected[1] for case in (SLICE, OTHER)]
     first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answered(*right))
     assert first.exact
     assert first is second
 
 
+def test_a_session_of_its_own_is_as_exact_but_its_names_have_no_prefix() -> None:
+    ((_, dtype, shape),), right = SLICE.expected
+    answer = pack.Answer([["output", dtype, shape]], right, [(targets.CPU, "Slice", "node")])
+    (outcome,) = pack.unpack([SLICE], Outcome(DONE), answer)
+    assert (outcome.exact, outcome.outputs["output"].tobytes()) == (True, right)
+    (of_another_name,) = pack.unpack([SLICE], Outcome(DONE), replace(answer, tensors=[["other", dtype, shape]]))
+    assert not of_another_name.exact
+
+
 def test_one_other_bit_is_not_exactly_what_is_expected() -> None:
-    one, other = (case.expected[0][3] for case in (SLICE, OTHER))
+    one, other = (case.expected[1] for case in (SLICE, OTHER))
     wrong = bytes([other[0] ^ 1]) + other[1:]
     first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answered(one, wrong))
     assert (first.exact, second.exact) == (True, False)
     assert second.outputs["output"].tobytes() == wrong
+    second, first = pack.unpack([OTHER, SLICE], Outcome(DONE), replace(
+        answered(), tensors=[*OTHER.expected[0], *SLICE.expected[0]], body=wrong + one))  # fmt: skip
+    assert (first.exact, second.exact) == (True, False)
 
 
 @pytest.mark.parametrize("change", [("uint64", None), (None, [1, 1])])
 def test_another_dtype_or_shape_is_not_exactly_what_is_expected(change: tuple[str | None, list[int] | None]) -> None:
-    answer = answered(*(case.expected[0][3] for case in (SLICE, OTHER)))
-    name, (dtype, shape, start, count) = list(answer.outputs.items())[1]
-    changed = (change[0] or dtype, change[1] or shape, start, count)
-    assert answer.is_exactly(OTHER.expected, OTHER.prefix)
-    assert not replace(answer, outputs={**answer.outputs, name: changed}).is_exactly(OTHER.expected, OTHER.prefix)
+    answer = answered(*(case.expected[1] for case in (SLICE, OTHER)))
+    name, dtype, shape = answer.tensors[1]
+    other = replace(answer, tensors=[answer.tensors[0], [name, change[0] or dtype, change[1] or shape]])
+    if np.prod(other.tensors[1][2]) * np.dtype(other.tensors[1][1]).itemsize == len(OTHER.expected[1]):
+        first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), other)
+        assert (first.exact, second.exact) == (True, False)
+    else:
+        with pytest.raises(ValueError, match="belong to no case"):
+            list(pack.unpack([SLICE, OTHER], Outcome(DONE), other))
+
+
+def test_an_output_under_another_s_name_is_nobody_s() -> None:
+    answer = answered(*(case.expected[1] for case in (SLICE, OTHER)))
+    strange = replace(answer, tensors=[answer.tensors[0], ["elsewhere/output", *answer.tensors[1][1:]]])
+    first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), strange)
+    assert (first.exact, second.exact, second.outputs) == (True, False, {})
+
+
+@pytest.mark.parametrize("shape", [[-1], ["x"], [1 << 40]])
+def test_tensors_that_do_not_describe_the_body_are_no_answer(shape: list[object]) -> None:
+    answer = answered(*(case.expected[1] for case in (SLICE, OTHER)))
+    name, dtype, _ = answer.tensors[1]
+    with pytest.raises(ValueError, match=r"has the shape|is larger than the body"):
+        list(
+            pack.unpack(
+                [SLICE, OTHER], Outcome(DONE), replace(answer, tensors=[answer.tensors[0], [name, dtype, shape]])
+            )
+        )
 
 
 def test_an_unsteady_session_is_exactly_nothing() -> None:
-    right = [case.expected[0][3] for case in (SLICE, OTHER)]
+    right = [case.expected[1] for case in (SLICE, OTHER)]
     unsteady = Outcome(DONE, repeat_differs=(f"{SLICE.prefix}output",))
     first, second = pack.unpack([SLICE, OTHER], unsteady, answered(*right))
     assert (first.exact, first.repeat_differs, second.repeat_differs) == (False, ("output",), ())
