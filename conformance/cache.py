@@ -36,6 +36,9 @@ SHRINK_TO = 0.8
 AT_ONCE = 512
 """Entries that are read or written by one statement."""
 
+UNWRITTEN_BYTES = 1 << 24
+"""Bytes of entries that wait to be written."""
+
 BUSY_S = 2.0
 """How long another process may keep the file, in seconds."""
 
@@ -120,14 +123,21 @@ class Cache:
         self._limit = limit_bytes
         self._today = int(time.time() // DAY_S)
         self._unwritten: dict[bytes, bytes] = {}
+        self._unwritten_bytes = 0
         self._old: list[bytes] = []
         self._file: sqlite3.Connection | None = None
         if path is not None:
             self._open(path)
 
+    @property
+    def is_used(self) -> bool:
+        """Whether there is a file: what is put into another one is gone."""
+        return self._file is not None
+
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The values of those keys that are there."""
-        found: dict[bytes, bytes] = {}
+        found = {name: self._unwritten[name] for name in keys if name in self._unwritten} if self._unwritten else {}
+        keys = [name for name in keys if name not in found] if found else keys
         for start in range(0, len(keys) if self._file else 0, AT_ONCE):
             for name, checked, day in self._rows(keys[start : start + AT_ONCE]):
                 if (value := _value(name, checked)) is None:
@@ -142,7 +152,8 @@ class Cache:
         if self._file is None:
             return
         self._unwritten.update(entries)
-        if len(self._unwritten) >= AT_ONCE:
+        self._unwritten_bytes += sum(map(len, entries.values()))
+        if len(self._unwritten) >= AT_ONCE or self._unwritten_bytes >= UNWRITTEN_BYTES:
             self._write()
 
     def close(self) -> None:
@@ -187,7 +198,7 @@ class Cache:
         return self._execute(f"SELECT key, value, day FROM entries WHERE key IN ({marks})", keys)
 
     def _write(self) -> None:
-        entries, self._unwritten = self._unwritten, {}
+        entries, self._unwritten, self._unwritten_bytes = self._unwritten, {}, 0
         old, self._old = self._old, []
         self._many(
             "INSERT OR REPLACE INTO entries (key, day, value) VALUES (?, ?, ?)",

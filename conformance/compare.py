@@ -264,7 +264,7 @@ def _output(expected: Output, got: Array | None, worst: float) -> Difference | N
     if (isinstance(expected.bound, Ulp) and worst <= expected.bound.bound) or _surely_right(expected, got):
         return None
     tally = _tally(expected, got)
-    return tally and tally.difference(f"each {_rule(expected.bound, tally)}")
+    return None if tally is None else tally.difference(f"each {_rule(expected.bound, tally)}")
 
 
 def _surely_right(expected: Output, got: Array) -> bool:

@@ -10,7 +10,7 @@ import math
 import queue
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from epcheck.conformance.lane import Job, Lane
 from epcheck.conformance.process import Event, WarmWorkers
@@ -194,7 +194,7 @@ class Crew:
         if too_much:
             self._fitting |= dict.fromkeys(map(_operator, jobs), size)
         for start in reversed(range(0, len(jobs), size)):
-            self._waiting.appendleft(_part(tuple(replace(job, split=True) for job in jobs[start : start + size])))
+            self._waiting.appendleft(_part(tuple(job._replace(split=True) for job in jobs[start : start + size])))
 
     def give_back(self, parcels: list[tuple[Job, ...]]) -> None:
         """Take back what a lost worker was sent and had not begun, in order."""
@@ -232,7 +232,8 @@ class Crew:
             if not jobs:
                 break
             taken += jobs[0].prepared.size_bytes
-            size = min(size, self._fitting.get(_operator(jobs[0]), size))
+            if self._fitting:
+                size = min(size, self._fitting.get(_operator(jobs[0]), size))
             if number and (taken > PACK_BYTES or number >= size):
                 break
             self._binned -= 1
@@ -247,4 +248,4 @@ def _operator(job: Job) -> tuple[str, str]:
 
 def _part(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
     """Jobs of a pack that failed, as a pack of their own; one alone is in no group."""
-    return jobs if len(jobs) > 1 else (replace(jobs[0], group=b""),)
+    return jobs if len(jobs) > 1 else (jobs[0]._replace(group=b""),)

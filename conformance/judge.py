@@ -284,18 +284,18 @@ def _words(
     return "; ".join(words)
 
 
-def second_oracles(prepared: Prepared, reference: Opinion | None) -> dict[str, str]:
+def second_oracles(prepared: Prepared, reference: Opinion | None) -> Mapping[str, str]:
     """What the DirectML description and the reference evaluator say of the suite's own truth."""
-    said = dict(prepared.oracles)
-    if reference is not None:
-        match reference.status:
-            case record.PASS:
-                said[reference.target] = "agrees"
-            case record.MISMATCH:
-                said[reference.target] = f"disagrees: {reference.message}"
-            case _:
-                said[reference.target] = f"cannot: {reference.message}"
-    return said
+    if reference is None:
+        return prepared.oracles
+    match reference.status:
+        case record.PASS:
+            said = "agrees"
+        case record.MISMATCH:
+            said = f"disagrees: {reference.message}"
+        case _:
+            said = f"cannot: {reference.message}"
+    return {**prepared.oracles, reference.target: said}
 
 
 def echoes(prepared: Prepared, candidate: str, references: Mapping[str, str]) -> tuple[str, ...]:

@@ -7,8 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from epcheck.conformance import pack, program, worker
 from epcheck.conformance.claims import with_documented
@@ -24,7 +23,7 @@ BATCH = 16
 LOW_WATER = 8
 """A worker with no more sessions before it than this gets the next one at once."""
 
-PACKS_AHEAD = 4
+PACKS_AHEAD = 8
 """Packs before a worker: one that runs, and what keeps it busy while the runner takes in the next cases."""
 
 WORN = 0.6
@@ -46,8 +45,7 @@ class TargetDown(EpcheckError, RuntimeError):  # noqa: N818  (it is a state of t
     """A target's worker cannot be started; the message holds what it said."""
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One case to run once; `finished` takes the outcome.
 
     group: it may share its session with others of this group; empty for a session of its own. place: only ask on
@@ -221,7 +219,7 @@ class Lane:
         self._ready, self._failed_starts = True, 0
         self._head_since = time.monotonic()
 
-    def _answered(self, header: Mapping[str, object], body: bytes, at: float) -> None:
+    def _answered(self, header: Mapping[str, Any], body: bytes, at: float) -> None:
         if not self._sent or header.get("id") != _name(self._sent[0]):
             self._lost(f"its worker answered what nobody asked: {str(header.get('id'))[:80]!r}")
             return

@@ -6,11 +6,12 @@ import json
 import os
 import pickle
 from collections.abc import Mapping
+from typing import Any
 
 from epcheck.conformance import cache, record, strict_json
 from epcheck.conformance.cache import Cache
-from epcheck.conformance.prepare import UNREADABLE, Prepared, plain_pickle
 from epcheck.conformance.record import Accuracy, Difference, Opinion
+from epcheck.conformance.rows import UNREADABLE, Rows, plain_pickle
 from epcheck.conformance.target import Target
 
 KNOWN = (("onnxruntime",), ("reference",))
@@ -31,6 +32,12 @@ def fingerprint(target: Target, facts: Mapping[str, str]) -> bytes | None:
     return json.dumps([*map(repr, said), environment, dict(facts)], sort_keys=True).encode()
 
 
+def opinions(cached: Cache, target: Target, facts: Mapping[str, str]) -> Rows | None:
+    """The target's opinions in the cache, by the digest of the case; None where nobody knows what they depend on."""
+    who = fingerprint(target, facts)
+    return None if who is None else Rows(cached, "opinion", who)
+
+
 def pack_size(cached: Cache, target: Target) -> int:
     """How many cases shared a session best when the target last ran; 0 when that is not known."""
     key = cache.key("size", target.name, "")
@@ -40,11 +47,6 @@ def pack_size(cached: Cache, target: Target) -> int:
 def keep_pack_size(cached: Cache, target: Target, size: int) -> None:
     """Keep what `pack_size` gives."""
     cached.put({cache.key("size", target.name, ""): size.to_bytes(8, "little")})
-
-
-def opinion_key(target_print: bytes, prepared: Prepared) -> bytes:
-    """Where the target's opinion of the case is in the cache."""
-    return cache.key("opinion", target_print, prepared.digest)
 
 
 def statuses(cached: Cache, target: Target) -> dict[str, str]:
@@ -61,25 +63,24 @@ def keep_statuses(cached: Cache, target: Target, last: Mapping[str, str]) -> Non
     cached.put({cache.key("statuses", target.name, ""): pickle.dumps(dict(last), pickle.HIGHEST_PROTOCOL)})
 
 
-def to_row(opinion: Opinion, answer: str) -> bytes:
-    """An opinion, and the bits of the outputs it is of, as the cache has them."""
+def to_row(opinion: Opinion, answer: str) -> tuple[Any, ...]:
+    """An opinion, and the bits of the outputs it is of, as the cache has them: in nothing but builtin types."""
     o = opinion
     differences = strict_json.dumps(record.to_json(o.differences)) if o.differences else ""
     a = o.accuracy
     accuracy = None if a is None else (a.elements, a.max_ulp, a.sum_ulp, a.counts)
-    plain = (
+    return (
         o.status, o.stage, o.message, differences, o.assignment, o.create_s, o.run_s, o.attempts, o.log_tail, o.shared,
         accuracy, answer,
     )  # fmt: skip
-    return pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
 
 
-def from_row(target: str, row: bytes) -> tuple[Opinion, str]:
+def from_row(target: str, row: Any) -> tuple[Opinion, str]:
     """What `to_row` was given. Raises ValueError when the row is none."""
     try:
         (
             status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, accuracy, answer,
-        ) = plain_pickle(row)  # fmt: skip
+        ) = row  # fmt: skip
         differences = [record.from_json(Difference, one) for one in strict_json.loads(text)] if text else []
     except UNREADABLE as error:
         raise ValueError(f"not an opinion: {error!r}") from error

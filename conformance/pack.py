@@ -25,7 +25,7 @@ GRAPH_FIELD = b"\x3a"
 """Field 7 of ModelProto, `graph`, as protobuf writes the start of a message."""
 
 PLAIN = {"node", "name", "initializer", "input", "output", "doc_string"}
-"""What a graph may have to be taken apart, and each in the attributes of its nodes: names stand in other fields, too."""
+"""What a graph may have to be taken apart, and each in its nodes' attributes: names stand in other fields, too."""
 
 
 def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:

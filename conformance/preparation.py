@@ -16,6 +16,7 @@ from epcheck.conformance import prepare, worker
 from epcheck.conformance.cache import Cache
 from epcheck.conformance.prepare import Prepared, Unprepared
 from epcheck.conformance.process import Answer, Event, WarmWorkers, WorkerProcess
+from epcheck.conformance.rows import Rows, plain_pickle, shelf
 from epcheck.conformance.target import Target
 from epcheck.generators import suite
 from epcheck.generators.case import Array, Case
@@ -43,7 +44,7 @@ class Preparation:
     def __init__(self, cache: Cache, events: queue.SimpleQueue[Event], warm: WarmWorkers, helpers: int) -> None:
         """helpers: processes at most."""
         self.ready: deque[Prepared | Unprepared] = deque()
-        self._cache = cache
+        self._rows = Rows(cache, "prepared")
         self._events = events
         self._warm = warm
         self._most = helpers
@@ -72,12 +73,12 @@ class Preparation:
     def look_up(self) -> None:
         """See which of the cases that were taken in the cache has."""
         cases, self._new = self._new, []
-        keys = [prepare.key(case) if suite.is_own(case) else b"" for case in cases]
-        kept = self._cache.get([key for key in keys if key])
-        for case, key in zip(cases, keys, strict=True):
-            if not key:
+        shelves = [shelf(case) if suite.is_own(case) else "" for case in cases]
+        kept = self._rows.of(name for name in shelves if name)
+        for case, name in zip(cases, shelves, strict=True):
+            if not name:
                 self._here.append(case)
-            elif key not in kept or not self._read(case, kept[key]):
+            elif name not in kept or not self._read(case, kept[name].get(case.id)):
                 self._missing.append(case)
 
     def help(self) -> None:
@@ -102,7 +103,8 @@ class Preparation:
         while len(done) < SLICE and self.has_work:
             done.append(prepare.prepare((self._here or self._missing).popleft()))
         self.ready.extend(done)
-        self._cache.put({prepare.key(p.case): prepare.to_row(p) for p in _to_keep(done)})
+        for prepared in _to_keep(done):
+            self._rows.put(shelf(prepared.case), prepared.case.id, prepare.to_row(prepared))
 
     def owns(self, event: Event) -> bool:
         """Whether the event comes from one of the helpers."""
@@ -117,11 +119,11 @@ class Preparation:
             case Answer(header={"stage": "done"}, body=body):
                 chunk = self._helpers.pop(helper)
                 self._idle.append(helper)
-                for case, row in zip(chunk, prepare.plain_pickle(body), strict=True):
-                    if isinstance(row, tuple):
+                for case, row in zip(chunk, plain_pickle(body), strict=True):
+                    if isinstance(row, list):
                         self.ready.append(Unprepared(case, *row))
                     elif self._read(case, row):
-                        self._cache.put({prepare.key(case): row})
+                        self._rows.put(shelf(case), case.id, row)
                     else:
                         self._here.append(case)
             case _:
@@ -142,11 +144,12 @@ class Preparation:
         self.kill()
 
     def kill(self) -> None:
-        """End the helpers at once."""
+        """End the helpers at once; what was prepared is kept."""
+        self._rows.write()
         for helper in (*self._helpers, *self._idle):
             helper.kill("the run is over")
 
-    def _read(self, case: Case, row: bytes) -> bool:
+    def _read(self, case: Case, row: Any) -> bool:
         """Whether the row is the case's; then it is ready."""
         try:
             self.ready.append(prepare.from_row(case, row))
@@ -156,10 +159,10 @@ class Preparation:
 
 
 def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """The backend of a helper. model: cases, pickled; the output: their rows, or why one has none, pickled."""
+    """The backend of a helper. model: cases, pickled; the output: their rows, or a list of why there is none."""
     del feeds
     done = [prepare.prepare(case) for case in pickle.loads(model)]
-    written = [(p.why, p.log) if isinstance(p, Unprepared) else prepare.to_row(p) for p in done]
+    written = [[p.why, p.log] if isinstance(p, Unprepared) else prepare.to_row(p) for p in done]
     return {"rows": np.frombuffer(pickle.dumps(written, pickle.HIGHEST_PROTOCOL), np.uint8)}
 
 

@@ -7,19 +7,19 @@ words. That costs more than running a small node, and it always comes out the sa
 from __future__ import annotations
 
 import hashlib
-import io
 import pickle
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from epcheck.conformance import cache, compare, facts, pack
+from epcheck.conformance import compare, facts, pack
 from epcheck.conformance.outcome import bits
 from epcheck.conformance.record import CaseFacts
+from epcheck.conformance.rows import plain_pickle
 from epcheck.generators.case import (
     Array,
     BuiltCase,
@@ -34,32 +34,13 @@ from epcheck.generators.case import (
     Ulp,
 )
 
-UNREADABLE = (
-    pickle.UnpicklingError, AttributeError, EOFError, IndexError, KeyError, MemoryError, OverflowError, RecursionError,
-    TypeError, ValueError,
-)  # fmt: skip
-"""What reading a row may raise when it is none."""
-
 Tensor = tuple[str, str, tuple[int, ...], bytes]
 """An array as it travels: name, numpy's name of the dtype, shape, little-endian bytes."""
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A case, ready to be run and judged.
-
-    domain, op_type: of the node under test. beside: the op_types of the nodes around it. outputs: names of the model's
-    outputs. types: type constraint -> numpy dtype name. model: a serialized ModelProto. shell, graph, prefix: the same
-    in two parts, for packs: all but the graph, and the graph with `prefix` before every name; `graph` is empty where
-    the model cannot be taken apart.
-    feeds: the graph's inputs. expected: what a pack's answer says of outputs that are surely right, to the last bit:
-    [name with the prefix, dtype, shape] of each, and their bytes; empty where none are.
-    emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
-    oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
-    `expected`. digest: equal for equal model, feeds and truth. packed_truth: the truth as a pickle of builtin types.
-    """
-
+class _Prepared(NamedTuple):
     case: Case
+    facts: CaseFacts
     domain: str
     op_type: str
     beside: tuple[str, ...]
@@ -78,8 +59,22 @@ class Prepared:
     answer: str
     expected_bits: str
     digest: bytes
-    facts: CaseFacts
     packed_truth: bytes
+
+
+class Prepared(_Prepared):
+    """A case, ready to be run and judged; a tuple, since a run makes ten thousand a second of rows of the cache.
+
+    facts: for the record. domain, op_type: of the node under test. beside: the op_types of the nodes around it.
+    outputs: names of the model's outputs. types: type constraint -> numpy dtype name. model: a serialized ModelProto.
+    shell, graph, prefix: the same in two parts, for packs: all but the graph, and the graph with `prefix` before every
+    name; `graph` is empty where the model cannot be taken apart.
+    feeds: the graph's inputs. expected: what a pack's answer says of outputs that are surely right, to the last bit:
+    [name with the prefix, dtype, shape] of each, and their bytes; empty where none are.
+    emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
+    oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
+    `expected`. digest: equal for equal model, feeds and truth. packed_truth: the truth as a pickle of builtin types.
+    """
 
     @cached_property
     def truth(self) -> Truth:
@@ -89,8 +84,6 @@ class Prepared:
 
 
 FULL, EMPTY = b"full", b"empty"
-_KEPT = tuple(f.name for f in fields(Prepared))[1:-2]
-"""The fields that a row has as they are."""
 
 
 @dataclass(frozen=True)
@@ -125,11 +118,12 @@ def of(built: BuiltCase) -> Prepared:
     text = replace(facts.of(built), rounded=best).text
     return Prepared(
         case=built.case,
+        facts=CaseFacts.from_text(built.case.id, text),  # lists for tuples, as those of a row
         domain=built.node.domain,
         op_type=built.node.op_type,
         beside=_beside(built),
         outputs=built.node.results,
-        types=built.types,
+        types=dict(built.types),
         model=built.model,
         shell=shell,
         graph=graph,
@@ -143,7 +137,6 @@ def of(built: BuiltCase) -> Prepared:
         answer=answer,
         expected_bits=bits(outputs) if sure else "",
         digest=digest,
-        facts=CaseFacts.from_text(built.case.id, text),  # lists for tuples, as those of a row
         packed_truth=packed_truth,
     )
 
@@ -164,41 +157,18 @@ def tensor(name: str, array: Array) -> Tensor:
     return name, array.dtype.name, array.shape, data
 
 
-def key(case: Case) -> bytes:
-    """Where the prepared case is in the cache."""
-    return cache.key("prepared", "", case.id)
+def to_row(prepared: Prepared) -> tuple[Any, ...]:
+    """The prepared case as the cache has it, in nothing but builtin types: the text of its facts, and all that follows
+    them."""
+    _, facts, *others = prepared
+    return facts.text, *others
 
 
-def to_row(prepared: Prepared) -> bytes:
-    """The prepared case as the cache has it: a pickle of nothing but builtin types."""
-    kept = {name: getattr(prepared, name) for name in _KEPT}
-    kept |= {name: dict(kept[name]) for name in ("types", "oracles")}
-    return pickle.dumps((*kept.values(), prepared.facts.text, prepared.packed_truth), pickle.HIGHEST_PROTOCOL)
-
-
-def from_row(case: Case, row: bytes) -> Prepared:
+def from_row(case: Case, row: Any) -> Prepared:
     """The case that `to_row` was given. Raises ValueError when the row is none."""
-    try:
-        *kept, text, packed_truth = plain_pickle(row)
-        if len(kept) != len(_KEPT):
-            raise ValueError(f"a prepared case has {len(_KEPT) + 2} fields, not {len(kept) + 2}")
-    except UNREADABLE as error:
-        raise ValueError(f"not a prepared case: {error!r}") from error
-    prepared = Prepared.__new__(Prepared)  # a frozen dataclass of twenty fields takes five times as long to call
-    prepared.__dict__.update(
-        zip(_KEPT, kept, strict=True), case=case, facts=CaseFacts.from_text(case.id, text), packed_truth=packed_truth
-    )
-    return prepared
-
-
-def plain_pickle(data: bytes) -> Any:
-    """What a pickle of builtin types holds. Raises UnpicklingError for anything more, one of UNREADABLE for less."""
-    return _PlainUnpickler(io.BytesIO(data)).load()
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module}.{name} is no builtin type")
+    if not isinstance(row, tuple) or len(row) != len(_Prepared._fields) - 1:
+        raise ValueError(f"not a prepared case: {str(row)[:80]}")
+    return Prepared._make((case, CaseFacts.from_text(case.id, row[0]), *row[1:]))
 
 
 _TRUTHS = {cls.__name__: cls for cls in (Outputs, Output, Selection, Refusal, Exact, Ulp, OneStep)}

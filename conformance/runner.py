@@ -32,6 +32,7 @@ from epcheck.conformance.preparation import Preparation
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.process import Event, WarmWorkers
 from epcheck.conformance.record import Direct, Opinion, Record
+from epcheck.conformance.rows import Rows, Shelf, shelf
 from epcheck.conformance.target import Target
 from epcheck.generators.case import Case
 
@@ -184,7 +185,8 @@ class Session:
         self._alone: dict[str, Crew] = {}
         cores = os.cpu_count() or 1
         self._preparation = Preparation(self._cache, self._events, self._warm, min(plan.jobs or cores, cores) - 1)
-        self._prints: dict[str, bytes] = {}
+        self._opinions: dict[str, Rows | None] = {}
+        self._resources.callback(self._keep_opinions)
         self._declined: set[tuple[str, ...]] = set()
         self._failing: dict[str, set[str]] = {}
         self._last: dict[str, dict[str, str]] = {}
@@ -306,8 +308,8 @@ class Session:
         ready = self._preparation.ready
         batch = [ready.popleft() for _ in range(min(AT_ONCE, len(ready)))]
         self._remember_who()
-        who = [p for p in self._prints.values() if p]
-        past = self._cache.get([memory.opinion_key(p, one) for one in batch if isinstance(one, Prepared) for p in who])
+        shelves = {shelf(one.case) for one in batch if isinstance(one, Prepared)}
+        past = {name: rows.of(shelves) for name, rows in self._opinions.items() if rows}
         for one in batch:
             if isinstance(one, Prepared):
                 self._ask_targets(one, past)
@@ -322,18 +324,24 @@ class Session:
         for target in self._plan.candidates if not self._last else ():
             self._last[target.name] = memory.statuses(self._cache, target)
         for target in self._oracles:
-            if target.name not in self._prints and target.name not in candidates:
-                self._prints[target.name] = memory.fingerprint(target, self._crews[target.name].facts) or b""
+            if target.name not in self._opinions and target.name not in candidates:
+                facts = self._crews[target.name].facts
+                self._opinions[target.name] = memory.opinions(self._cache, target, facts)
 
-    def _ask_targets(self, prepared: Prepared, past: Mapping[bytes, bytes]) -> None:
+    def _keep_opinions(self) -> None:
+        for rows in self._opinions.values():
+            if rows:
+                rows.write()
+
+    def _ask_targets(self, prepared: Prepared, past: Mapping[str, Mapping[str, Shelf]]) -> None:
+        """past: target name -> shelf -> digest -> the row of what was said the last time."""
         candidates = self._candidates(prepared.case)
         targets = {target.name: target for target in (*candidates, *self._oracles)}
         progress = _Progress(prepared, candidates, len(targets))
         for name, target in targets.items():
-            who = self._prints.get(name)
-            row = past.get(memory.opinion_key(who, prepared)) if who else None
-            with contextlib.suppress(ValueError):
-                if row is not None:
+            row = past[name].get(shelf(prepared.case), {}).get(prepared.digest) if name in past else None
+            if row is not None:
+                with contextlib.suppress(ValueError):
                     self._settle(progress, target, *memory.from_row(name, row), remembered=True)
                     continue
             progress.expected[name] = expected = target.expected(prepared.case.id)
@@ -374,8 +382,11 @@ class Session:
             if opinion.status == record.UNPLACED:
                 self._declined.add(_kind(progress.prepared, target))
             is_reference = target is self._plan.reference and target not in progress.candidates
-            repeat = outcome.shared > 1 and outcome.kind == DONE and opinion.status != record.PASS
-            if not is_reference and (repeat or judge.needs_confirmation(progress.prepared, target, opinion)):
+            if opinion.status == record.PASS or is_reference:
+                self._settle(progress, target, opinion, self._bits(progress, target, outcome, opinion))
+            elif judge.needs_confirmation(progress.prepared, target, opinion) or (
+                outcome.shared > 1 and outcome.kind == DONE
+            ):
                 self._confirm(progress, target, outcome)
             else:
                 self._settle(progress, target, opinion, self._bits(progress, target, outcome, opinion))
@@ -468,6 +479,8 @@ class Session:
 
     def _bits(self, progress: _Progress, target: Target, outcome: Outcome, opinion: Opinion) -> str:
         """The bits of an answer, where somebody will compare them: a failing candidate's, and the reference's."""
+        if opinion.status == record.PASS and target is not self._plan.reference:
+            return ""
         asked = (*progress.candidates, *self._plan.below.values())
         wanted = opinion.status != record.PASS if target in asked else target is self._plan.reference
         if not wanted:
@@ -479,10 +492,10 @@ class Session:
     ) -> None:
         progress.opinions[target.name] = opinion
         progress.answers[target.name] = answer
-        if not remembered and opinion.status in memory.STEADY and (who := self._prints.get(target.name)):
-            self._cache.put({memory.opinion_key(who, progress.prepared): memory.to_row(opinion, answer)})
+        if not remembered and opinion.status in memory.STEADY and (rows := self._opinions.get(target.name)):
+            rows.put(shelf(progress.prepared.case), progress.prepared.digest, memory.to_row(opinion, answer))
         progress.waiting_for -= 1
-        if progress.waiting_for == 0:
+        if progress.waiting_for == 0 and self._plan.below:
             self._ask_below(progress)
         if progress.waiting_for == 0:
             self.under_way -= 1
