@@ -147,12 +147,12 @@ def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch:
     monkeypatch.setattr(runner, "AT_ONCE", 20)
     turns, turn = 0, runner.Session.turn
 
-    def counted(session: runner.Session, more: bool = False) -> None:
+    def counted(session: runner.Session, more: bool = False, wait: bool = True) -> None:
         nonlocal turns
         turns += 1
         if turns > 300:
             pytest.fail(f"{session.under_way} cases stand still")
-        turn(session, more)
+        turn(session, more, wait)
 
     monkeypatch.setattr(runner.Session, "turn", counted)
     cases = [of_another_shell(case, str(number % 10)) for number, case in enumerate(identities(190))]

@@ -113,7 +113,7 @@ def test_a_fused_node_of_the_provider_is_a_proof() -> None:
 
 
 def test_a_node_around_the_one_under_test_is_no_proof() -> None:
-    beside = replace(CLAIMED, beside=("SequenceConstruct",))
+    beside = CLAIMED._replace(beside=("SequenceConstruct",))
     assert said(replace(RIGHT, assignment=((DML, "SequenceConstruct"),)), beside)[0] == "unplaced"
     assert said(replace(RIGHT, assignment=((DML, "SequenceConstruct"), (DML, "Slice"))), beside) == ("pass", "")
     assert said(replace(RIGHT, assignment=((DML, "DmlFusedNode_0_0"),)), beside) == ("pass", "")
