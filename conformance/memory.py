@@ -50,7 +50,7 @@ def keep_pack_size(cached: Cache, target: Target, size: int) -> None:
 
 
 def statuses(cached: Cache, target: Target) -> dict[str, str]:
-    """Case id -> the status it last had on a target of that name, for those that did not pass."""
+    """Case id -> the status it last had on a target of that name, of those that did not pass or are not claimed."""
     key = cache.key("statuses", target.name, "")
     try:
         return dict(plain_pickle(cached.get([key])[key]))

@@ -531,7 +531,7 @@ class Session:
                 baseline = progress.opinions[plan.baseline.name]
             failing = opinion.status != record.PASS
             echoes = judge.echoes(prepared, progress.answers[target.name], answers) if failing else ()
-            if failing:
+            if failing or judge.unclaimed(prepared, target) is not None:
                 self._last[target.name][prepared.case.id] = opinion.status
             else:
                 self._last[target.name].pop(prepared.case.id, None)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,10 +21,12 @@ from small_cases import identities, identity, own_workers
 
 from epcheck import reports
 from epcheck.conformance import judge, lab, prepare, record, runner
+from epcheck.conformance.cache import Cache
 from epcheck.conformance.outcome import DONE, Outcome
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.record import PASS, Record
 from epcheck.conformance.target import DML, Target, resolve
+from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case, Node, Operand, Output, Outputs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
@@ -64,6 +67,18 @@ def answers(dml: Target) -> dict[str, Outcome]:
     """What DirectML does with a healthy case and with a sum over nothing."""
     cases = (prepare.of(identity("healthy").build()), sum_over_nothing())
     return {one.case.sample: runner.ask(dml, one) for one in cases}
+
+
+def test_cases_that_are_not_claimed_and_pass_share_sessions_the_next_time(dml: Target, tmp_path: Path) -> None:
+    cases = list(suite.cases(["PRelu"], patterns=["PRelu-16/int64/slope_*"]))
+    shared = []
+    for _ in range(2):
+        found: list[Record] = []
+        with closing(Cache(tmp_path / "cache.sqlite")) as kept:
+            runner.run(runner.Plan(cases, (dml,)), found.append, cache=kept)
+        assert {(r.status, r.claimed, r.reading) for r in found} == {(PASS, False, record.NOTED)}
+        shared.append({r.candidate.shared for r in found})
+    assert shared == [{1}, {len(cases)}]
 
 
 def test_a_healthy_case_is_written_and_assigned_to_directml(answers: dict[str, Outcome]) -> None:
