@@ -134,13 +134,8 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
         nodes = None if answer.nodes is None else tuple(named.get(prefix[:-1], nameless))
         described, data = case.expected
         after, end = place + len(described), start + len(data)
-        if (
-            steady
-            and prefix
-            and described
-            and answer.tensors[place:after] == described
-            and answer.body[start:end] == data
-        ):
+        can_be_exact = steady and described != []
+        if can_be_exact and answer.tensors[place:after] == described and answer.body[start:end] == data and prefix:
             place, start = after, end
             if nodes not in alike:
                 alike[nodes] = replace(shared, assignment=nodes, exact=True)
@@ -148,11 +143,11 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
             continue
         tensors = answer.tensors[place : place + len(case.outputs)] if prefix else answer.tensors
         outputs, end = _arrays(tensors, answer.body, start, prefix)
-        is_exact = steady and _described(outputs, case.prefix) == described != [] and answer.body[start:end] == data
+        right = _described(outputs, case.prefix) == described and answer.body[start:end] == data
         place, start = place + len(tensors), end
         yield replace(
             shared,
-            exact=is_exact,
+            exact=can_be_exact and right,
             outputs=outputs,
             assignment=nodes,
             unwritten=_own(outcome.unwritten, prefix),

@@ -382,14 +382,12 @@ class Session:
             if opinion.status == record.UNPLACED:
                 self._declined.add(_kind(progress.prepared, target))
             is_reference = target is self._plan.reference and target not in progress.candidates
-            if opinion.status == record.PASS or is_reference:
+            final = opinion.status == record.PASS or is_reference
+            answered_in_a_pack = outcome.shared > 1 and outcome.kind == DONE
+            if final or not (answered_in_a_pack or judge.needs_confirmation(progress.prepared, target, opinion)):
                 self._settle(progress, target, opinion, self._bits(progress, target, outcome, opinion))
-            elif judge.needs_confirmation(progress.prepared, target, opinion) or (
-                outcome.shared > 1 and outcome.kind == DONE
-            ):
-                self._confirm(progress, target, outcome)
             else:
-                self._settle(progress, target, opinion, self._bits(progress, target, outcome, opinion))
+                self._confirm(progress, target, outcome)
 
         return Job(progress.prepared, finished, group, place=group.startswith(PLACE_ONLY))
 

@@ -689,9 +689,8 @@ def main(arguments: list[str]) -> None:
     beside = Path(__file__).parent.resolve()  # epcheck's own modules must not be found instead of others of their names
     sys.path[:] = [*options.path, *(entry for entry in sys.path if Path(entry).resolve() != beside)]
     if not options.backend.startswith("python:"):
-        os.environ.setdefault(
-            "OPENBLAS_NUM_THREADS", "1"
-        )  # numpy's threads, of which none has anything to do, would spin
+        # The threads of numpy's BLAS have nothing to do here, and spin.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if options.prelude:
         import runpy
 
