@@ -1,4 +1,4 @@
-"""What several test modules need: the distributions, built once."""
+"""What several test modules need: the distributions, built once, and DirectML in the lab."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from programs import checked_run
+
+from epcheck.conformance import lab
+from epcheck.conformance.target import Target, resolve
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,3 +41,14 @@ def wheel(distributions: Path) -> Path:
     """The built wheel."""
     (found,) = distributions.glob("*.whl")
     return found
+
+
+@pytest.fixture(scope="module")
+def dml() -> Iterator[Target]:
+    """The lab of this machine, which is installed when it is not there; nobody ends it while a module's tests run."""
+    if not lab.status().installed:
+        if reason := lab.can_install():
+            pytest.skip(reason)
+        lab.install()
+    with lab.in_use():
+        yield resolve("dml")

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,22 +24,11 @@ from epcheck.conformance.cache import Cache
 from epcheck.conformance.outcome import DONE, Outcome
 from epcheck.conformance.prepare import Prepared
 from epcheck.conformance.record import PASS, Record
-from epcheck.conformance.target import DML, Target, resolve
+from epcheck.conformance.target import DML, Target
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case, Node, Operand, Output, Outputs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
-
-
-@pytest.fixture(scope="module")
-def dml() -> Iterator[Target]:
-    """The lab of this machine, which is installed when it is not there; nobody ends it while these tests run."""
-    if not lab.status().installed:
-        if reason := lab.can_install():
-            pytest.skip(reason)
-        lab.install()
-    with lab.in_use():
-        yield resolve("dml")
 
 
 def sum_over_nothing() -> Prepared:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from epcheck.conformance import lab
 from epcheck.conformance.commands.reduce import reduce_file
 from epcheck.conformance.target import DML, Target, resolve
 from epcheck.models import page
@@ -24,17 +23,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for 
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RNG = np.random.default_rng(0)
-
-
-@pytest.fixture(scope="module")
-def dml() -> Iterator[Target]:
-    """The lab of this machine, which is installed when it is not there; nobody ends it while these tests run."""
-    if not lab.status().installed:
-        if reason := lab.can_install():
-            pytest.skip(reason)
-        lab.install()
-    with lab.in_use():
-        yield resolve("dml")
 
 
 def normal(*shape: int) -> Array:
