@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from epcheck.conformance.compare import ulp_distance
+from epcheck.conformance.comparison.compare import ulp_distance
 from epcheck.generators.case import Array
 
 Comparison = Callable[[Array, Array], object]

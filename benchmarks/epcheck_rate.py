@@ -25,10 +25,10 @@ from pathlib import Path
 import larger_suite
 import psutil
 
-from epcheck.conformance import runner
-from epcheck.conformance import target as targets
-from epcheck.conformance.cache import Cache
-from epcheck.conformance.record import PASS, Record
+from epcheck.conformance.cache.cache import Cache
+from epcheck.conformance.records.record import PASS, Record
+from epcheck.conformance.scheduling import session
+from epcheck.conformance.targets import target as targets
 from epcheck.generators.case import Case
 
 KIBIBYTE = 1 << 10
@@ -44,11 +44,11 @@ class Setting:
     cache: Path | None = None
 
 
-def run(cases: Sequence[Case], setting: Setting, sink: runner.Sink) -> None:
+def run(cases: Sequence[Case], setting: Setting, sink: session.Sink) -> None:
     """One candidate against the oracles that are built in: no baseline, no ReferenceEvaluator."""
-    plan = runner.Plan(cases, (targets.resolve(setting.target),), jobs=setting.jobs, pack=setting.pack)
+    plan = session.Plan(cases, (targets.resolve(setting.target),), jobs=setting.jobs, pack=setting.pack)
     with closing(Cache(setting.cache)) as cache:
-        runner.run(plan, sink, cache=cache)
+        session.run(plan, sink, cache=cache)
 
 
 def passing(cases: Sequence[Case], target: str) -> set[str]:

@@ -35,7 +35,7 @@ POLL_S = 0.05
 ASKED = 2.0
 """Peak memory over the model's size, as promised."""
 
-COMMAND = "from epcheck.conformance.cli import main; main()"
+COMMAND = "from epcheck.cli.main import main; main()"
 
 
 @dataclass(frozen=True)

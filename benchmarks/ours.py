@@ -15,10 +15,10 @@ from measurement import Measurement
 from peers import GOOD_OR_FAILURES, HERE, PYTEST
 from workload import Workbench, Workload
 
-from epcheck.conformance.cache import FOLDER
+from epcheck.conformance.cache.cache import FOLDER
 from epcheck.generators import suite
 
-EPCHECK = [sys.executable, "-c", "from epcheck.conformance.cli import main; main()"]
+EPCHECK = [sys.executable, "-c", "from epcheck.cli.main import main; main()"]
 NO_BASELINE = ("--baseline", "none")
 ENDED = ("passed", "failed", "skipped", "xfailed", "xpassed")
 """How a test of the suite can end."""

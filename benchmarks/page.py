@@ -19,9 +19,9 @@ from pathlib import Path
 
 from selenium import webdriver
 
-from epcheck.conformance.commands.repro import archive
+from epcheck.cli.commands.suite.repro import archive
 from epcheck.reports import write_html
-from epcheck.reports.store import JOURNAL, RUN
+from epcheck.reports.runs.run_folder import JOURNAL, RUN
 
 READY = "return document.documentElement.dataset.ready === 'yes'"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")

@@ -31,8 +31,9 @@ import numpy as np
 import pyarrow as pa
 
 from epcheck import reports
-from epcheck.conformance.record import Run
-from epcheck.reports import history, parquet
+from epcheck.conformance.records.record import Run
+from epcheck.reports.runs import parquet
+from epcheck.reports.store import history
 
 FLAKY, BROKEN = 40, 25
 """Cases of a machine that fail in 3 nights of 10; cases that each new driver breaks."""
@@ -189,7 +190,7 @@ def _measure(store: Path, repeats: int) -> None:
 def _seconds(words: list[str]) -> float:
     """The whole command, from the start of its process to its end."""
     started = time.perf_counter()
-    command = [sys.executable, "-c", "from epcheck.conformance.cli import main; main()", *words]
+    command = [sys.executable, "-c", "from epcheck.cli.main import main; main()", *words]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     if done.returncode not in (0, 1):
         sys.exit(f"epcheck {' '.join(words)} ended with {done.returncode}")

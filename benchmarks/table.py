@@ -32,7 +32,7 @@ from rich.table import Table
 from rows import ROWS, Row
 from workload import Workbench
 
-from epcheck.conformance import target as targets
+from epcheck.conformance.targets import target as targets
 
 
 @dataclass

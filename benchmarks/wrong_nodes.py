@@ -28,13 +28,14 @@ import wrong_node
 from onnx import TensorProto, helper
 from wrong_places import Place, Subject, drawn, subjects
 
-from epcheck.conformance import target
+from epcheck.conformance.targets import target
 from epcheck.generators import suite
-from epcheck.models import metrics, thresholds, values
-from epcheck.models.asking import asker
-from epcheck.models.bisect import Culprit, first_wrong_node
-from epcheck.models.reduce import ReduceError, reduce_model
-from epcheck.models.session import Sessions
+from epcheck.models.accuracy import metrics, thresholds
+from epcheck.models.bisection.bisect import Culprit, first_wrong_node
+from epcheck.models.bisection.reduce import ReduceError, reduce_model
+from epcheck.models.execution.asking import asker
+from epcheck.models.execution.session import Sessions
+from epcheck.models.graph import values
 
 HERE = Path(__file__).parent
 ASKED_NAMED, ASKED_NODES, ASKED_TIME = 0.98, 3, 1.5

@@ -16,7 +16,7 @@ import polygraphy_environment
 import wrong_node
 from wrong_places import Place, Subject
 
-from epcheck.models import subgraph
+from epcheck.models.graph import subgraph
 
 NO_FAULT = "none\nnone\nnone"
 SCRIPT = Path(__file__).with_name("polygraphy_wrong.py")

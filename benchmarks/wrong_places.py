@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from epcheck.models import feeds, zoo
-from epcheck.models.wiring import Wiring, wire
+from epcheck.models import zoo
+from epcheck.models.feeds import feeds
+from epcheck.models.graph.wiring import Wiring, wire
 from epcheck.models.zoo import Architecture
 
 OF_ONE_OPERATOR = 4

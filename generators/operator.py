@@ -13,18 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from epcheck.generators import graph, schema
-from epcheck.generators.case import (
-    Binding,
-    BuiltCase,
-    Case,
-    Lowering,
-    Node,
-    Outputs,
-    Refusal,
-    Sample,
-    Selection,
-    Truth,
-)
+from epcheck.generators.case import Binding, BuiltCase, Case, Lowering, Node, Outputs, Refusal, Sample, Selection, Truth
 
 S = TypeVar("S", bound=Sample)
 

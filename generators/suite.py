@@ -31,8 +31,8 @@ def all_operators() -> dict[str, Operator[Any]]:
 
 def _declared() -> Iterator[tuple[str, Sequence[Operator[Any]]]]:
     """Every module of `operators/` by its full name, with the operators that it declares."""
-    for module in sorted(pkgutil.iter_modules(operators.__path__), key=lambda m: m.name):
-        name = f"{operators.__name__}.{module.name}"
+    found = pkgutil.walk_packages(operators.__path__, f"{operators.__name__}.")
+    for name in sorted((m.name for m in found if not m.ispkg), key=lambda name: name.rpartition(".")[2]):
         yield name, importlib.import_module(name).OPERATORS
 
 

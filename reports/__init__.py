@@ -6,9 +6,9 @@ A run is a folder: `create` it, `Journal.append` its records, `Journal.close` it
 `write_all` makes all of them at once.
 """
 
-from epcheck.reports.document import DOCUMENT_SCHEMA
 from epcheck.reports.merge import merge_runs
-from epcheck.reports.store import (
+from epcheck.reports.runs.document import DOCUMENT_SCHEMA
+from epcheck.reports.runs.run_folder import (
     DEFAULT_ROOT,
     Journal,
     Resumed,
@@ -21,7 +21,7 @@ from epcheck.reports.store import (
     resume,
     write_run,
 )
-from epcheck.reports.summary import (
+from epcheck.reports.runs.summary import (
     Cell,
     Finding,
     Summary,

@@ -12,9 +12,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.record import Run, Share, allowing, differing_facts, joined_facts, tell_apart, varying_facts
-from epcheck.reports.cargo import Archive
-from epcheck.reports.store import DEFAULT_ROOT, RUN, Journal, StoreError, create, new_run_folder, read_lines, read_run
+from epcheck.conformance.records.record import (
+    Run,
+    Share,
+    allowing,
+    differing_facts,
+    joined_facts,
+    tell_apart,
+    varying_facts,
+)
+from epcheck.reports.page.embedded_data import Archive
+from epcheck.reports.runs.run_folder import (
+    DEFAULT_ROOT,
+    RUN,
+    Journal,
+    StoreError,
+    create,
+    new_run_folder,
+    read_lines,
+    read_run,
+)
 from epcheck.reports.write import Reported, write_all
 
 SELECTS = ("operators", "dtypes", "patterns", "limit")

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from epcheck.conformance.record import Run
-from epcheck.reports.cargo import Archive
-from epcheck.reports.document import Document
-from epcheck.reports.html import Page
-from epcheck.reports.junit import JUnit
-from epcheck.reports.parquet import Outcomes
-from epcheck.reports.report import Entry, Kind
-from epcheck.reports.store import StoreError, read_lines, read_run, replacing
-from epcheck.reports.summary import Summary, Tally
+from epcheck.conformance.records.record import Run
+from epcheck.reports.page.embedded_data import Archive
+from epcheck.reports.page.html import Page
+from epcheck.reports.runs.document import Document
+from epcheck.reports.runs.junit import JUnit
+from epcheck.reports.runs.parquet import Outcomes
+from epcheck.reports.runs.report import Entry, Kind
+from epcheck.reports.runs.run_folder import StoreError, read_lines, read_run, replacing
+from epcheck.reports.runs.summary import Summary, Tally
 
 OUTCOMES, HTML, JUNIT, JSON = "outcomes.parquet", "report.html", "junit.xml", "report.json"
 """Where the reports of a run stand in its folder."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from epcheck.conformance.cli import app
+from epcheck.cli.main import app
 
-START = [sys.executable, "-c", "from epcheck.conformance.cli import main; main()"]
+START = [sys.executable, "-c", "from epcheck.cli.main import main; main()"]
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from programs import checked_run
 
 from epcheck.conformance import lab
-from epcheck.conformance.target import Target, resolve
+from epcheck.conformance.targets.target import Target, resolve
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,42 +1,49 @@
-"""Who may import whom: the layout table of the design, held."""
+"""Who may import whom: the layers of `docs/architecture.md`, without exemption, and without a circle anywhere."""
 
 from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("generators", "conformance", "models", "reports")
+PACKAGES = ("generators", "conformance", "models", "reports", "api", "cli")
 
 MAY_IMPORT = {
     "generators": {"generators"},
     "conformance": {"conformance", "generators"},
-    "models": {"models", "generators", "conformance"},
-    "reports": {"reports", "conformance.record", "conformance.strict_json", "generators.error"},
-    "the command line": set(FOLDERS),
+    "models": {"models", "conformance", "generators"},
+    "reports": {"reports", "conformance.records", "generators.error"},
+    "api": {"api", "cli", "generators", "conformance", "models", "reports"},
+    "cli": {"cli", "api", "generators", "conformance", "models", "reports"},
 }
-COMMAND_LINE = ("conformance/cli.py", "conformance/commands/", "conformance/plugin.py")
-"""What knows all of them."""
+"""Package -> what its modules may import of ours, at the top or inside a function."""
 
 
-def modules() -> Iterator[Path]:
-    for folder in FOLDERS:
-        yield from sorted((ROOT / folder).rglob("*.py"))
+@cache
+def modules() -> dict[str, Path]:
+    """Dotted name without the leading `epcheck.` -> file; a package's own module ends in `.__init__`."""
+    found = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in found}
 
 
-def imported(path: Path) -> Iterator[str]:
-    """What a module imports of ours, at the top or anywhere inside, without the leading `epcheck.`."""
+def imported(path: Path, package: str = "") -> Iterator[str]:
+    """The full names of all that a file imports of ours, wherever the statement stands, without `epcheck.`.
+
+    package: of the file, dotted, against which relative imports are resolved.
+    """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            package = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
-            base = ".".join([*(["epcheck"] if package else []), *package, *([node.module] if node.module else [])])
+            parents = f"epcheck.{package}".split(".")[: -node.level + 1 or None] if node.level else []
+            base = ".".join([*parents, *([node.module] if node.module else [])])
             names = [f"{base}.{alias.name}" for alias in node.names]
         for name in names:
             assert name != "epcheck", f"{path}: `import epcheck` imports a namespace without code"
@@ -44,23 +51,43 @@ def imported(path: Path) -> Iterator[str]:
                 yield name.removeprefix("epcheck.")
 
 
-def owner(path: Path) -> str:
-    relative = path.relative_to(ROOT).as_posix()
-    return "the command line" if relative.startswith(COMMAND_LINE) else relative.split("/")[0]
+def imported_by(module: str) -> set[str]:
+    """The modules of ours that a module imports, by name; a package is its `__init__`."""
+    return {
+        known
+        for name in imported(modules()[module], module.rpartition(".")[0])
+        if (known := _module(name)) and known != module
+    }
+
+
+def _module(name: str) -> str:
+    """The module that a full name lies in; empty for none."""
+    for candidate in (name, name.rpartition(".")[0]):
+        for known in (candidate, f"{candidate}.__init__"):
+            if known in modules():
+                return known
+    return ""
 
 
 def is_allowed(name: str, allowed: set[str]) -> bool:
-    return any(name == one or name.startswith(f"{one}.") for one in allowed)
+    return any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
 
 
-def test_relative_imports_are_resolved() -> None:
-    assert "conformance.lab.errors.LabError" in set(imported(ROOT / "conformance" / "lab" / "wine.py"))
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """The names along one circle of a graph; empty when it has none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return found
+    return []
 
 
-@pytest.mark.parametrize("path", list(modules()), ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_module_imports_only_what_its_folder_may(path: Path) -> None:
-    forbidden = [name for name in imported(path) if not is_allowed(name, MAY_IMPORT[owner(path)])]
-    assert forbidden == []
+@pytest.mark.parametrize("module", modules())
+def test_a_module_imports_only_what_its_package_may(module: str) -> None:
+    allowed = MAY_IMPORT[module.partition(".")[0]]
+    names = imported(modules()[module], module.rpartition(".")[0])
+    assert [name for name in names if not is_allowed(name, allowed)] == []
 
 
 @pytest.mark.parametrize(
@@ -69,24 +96,36 @@ def test_a_module_imports_only_what_its_folder_may(path: Path) -> None:
         ("from epcheck.reports import store", ["reports.store"]),
         ("import epcheck.models.zoo", ["models.zoo"]),
         ("def f():\n    from epcheck import models", ["models"]),
+        ("from .wine import run", ["conformance.lab.wine.run"]),
+        ("from ..records import record", ["conformance.records.record"]),
         ("import numpy, onnx\nfrom pathlib import Path", []),
     ],
 )
 def test_imports_are_found_wherever_they_stand(source: str, names: list[str], tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     module.write_text(source, encoding="utf-8")
-    assert list(imported(module)) == names
+    assert list(imported(module, "conformance.lab")) == names
 
 
-def test_the_record_is_not_a_way_to_the_rest_of_conformance() -> None:
-    assert is_allowed("conformance.record", MAY_IMPORT["reports"])
-    assert is_allowed("conformance.record.Record", MAY_IMPORT["reports"])
-    assert not is_allowed("conformance.records", MAY_IMPORT["reports"])
-    assert not is_allowed("conformance.runner", MAY_IMPORT["reports"])
+def test_a_circle_is_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) != []
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
 
 
-def test_the_worker_imports_nothing_of_ours() -> None:
-    assert list(imported(ROOT / "conformance" / "worker.py")) == []
+def test_records_are_not_a_way_to_the_rest_of_conformance() -> None:
+    assert is_allowed("conformance.records.record.Record", MAY_IMPORT["reports"])
+    assert not is_allowed("conformance.recordset", MAY_IMPORT["reports"])
+    assert not is_allowed("conformance.scheduling.session", MAY_IMPORT["reports"])
+
+
+def test_the_worker_program_imports_nothing_of_ours_but_itself() -> None:
+    program = [module for module in modules() if module.startswith("conformance.workers.program.")]
+    assert len(program) > 1
+    for module in program:
+        tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
+        absolute = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level]
+        named = [alias.name for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names]
+        assert [name for name in (*absolute, *named) if name.startswith("epcheck")] == []
 
 
 def test_the_namespace_holds_no_code() -> None:
@@ -95,13 +134,13 @@ def test_the_namespace_holds_no_code() -> None:
 
 
 def test_every_folder_with_modules_is_a_package_that_is_shipped() -> None:
-    folders = {path.parent.relative_to(ROOT) for path in modules()}
+    folders = {path.parent.relative_to(ROOT) for path in modules().values()}
     assert {folder for folder in folders if not (ROOT / folder / "__init__.py").is_file()} == set()
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     assert set(setuptools["packages"]) == {f"epcheck.{folder.as_posix().replace('/', '.')}" for folder in folders}
-    assert setuptools["package-dir"] == {f"epcheck.{folder}": folder for folder in FOLDERS}
+    assert setuptools["package-dir"] == {f"epcheck.{package}": package for package in PACKAGES}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_every_package_is_typed(folder: str) -> None:
-    assert (ROOT / folder / "py.typed").is_file()
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_is_typed(package: str) -> None:
+    assert (ROOT / package / "py.typed").is_file()

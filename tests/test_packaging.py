@@ -12,17 +12,17 @@ import pytest
 from programs import checked_run
 
 DATA = {
-    "epcheck/conformance/expectations/dml/slice_topk_qlinearconv.toml",
-    "epcheck/conformance/expectations/cpu/slice_topk_qlinearconv.toml",
-    "epcheck/conformance/lab/debian.json",
-    "epcheck/conformance/lab/wheels.json",
-    "epcheck/conformance/lab/vkd3d_entry.c",
+    "epcheck/conformance/expectations/dml/stack/movement.toml",
+    "epcheck/conformance/expectations/cpu/movement.toml",
+    "epcheck/conformance/lab/packages/debian.json",
+    "epcheck/conformance/lab/packages/wheels.json",
+    "epcheck/conformance/lab/graphics/vkd3d_entry.c",
     "epcheck/generators/claims/dml_ep_operators.json",
     "epcheck/generators/directml/feature_levels.json",
-    "epcheck/reports/page.html.j2",
-    "epcheck/reports/page.css",
-    "epcheck/reports/page_main.js",
-    *(f"epcheck/{package}/py.typed" for package in ("conformance", "generators", "models", "reports")),
+    "epcheck/reports/page/assets/run/page.html.j2",
+    "epcheck/reports/page/assets/run/page.css",
+    "epcheck/reports/page/assets/run/page_main.js",
+    *(f"epcheck/{package}/py.typed" for package in ("api", "cli", "conformance", "generators", "models", "reports")),
 }
 """What is no Python module and has to be inside all the same."""
 

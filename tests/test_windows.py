@@ -42,9 +42,7 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def epcheck(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The `epcheck` command in the lab's Windows Python."""
     launch = lab.python_launch()
-    script = (
-        f"import sys; sys.argv = ['epcheck', *{list(arguments)!r}]; from epcheck.conformance.cli import main; main()"
-    )
+    script = f"import sys; sys.argv = ['epcheck', *{list(arguments)!r}]; from epcheck.cli.main import main; main()"
     environment = {
         **launch.env,
         "PYTHONPATH": lab.windows_path(site),

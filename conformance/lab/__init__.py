@@ -8,15 +8,15 @@ The script executes the file `prelude()` before it imports onnxruntime. Everythi
 when something is missing. This package can be imported on Windows, where the lab is neither possible nor needed.
 """
 
-from .errors import LabError
-from .folder import default_folder
-from .install import can_install, ensure_runtime, install, remove, stop
-from .launch import Launch, prelude, python_launch, windows_path, windows_site_packages
-from .pins import DEFAULT_RUNTIME
-from .process import Progress
-from .status import LabStatus, StepStatus, status
-from .use import in_use
-from .wheels import pip_install_windows
+from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.lab.folder import default_folder
+from epcheck.conformance.lab.install import can_install, ensure_runtime, install, remove, stop
+from epcheck.conformance.lab.launch import Launch, prelude, python_launch, windows_path, windows_site_packages
+from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
+from epcheck.conformance.lab.packages.wheels import pip_install_windows
+from epcheck.conformance.lab.process import Progress
+from epcheck.conformance.lab.status import LabStatus, StepStatus, status
+from epcheck.conformance.lab.use import in_use
 
 __all__ = [
     "DEFAULT_RUNTIME",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import platformdirs
 
-from .errors import LabError
+from epcheck.conformance.lab.errors import LabError
 
 FORMAT = 1  # of lab.json; a lab of another format is installed anew
 

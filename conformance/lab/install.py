@@ -8,14 +8,15 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import apt, wheels, wine
-from .errors import LabError
-from .folder import Config, Layout, size
-from .pins import DEFAULT_RUNTIME, runtime
-from .plan import plan, runtime_step
-from .process import Progress
-from .status import LabStatus, status
-from .steps import locked, perform, valid_stamps
+from epcheck.conformance.lab import wine
+from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.lab.folder import Config, Layout, size
+from epcheck.conformance.lab.packages import apt, wheels
+from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME, runtime
+from epcheck.conformance.lab.plan import plan, runtime_step
+from epcheck.conformance.lab.process import Progress
+from epcheck.conformance.lab.status import LabStatus, status
+from epcheck.conformance.lab.steps import locked, perform, valid_stamps
 
 
 def can_install() -> str | None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
-from . import wine
-from .errors import LabError
-from .folder import Layout
-from .pins import DEFAULT_RUNTIME
-from .pins import runtime as runtime_wheel
-from .python_runtime import runtime_folder
-from .steps import read_stamp
+from epcheck.conformance.lab import graphics, wine
+from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.lab.folder import Layout
+from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
+from epcheck.conformance.lab.packages.pins import runtime as runtime_wheel
+from epcheck.conformance.lab.packages.python_runtime import runtime_folder
+from epcheck.conformance.lab.steps import read_stamp
 
 # Wine's daemons inherit the standard streams of the program that starts them and hold them open after it has ended.
 # So a program that does nothing, and has none, goes first.
@@ -52,7 +52,7 @@ def python_launch(folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME,
         "PYTHONPYCACHEPREFIX": windows_path(layout.home / "pycache"),
         "PYTHONNOUSERSITE": "1",
         "PYTHONUTF8": "1",
-        "EPCHECK_D3D12_SHIM": windows_path(Path(str(files(__package__).joinpath("d3d12_shim.py")))),
+        "EPCHECK_D3D12_SHIM": windows_path(Path(str(files(graphics).joinpath("d3d12_shim.py")))),
         "EPCHECK_GRAPHICS_STACK": f"wine {made.facts.get('wine_version', '?')}" if made else "wine",
     }
     if (built := read_stamp(layout, "dxil")) and layout.dxil.is_file():
@@ -70,7 +70,7 @@ def prelude(folder: Path | None = None) -> Path:
     gives; epcheck itself need not be importable. Raises LabError when there is no lab.
     """
     Layout.of(folder).config()
-    return Path(str(files(__package__).joinpath("d3d12_prelude.py")))
+    return Path(str(files(graphics).joinpath("d3d12_prelude.py")))
 
 
 def windows_site_packages(folder: Path | None = None) -> Path:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from . import apt, dxil, python_runtime, wine
-from .folder import Config, Layout
-from .pins import Wheel, read
-from .process import Say
-from .steps import Step
+from epcheck.conformance.lab import wine
+from epcheck.conformance.lab.folder import Config, Layout
+from epcheck.conformance.lab.graphics import dxil
+from epcheck.conformance.lab.packages import apt, python_runtime
+from epcheck.conformance.lab.packages.pins import Wheel, read
+from epcheck.conformance.lab.process import Say
+from epcheck.conformance.lab.steps import Step
 
 _REVISION = 1  # raise it when the work of a step changes though its inputs do not
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import LabError
-from .folder import size
+from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.lab.folder import size
 
 Say = Callable[[str, int | None, int | None], None]
 """What a step reports through: a message, the bytes done, the bytes in all (None where unknown)."""

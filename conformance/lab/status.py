@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import LabError
-from .folder import Layout, size
-from .pins import DEFAULT_RUNTIME
-from .plan import plan
-from .steps import digests, read_stamp
+from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.lab.folder import Layout, size
+from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
+from epcheck.conformance.lab.plan import plan
+from epcheck.conformance.lab.steps import digests, read_stamp
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .errors import LabError
-from .folder import Layout, write_whole
-from .process import Progress, Say
+from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.lab.folder import Layout, write_whole
+from epcheck.conformance.lab.process import Progress, Say
 
 Work = Callable[[Say], tuple[str, dict[str, str]]]
 """What a step does; returns a line for people and facts for the status."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import LabError
-from .folder import Layout
-from .install import stop
+from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.lab.folder import Layout
+from epcheck.conformance.lab.install import stop
 
 
 @contextmanager

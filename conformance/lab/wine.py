@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from .apt import Archive, moved
-from .errors import LabError
-from .folder import Config, Layout, write_whole
-from .pe import mark_builtin, strip_debug
-from .pins import wheel
-from .process import Say, cores, run
-from .wheels import fetch
+from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.lab.folder import Config, Layout, write_whole
+from epcheck.conformance.lab.graphics.pe import mark_builtin, strip_debug
+from epcheck.conformance.lab.packages.apt import Archive, moved
+from epcheck.conformance.lab.packages.pins import wheel
+from epcheck.conformance.lab.packages.wheels import fetch
+from epcheck.conformance.lab.process import Say, cores, run
 
 PACKAGES = ("wine64", "libvulkan1", "mesa-vulkan-drivers")
 _OLDEST = 10  # of Wine; version 8 lacks functions that ONNX Runtime imports

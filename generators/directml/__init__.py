@@ -22,13 +22,13 @@ How to add an operator, say DML_GATHER_OPERATOR_DESC:
 """
 
 from epcheck.generators.directml.constraint import ConstraintViolation, Violation
+from epcheck.generators.directml.descriptions.movement.slice1 import Slice1
+from epcheck.generators.directml.descriptions.quantized.quantized_linear_convolution import QuantizedLinearConvolution
+from epcheck.generators.directml.descriptions.reduction.top_k1 import TopK1
 from epcheck.generators.directml.enumerations import AxisDirection
 from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, introduced_in, tensor_support
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.quantized_linear_convolution import QuantizedLinearConvolution
-from epcheck.generators.directml.slice1 import Slice1
 from epcheck.generators.directml.tensor import DataType, TensorDesc
-from epcheck.generators.directml.top_k1 import TopK1
 
 __all__ = [
     "AxisDirection",

@@ -11,18 +11,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from epcheck.generators.directml.convolution import Convolution, ConvolutionDirection, ConvolutionMode
-from epcheck.generators.directml.elementwise import ElementWiseAdd
+from epcheck.generators.directml.descriptions.attention.multihead_attention import (
+    MultiheadAttention1,
+    MultiheadAttentionMaskType,
+)
+from epcheck.generators.directml.descriptions.convolution_pooling.convolution import (
+    Convolution,
+    ConvolutionDirection,
+    ConvolutionMode,
+)
+from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd
+from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
+from epcheck.generators.directml.descriptions.movement.filling import NonzeroCoordinates
+from epcheck.generators.directml.descriptions.movement.slice1 import Slice1
+from epcheck.generators.directml.descriptions.normalization.normalization import MeanVarianceNormalization
+from epcheck.generators.directml.descriptions.quantized.quantized_linear_convolution import QuantizedLinearConvolution
+from epcheck.generators.directml.descriptions.reduction.top_k1 import TopK1
 from epcheck.generators.directml.enumerations import AxisDirection
-from epcheck.generators.directml.filling import NonzeroCoordinates
-from epcheck.generators.directml.matrix_multiply import Gemm, MatrixTransform
-from epcheck.generators.directml.multihead_attention import MultiheadAttention1, MultiheadAttentionMaskType
-from epcheck.generators.directml.normalization import MeanVarianceNormalization
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.quantized_linear_convolution import QuantizedLinearConvolution
-from epcheck.generators.directml.slice1 import Slice1
 from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
-from epcheck.generators.directml.top_k1 import TopK1
 
 FLAGS = {
     "none": 0, "half_precision_allowed": 1, "metacommands_disabled": 2, "both": 3, "descriptors_volatile": 4,

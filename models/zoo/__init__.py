@@ -8,11 +8,12 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import cache
 
-from epcheck.models.zoo import (
+from epcheck.models.zoo import exports
+from epcheck.models.zoo.architecture import Architecture, ZooError
+from epcheck.models.zoo.architectures import (
     bert,
     control_flow,
     decoder,
-    exports,
     local_function,
     lstm_tagger,
     mobilenet,
@@ -24,7 +25,6 @@ from epcheck.models.zoo import (
     vit,
     whisper,
 )
-from epcheck.models.zoo.architecture import Architecture, ZooError
 
 __all__ = ["Architecture", "ZooError", "all", "named"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from epcheck.conformance import worker
+from epcheck.conformance.workers.program import worker
 
 MODE = sys.argv[1]
 GREETINGS = {

@@ -13,10 +13,10 @@ import psutil
 from faulty_backends import FAULTS
 from onnx import TensorProto, helper
 
-from epcheck.conformance import runner
-from epcheck.conformance import target as targets
-from epcheck.conformance.record import Record
-from epcheck.conformance.target import Target
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.scheduling import session
+from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.target import Target
 from epcheck.generators.case import BuiltCase, Case, Node, Operand, Output, Outputs, Refusal, Truth
 
 HERE = Path(__file__).parent
@@ -55,7 +55,7 @@ def backend(function: str, module: str = "faulty_backends", **changes: Any) -> T
 def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> dict[str, Record]:
     """Run the cases; sample name -> record of the only candidate."""
     taken: list[Record] = []
-    runner.run(runner.Plan(cases, candidates, **further), taken.append)
+    session.run(session.Plan(cases, candidates, **further), taken.append)
     assert len(taken) == len({r.case_id for r in taken}) == len(cases)
     return {record.case.sample: record for record in taken}
 

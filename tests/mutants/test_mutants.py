@@ -14,10 +14,12 @@ import slice_mutants
 import topk_mutants
 from one_node import Array, Implementation, Mutant
 
-from epcheck.conformance import judge, prepare, record
-from epcheck.conformance.outcome import DONE, FAILED, Outcome
-from epcheck.conformance.runner import Plan, run
-from epcheck.conformance.target import Target, resolve
+from epcheck.conformance.judging import verdict
+from epcheck.conformance.preparation import prepared_case
+from epcheck.conformance.records import record
+from epcheck.conformance.records.outcome import DONE, FAILED, Outcome
+from epcheck.conformance.scheduling.session import Plan, run
+from epcheck.conformance.targets.target import Target, resolve
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase
 
@@ -34,7 +36,7 @@ def built_cases(operator: str) -> tuple[BuiltCase, ...]:
 def failures(implementation: Implementation, operator: str) -> dict[str, str]:
     """case id -> why, for every case of the operator that the implementation does not pass."""
     opinions = {
-        built.case.id: judge.opinion(prepare.of(built), CALLABLE, outcome(implementation, built))
+        built.case.id: verdict.opinion(prepared_case.of(built), CALLABLE, outcome(implementation, built))
         for built in built_cases(operator)
     }
     return {case: f"{o.status}: {o.message}" for case, o in opinions.items() if o.status != record.PASS}

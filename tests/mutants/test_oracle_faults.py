@@ -1,4 +1,4 @@
-"""Every operator's oracle, broken in one way, makes some of its cases fail: the faults are in `faults_*.py`."""
+"""Every operator's oracle, broken in one way, makes some of its cases fail: the faults are in `faults/`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from fault import Fault, outputs_of
 
-from epcheck.conformance import compare
+from epcheck.conformance.comparison import compare
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Outputs, Selection
 
-FAMILIES = sorted(path.stem for path in Path(__file__).parent.glob("faults_*.py"))
-FAULTS: list[Fault] = [fault for family in FAMILIES for fault in import_module(family).FAULTS]
+FAMILIES = sorted(path.stem for path in Path(__file__).parent.glob("faults/*.py"))
+FAULTS: list[Fault] = [fault for family in FAMILIES for fault in import_module(f"faults.{family}").FAULTS]
 BY_OPERATOR = {key: [f for f in FAULTS if f.operator == key] for key in dict.fromkeys(f.operator for f in FAULTS)}
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from stored_records import a_run
 
-from epcheck.reports.difference import Side
-from epcheck.reports.row import Row
+from epcheck.reports.diff.difference import Side
+from epcheck.reports.diff.row import Row
 
 STATUS_READS = {"pass": "ok", "unplaced": "ok", "skipped": "ok"}
 

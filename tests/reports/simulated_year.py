@@ -21,8 +21,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from epcheck.conformance.record import EXPECTED, FAILURE, PASS, Run
-from epcheck.reports import parquet
+from epcheck.conformance.records.record import EXPECTED, FAILURE, PASS, Run
+from epcheck.reports.runs import parquet
 
 GOLDEN = Path(__file__).with_name("release_nights.json")
 FIRST_NIGHT = datetime(2025, 1, 1, 1, 0, tzinfo=UTC)

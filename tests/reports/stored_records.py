@@ -7,7 +7,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.record import CaseFacts, Difference, DirectML, Expected, Mismatch, Opinion, Record, Run, Value
+from epcheck.conformance.records.record import (
+    CaseFacts,
+    Difference,
+    DirectML,
+    Expected,
+    Mismatch,
+    Opinion,
+    Record,
+    Run,
+    Value,
+)
 from epcheck.reports import create
 
 DTYPES = ("float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

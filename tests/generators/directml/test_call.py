@@ -9,12 +9,12 @@ import pytest
 
 from epcheck.generators import directml
 from epcheck.generators.directml import AxisDirection, DataType, OperatorDesc, Slice1, TensorDesc, TopK1, read_header
-from epcheck.generators.directml.activation import fused
 from epcheck.generators.directml.call import CallError, bound, call, enumerations, operators, same_members, scalar
+from epcheck.generators.directml.descriptions.convolution_pooling.roi import RoiPooling
+from epcheck.generators.directml.descriptions.elementwise.activation import fused
+from epcheck.generators.directml.descriptions.movement.layout import Join, Padding1, PaddingMode
+from epcheck.generators.directml.descriptions.recurrent.recurrent import Gru, RecurrentNetworkDirection
 from epcheck.generators.directml.feature_level import operator_record
-from epcheck.generators.directml.layout import Join, Padding1, PaddingMode
-from epcheck.generators.directml.recurrent import Gru, RecurrentNetworkDirection
-from epcheck.generators.directml.roi import RoiPooling
 
 
 def descriptions() -> list[type[OperatorDesc]]:

@@ -1,0 +1,1 @@
+"""What a user does, as one documented call each; no terminal in it."""

@@ -1,0 +1,197 @@
+"""Where the cases of a run run: on this machine, or on those of a cluster."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from epcheck.api.request import Request
+from epcheck.cli.terminal.display import Display
+from epcheck.conformance import lab
+from epcheck.conformance.cache.cache import Cache, default_path
+from epcheck.conformance.cluster.node import ClusterError, Line, Order
+from epcheck.conformance.records.record import Record, encode
+from epcheck.conformance.scheduling import session
+from epcheck.conformance.targets import expectation
+from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.expectation import Expectation
+from epcheck.conformance.targets.target import Target, TargetError
+from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.generators.case import Case
+
+Take = Callable[[Line], None]
+Greeted = Callable[[session.Facts], None]
+
+
+class Place(Protocol):
+    """A place that can run cases.
+
+    candidates, baseline: names of targets. notes: sentences for the reader of the report.
+    """
+
+    @property
+    def candidates(self) -> tuple[str, ...]: ...
+    @property
+    def baseline(self) -> str | None: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
+        """Run the cases. done: (candidate, case id) pairs that are recorded already. take: gets each record's line.
+        greeted: gets the facts once the targets have started. Raises TargetDown or ClusterError."""
+
+    def expectations(self) -> Iterable[tuple[str, Expectation]]:
+        """(candidate, expectation) of all that are known of the candidates."""
+
+
+def place_of(request: Request, show: Display, warm: WarmWorkers | None = None) -> AbstractContextManager[Place]:
+    """The place that a request names. warm: keeps this machine's workers for the next run.
+
+    Raises TargetError, ExpectationError, LabError, RuntimeInstallError, ClusterError, some of them when it is entered.
+    """
+    return _cluster(request, show) if request.scheduler else _Here(request, show, warm)
+
+
+class _Here:
+    """This machine."""
+
+    def __init__(self, request: Request, show: Display, warm: WarmWorkers | None) -> None:
+        self._request = request
+        self._warm = warm
+        self._targets, self._baseline, self._reference = _targets(request, show)
+        self._below = _below(self._targets) if request.explain else {}
+        self._notes: tuple[str, ...] = ()
+
+    def __enter__(self) -> Self:
+        self._cache = Cache(default_path() if self._request.cache else None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._cache.close()
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        return tuple(target.name for target in self._targets)
+
+    @property
+    def baseline(self) -> str | None:
+        return self._baseline.name if self._baseline else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self._notes, self._cache.trouble) if self._cache.trouble else self._notes
+
+    def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
+        jobs, pack = self._request.jobs, self._request.pack
+        plan = session.Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below)
+
+        def sink(item: Record) -> None:
+            take((encode(item), item.reading))
+
+        with closing(self._cache):  # what goes wrong with it at the end is to be noted, too
+            self._notes = session.run(plan, sink, greeted, self._cache, self._warm)
+
+    def expectations(self) -> Iterable[tuple[str, Expectation]]:
+        return ((target.name, one) for target in self._targets for one in target.expectations)
+
+
+def _targets(request: Request, show: Display) -> tuple[tuple[Target, ...], Target | None, Target | None]:
+    config = targets.load_config(request.config)
+    specifications = tuple(dict.fromkeys(request.candidates)) or (_best(show),)
+    extra = tuple(e for path in request.expect for e in expectation.load(path))
+    candidates = tuple(
+        replace(found, expectations=(*found.expectations, *extra))
+        for found in (_resolve(s, config, request, show) for s in specifications)
+    )
+    chosen = request.baseline or targets.default_baseline(specifications)
+    baseline = None if chosen == "none" else _resolve(chosen, config, request, show)
+    reference = targets.resolve("reference") if request.reference else None
+    return candidates, baseline, reference
+
+
+def _below(candidates: Sequence[Target]) -> dict[str, Target]:
+    """What explains the failures of each candidate that has DirectML's provider. Raises TargetError where none has."""
+    found = {target.name: targets.direct_of(target) for target in candidates if target.provider == targets.DML}
+    if not found:
+        raise TargetError("--explain calls DirectML for the failures of its provider; no candidate is one")
+    return found
+
+
+def _resolve(specification: str, config: dict[str, Any], request: Request, show: Display) -> Target:
+    if sys.platform != "win32" and specification.partition("@")[0] in targets.NEED_LAB and not lab.status().installed:
+        obstacle = lab.can_install()
+        if obstacle:
+            raise TargetError(f"target '{specification}': {obstacle}")
+        _install_lab(show)
+    with show.lab_progress() as progress:
+        return targets.resolve(specification, config, progress, request.vulkan)
+
+
+def _best(show: Display) -> str:
+    """The best candidate this machine offers; says which and why when it is not DirectML."""
+    choice = targets.best()
+    if choice.install_lab:
+        try:
+            _install_lab(show)
+        except lab.LabError as error:
+            choice = targets.Choice("cpu", f"the DirectML lab cannot be installed: {error}")
+    if choice.specification == "cpu":
+        show.say(f"Candidate: the CPU provider against the oracles, because {choice.reason}")
+    else:
+        show.say(f"Candidate: {choice.specification} ({choice.reason.removesuffix(', which is installed first')})")
+    return choice.specification
+
+
+def _install_lab(show: Display) -> None:
+    show.say(f"Installing the DirectML lab into {lab.default_folder()}: 1 GB, about 1.5 minutes, once, without root")
+    with show.lab_progress() as progress:
+        lab.install(progress=progress)
+
+
+def _cluster(request: Request, show: Display) -> AbstractContextManager[Place]:
+    if request.explain:
+        raise ClusterError("--explain calls DirectML on this machine; leave out --scheduler")
+    if not request.candidates:
+        raise ClusterError("a cluster does not choose the candidate; name one with --target")
+    try:
+        from epcheck.conformance.cluster import cluster
+    except ModuleNotFoundError as error:
+        if error.name not in ("dask", "distributed"):
+            raise
+        raise ClusterError("--scheduler needs dask.distributed; run: pip install 'epcheck[distributed]'") from None
+    return cluster.Cluster(request.scheduler or "", _orders(request), show.say, request.may_differ)
+
+
+def _orders(request: Request) -> tuple[Order, ...]:
+    """What the machines of a cluster have to know: one order for each candidate."""
+    names = tuple(dict.fromkeys(request.candidates))
+    tables: Mapping[str, Mapping[str, Any]] = targets.load_config(request.config).get("targets", {})
+    baseline = request.baseline or targets.default_baseline(names)
+    common = Order(
+        run=uuid.uuid4().hex,
+        candidate="",
+        baseline=None if baseline == "none" else baseline,
+        reference=request.reference,
+        tables={name: {k: v for k, v in table.items() if k != "expectations"} for name, table in tables.items()},
+        vulkan=str(request.vulkan) if request.vulkan else None,
+        jobs=request.jobs,
+        pack=request.pack,
+        cache=request.cache,
+    )
+    return tuple(
+        replace(common, candidate=name, expectations=_expectations(request, tables.get(name, {}))) for name in names
+    )
+
+
+def _expectations(request: Request, table: Mapping[str, Any]) -> tuple[Expectation, ...]:
+    """Those of this machine's files, which the machines of a cluster do not have."""
+    own = [Path(table["expectations"])] if "expectations" in table else []
+    return tuple(one for path in (*own, *request.expect) for one in expectation.load(path))

@@ -1,0 +1,1 @@
+"""The command line and the pytest plugin: they parse, show, and delegate to `epcheck.api`."""

@@ -1,0 +1,41 @@
+"""`epcheck cache`: what runs keep on this machine for the next ones."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from epcheck.cli.terminal import failure
+from epcheck.conformance.cache import cache
+
+app = typer.Typer(
+    add_completion=False,
+    help="What runs keep for the next ones: where it is, how much it is; `clear` empties it.",
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def show(context: typer.Context) -> None:
+    """Show where runs keep prepared cases and opinions for the next ones, how many, and how large that may become."""
+    if context.invoked_subcommand is None:
+        with failure.one_sentence():
+            with cache.opened() as kept:
+                size = f"{kept.size_bytes() / 1e6:.1f} MB of at most {cache.LIMIT_BYTES / 1e6:.0f} MB"
+                said = f"cache in {kept.path}: {kept.entries():,} entries, {size}"
+            _say(said)
+
+
+@app.command()
+def clear() -> None:
+    """Forget everything that is kept: the next run takes longer, and comes out the same."""
+    with failure.one_sentence():
+        with cache.opened() as kept:
+            before = kept.size_bytes()
+            kept.clear()
+            freed = before - kept.size_bytes()
+        _say(f"cleared, {freed / 1e6:.1f} MB freed")
+
+
+def _say(sentence: str) -> None:
+    Console().print(sentence, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,103 @@
+"""The command line: it parses and delegates; a command is one module of `commands/` around one documented call.
+
+Exit codes of every command: 0 as it should be, 1 conformance failures, 2 bad input or it could not run,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import io
+import os
+import sys
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+
+MODULES = {
+    "run": "suite.run",
+    "merge": "runs.merge",
+    "list": "suite.listing",
+    "coverage": "suite.coverage",
+    "repro": "suite.repro",
+    "replay": "suite.replay",
+    "report": "runs.report",
+    "directml": "suite.directml",
+    "trend": "runs.trend",
+    "nightly": "suite.nightly",
+    "diff": "runs.diff",
+    "expect": "suite.expect",
+    "validate": "models.validate",
+    "reduce": "models.reduce",
+    "lab": "machine.lab",
+    "cache": "machine.cache",
+    "claims": "suite.claims",
+    "store": "runs.store",
+    "zoo": "models.zoo",
+}
+"""Command -> its module of `commands/`, whose `app` it is."""
+
+OBJECTS_BETWEEN_COLLECTIONS = 10_000
+"""Records are plain data without cycles; at Python's own 700 a fifth of the time in which a store is opened goes into
+looking for cycles."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands, each imported when it is asked for: all of them take several times as long as one."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": dict.fromkeys(MODULES)})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name not in MODULES:
+            return None
+        module = importlib.import_module(f"epcheck.cli.commands.{MODULES[cmd_name]}")
+        command = typer.main.get_command(module.app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(
+    name="epcheck",
+    help="Test and compatibility suite for ONNX Runtime execution providers.",
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"epcheck {version('epcheck')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Test and compatibility suite for ONNX Runtime execution providers."""
+
+
+def main() -> None:
+    """The console script."""
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # On Windows a redirected stdout has the code page's encoding: a character that it lacks is no reason to end.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    finally:
+        _drop_what_cannot_be_written()
+
+
+def _drop_what_cannot_be_written() -> None:
+    """What a full disk did not take has been said; Python would try once more at its end, and change the exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,1 @@
+"""What is computed once on a machine and kept for later runs."""

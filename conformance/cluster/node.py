@@ -1,0 +1,202 @@
+"""A machine's side of a distributed run: cases in, records out, the workers warm from one task to the next.
+
+Works in the process of a Dask worker, and uses nothing of Dask. Targets are resolved here, so that `dml` is this
+machine's; the tables of the client's `epcheck.toml` travel, and a table that this machine's own has goes before them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from epcheck.conformance import lab
+from epcheck.conformance.cache.cache import Cache, default_path
+from epcheck.conformance.lab import LabError
+from epcheck.conformance.records.record import encode
+from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.supervisor import TargetDown
+from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.environments import RuntimeInstallError
+from epcheck.conformance.targets.expectation import Expectation, ExpectationError
+from epcheck.conformance.targets.target import Target, TargetError
+from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.generators.case import Case
+from epcheck.generators.error import EpcheckError
+
+IDLE_S = 60.0
+"""Seconds after which workers that no task has used are ended: whoever ran them may be gone without a word."""
+
+REASONS = (TargetError, TargetDown, ExpectationError, LabError, RuntimeInstallError, OSError)
+"""Why this machine cannot run an order."""
+
+Line = tuple[str, str]
+"""A record as one line of JSON, and its reading."""
+
+
+class ClusterError(EpcheckError, RuntimeError):
+    """A cluster cannot be used, or no longer; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a machine has to know of a run to take cases of it.
+
+    run: which run. candidate, baseline: specifications. tables: of the client's `epcheck.toml`. expectations: what the
+    client adds to those of the target. vulkan: the ICD file, on this machine. The others as in `runner.Plan`.
+    """
+
+    run: str
+    candidate: str
+    baseline: str | None
+    reference: bool = True
+    tables: Mapping[str, Any] | None = None
+    expectations: tuple[Expectation, ...] = ()
+    vulkan: str | None = None
+    jobs: int | None = None
+    pack: bool = True
+    cache: bool = True
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a task. facts: target name -> what its worker says of itself. expectations: of the candidate.
+    notes: as `runner.run` returns them."""
+
+    host: str
+    facts: session.Facts
+    expectations: tuple[Expectation, ...]
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """This machine cannot run the order, now or later. why: one sentence."""
+
+    host: str
+    why: str
+
+
+def work(order: Order, cases: Sequence[Case]) -> Answer | Unfit:
+    """Run the cases; without any, say only what the targets are. Raises nothing that is the machine's fault."""
+    try:
+        with _post(order) as post:
+            return post.run(cases)
+    except REASONS as error:
+        return Unfit(socket.gethostname(), str(error))
+
+
+def dismiss(run: str) -> None:
+    """End the workers of a run, in the background; those of a task that still runs, when it is done."""
+    with _lock:
+        _dismissed.add(run)
+        posts = [post for post in _idle if post.order.run == run]
+        for post in posts:
+            _idle.remove(post)
+    for post in posts:
+        threading.Thread(target=post.close, daemon=True).start()
+
+
+class _Post:
+    """The targets of an order, resolved, and their workers."""
+
+    def __init__(self, order: Order) -> None:
+        """Raises one of REASONS."""
+        config = {"targets": {**(order.tables or {}), **targets.load_config().get("targets", {})}}
+        vulkan = Path(order.vulkan) if order.vulkan else None
+
+        def resolved(specification: str) -> Target:
+            return targets.resolve(specification, config, vulkan=vulkan)
+
+        found = resolved(order.candidate)
+        self.order = order
+        self.candidate = replace(found, expectations=(*found.expectations, *order.expectations))
+        self.plan = session.Plan(
+            (),
+            (self.candidate,),
+            resolved(order.baseline) if order.baseline else None,
+            resolved("reference") if order.reference else None,
+            jobs=order.jobs,
+            pack=order.pack,
+        )
+        self._warm = WarmWorkers(keep=8 * (os.cpu_count() or 1))
+        self._resources = contextlib.ExitStack()
+        if any(not one.owns_group for one in (self.candidate, self.plan.baseline) if one):
+            self._resources.enter_context(lab.in_use())
+        self._timer = threading.Timer(IDLE_S, self._expire)
+
+    def run(self, cases: Sequence[Case]) -> Answer:
+        """Raises TargetDown."""
+        lines: list[Line] = []
+        facts: dict[str, Mapping[str, str]] = {}
+        with closing(Cache(default_path() if self.order.cache else None)) as cache:
+            notes = session.run(
+                replace(self.plan, cases=cases),
+                lambda record: lines.append((encode(record), record.reading)),
+                facts.update,
+                cache,
+                self._warm,
+            )
+        return Answer(socket.gethostname(), facts, self.candidate.expectations, tuple(lines), notes)
+
+    def wait(self) -> None:
+        """Wait for the next task, but not for ever."""
+        self._timer = threading.Timer(IDLE_S, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def wake(self) -> None:
+        """A task has come."""
+        self._timer.cancel()
+
+    def close(self) -> None:
+        """End the workers."""
+        self._timer.cancel()
+        self._warm.close()
+        self._resources.close()
+
+    def _expire(self) -> None:
+        with _lock:
+            if self not in _idle:
+                return
+            _idle.remove(self)
+        self.close()
+
+
+_idle: list[_Post] = []
+"""Posts that no task uses, the one used last at the end."""
+
+_dismissed: set[str] = set()
+"""Runs that are over."""
+
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _post(order: Order) -> Iterator[_Post]:
+    """A post of the order, of which there are as many as tasks at once; after an error its workers are ended."""
+    with _lock:
+        post = next((post for post in reversed(_idle) if post.order == order), None)
+        if post:
+            _idle.remove(post)
+            post.wake()
+    post = post or _Post(order)
+    try:
+        yield post
+    except BaseException:
+        post.close()
+        raise
+    with _lock:
+        over = order.run in _dismissed
+        if not over:
+            _idle.append(post)
+            post.wait()
+    if over:
+        post.close()

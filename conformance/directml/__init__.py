@@ -1,0 +1,1 @@
+"""DirectML called without ONNX Runtime."""

@@ -1,0 +1,102 @@
+"""Coverage: what a provider claims, and what the suite's cases and a run say of each claim.
+
+A claim is an operator version with one dtype: a triple. A case covers those that its node binds to a type constraint.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from epcheck.conformance.records import record
+from epcheck.generators import suite
+from epcheck.generators.claims import Claims, Key, why_unreachable
+from epcheck.generators.operator import Operator
+
+COVERED, PASSING, FAILING, UNPLACED, UNREACHABLE, MISSING = (
+    "covered", "passing", "failing", "unplaced", "unreachable", "missing",
+)  # fmt: skip
+"""What is said of a claim: it has cases (and no run was asked); all of them that ran pass; at least one fails; none was
+taken by the provider; no case can reach it; there is no case, though one could reach it."""
+
+
+@dataclass(frozen=True)
+class Triple:
+    """One claim. state: one of the above. why: for one that is unreachable. statuses: of a run, how often each came."""
+
+    key: Key
+    dtype: str
+    state: str
+    why: str = ""
+    statuses: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def operator(self) -> str:
+        """`Slice`, `com.microsoft::Gelu`."""
+        return _operator_key(self.key)
+
+
+Seen = Mapping[tuple[Key, str], Mapping[str, int]]
+"""(operator version, dtype) -> how many records of a run have each status; empty where nothing ran."""
+
+
+def of_suite(claims: Claims) -> Iterator[Triple]:
+    """Every claim, covered by a case of the suite or not."""
+    for key, dtypes in _claimed(claims).items():
+        operator = suite.all_operators().get(_operator_key(key))
+        reached = _dtypes_of_cases(operator, key, dtypes) if operator else frozenset[str]()
+        yield from (_triple(key, dtype, {} if dtype in reached else None) for dtype in sorted(dtypes))
+
+
+def of_run(claims: Claims, seen: Seen) -> Iterator[Triple]:
+    """Every claim, with what the records of a run say of it."""
+    for key, dtypes in _claimed(claims).items():
+        yield from (_triple(key, dtype, seen.get((key, dtype))) for dtype in sorted(dtypes))
+
+
+def tally(records: Iterable[record.Record]) -> Seen:
+    """What the records say of each operator version and dtype, claimed or not."""
+    found: dict[tuple[Key, str], Counter[str]] = {}
+    for one in records:
+        case = one.case
+        for dtype in set(case.types.values()):
+            key = case.domain, case.operator, case.since_version
+            found.setdefault((key, dtype), Counter())[one.status] += 1
+    return found
+
+
+def _claimed(claims: Claims) -> dict[Key, set[str]]:
+    return {key: set().union(*constraints.values()) for key, constraints in claims.operators.items()}
+
+
+def _operator_key(key: Key) -> str:
+    domain, name, _ = key
+    return f"{domain}::{name}" if domain else name
+
+
+def _triple(key: Key, dtype: str, statuses: Mapping[str, int] | None) -> Triple:
+    if statuses is None:
+        why = why_unreachable(key, dtype)
+        return Triple(key, dtype, UNREACHABLE if why else MISSING, why)
+    if not statuses:
+        return Triple(key, dtype, COVERED)
+    failing = statuses.keys() - {record.PASS, record.UNPLACED, record.SKIPPED}
+    state = FAILING if failing else PASSING if record.PASS in statuses else UNPLACED
+    return Triple(key, dtype, state, statuses=statuses)
+
+
+def _dtypes_of_cases(operator: Operator[Any], key: Key, claimed: set[str]) -> frozenset[str]:
+    """The dtypes that the operator's cases of a version bind, looked for until all that can be reached are found.
+
+    Models are built, first one for each label of dtypes, since only they tell all constraints.
+    """
+    reachable = {dtype for dtype in claimed if not why_unreachable(key, dtype)}
+    cases = [case for case in operator.cases() if case.since_version == key[2]]
+    found: set[str] = set()
+    for case in (*{case.dtype: case for case in cases}.values(), *cases):
+        if found >= reachable:
+            break
+        found |= set(case.build().types.values())
+    return frozenset(found)

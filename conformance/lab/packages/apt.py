@@ -1,0 +1,326 @@
+"""A private apt: Debian's packages in a folder of ours, without root and without touching the machine's own.
+
+apt verifies the archive's signed index, and with it every file; what `debian.json` pins is preferred and checked again.
+The archive is the one that the machine's own apt uses, or the mirror that the user names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.lab.folder import Layout, write_whole
+from epcheck.conformance.lab.packages.pins import read
+from epcheck.conformance.lab.process import Say, cores, run
+
+_DEBIAN_SUITES = re.compile(
+    r"(buster|bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)(-updates)?"
+)
+_KEYRINGS = ("usr/share/keyrings/debian-archive-keyring.gpg", "usr/share/keyrings/debian-archive-keyring.pgp")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One archive of the machine's apt: where it is and what is taken from it."""
+
+    uri: str
+    suites: tuple[str, ...]
+    components: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Package:
+    """One .deb as the archive offers it; size in bytes."""
+
+    name: str
+    version: str
+    file: str
+    size: int
+
+
+def parse_one_line(text: str) -> list[Source]:
+    """The archives of a `sources.list` (sources.list(5), one-line style)."""
+    found = []
+    for line in text.splitlines():
+        words = re.sub(r"\[[^\]]*\]", " ", line.split("#")[0]).split()
+        if len(words) >= 4 and words[0] == "deb":
+            found.append(Source(words[1], (words[2],), tuple(words[3:])))
+    return found
+
+
+def parse_deb822(text: str) -> list[Source]:
+    """The archives of a `*.sources` file (sources.list(5), deb822 style); disabled ones are left out."""
+    found = []
+    for stanza in re.split(r"\n\s*\n", text):
+        fields: dict[str, str] = {}
+        key = ""
+        for line in stanza.splitlines():
+            if line.startswith("#"):
+                continue
+            if line[:1].isspace():
+                fields[key] = fields.get(key, "") + " " + line.strip()
+            elif ":" in line:
+                key, value = line.split(":", 1)
+                key = key.strip().lower()
+                fields[key] = value.strip()
+        if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() in ("no", "false"):
+            continue
+        suites, components = (tuple(fields.get(k, "").split()) for k in ("suites", "components"))
+        found += [Source(uri, suites, components) for uri in fields.get("uris", "").split()]
+    return found
+
+
+def machine_sources(etc: Path = Path("/etc/apt")) -> list[Source]:
+    """All archives that the machine's apt is configured for."""
+    found: list[Source] = []
+    for path in [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*.list"))]:
+        if path.is_file():
+            found += parse_one_line(path.read_text(errors="replace"))
+    for path in sorted((etc / "sources.list.d").glob("*.sources")):
+        found += parse_deb822(path.read_text(errors="replace"))
+    return found
+
+
+def find_mirror(sources: Iterable[Source]) -> str | None:
+    """The Debian archive among the machine's: one that gives the main component of a suite of Debian."""
+    for source in sources:
+        if "main" in source.components and any(_DEBIAN_SUITES.fullmatch(suite) for suite in source.suites):
+            return source.uri
+    return None
+
+
+def missing() -> str | None:
+    """One sentence when this machine cannot fetch Debian packages, else None."""
+    absent = [tool for tool in ("apt-get", "dpkg-deb") if not shutil.which(tool)]
+    if absent:
+        return (
+            f"this machine has no {' and no '.join(absent)}: install Wine 10 or later and a Vulkan driver with its own "
+            "package manager and use --system-wine"
+        )
+    return None
+
+
+class Archive:
+    """The private apt of one lab.
+
+    keep_open: the descriptor of the install's lock, which programs started here hold as well. Raises LabError,
+    from the constructor too, when no archive or no keyring can be found.
+    """
+
+    def __init__(self, layout: Layout, mirror: str | None, say: Say, keep_open: int | None = None) -> None:
+        if reason := missing():
+            raise LabError(reason)
+        found = mirror or find_mirror(machine_sources())
+        if not found:
+            raise LabError("apt on this machine knows no Debian archive; name one with --mirror URL")
+        self._layout, self._say, self._keep_open = layout, say, keep_open
+        self._apt = layout.apt
+        for part in ("lists/partial", "archives/partial", "nothing/partial"):
+            (self._apt / part).mkdir(parents=True, exist_ok=True)
+        (self._apt / "status").write_text("")
+        line = f"[signed-by={self._keyring()}] {found} {read('debian.json')['suite']} main\n"
+        write_whole(self._apt / "sources.list", f"deb {line}deb-src {line}")
+        pins = [f"Package: {n}\nPin: version {p['version']}\nPin-Priority: 1001\n" for n, p in _manifest().items()]
+        write_whole(self._apt / "preferences", "\n".join(pins))
+        write_whole(self._apt / "apt.conf", self._configuration())
+        self._updated = False
+
+    def _configuration(self) -> str:
+        apt = self._apt
+        # Read after the machine's own configuration (-c), so that its proxies stay and its habits do not.
+        return f"""\
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+#clear DPkg::Post-Invoke;
+APT::Architecture "amd64"; APT::Architectures {{ "amd64"; }};
+APT::Install-Recommends "false"; APT::Install-Suggests "false";
+APT::Sandbox::User ""; APT::Get::AllowUnauthenticated "false";
+APT::Keep-Downloaded-Packages "true"; Acquire::Languages "none"; Acquire::Retries "3"; Debug::NoLocking "true";
+Dir::Etc::SourceList "{apt}/sources.list"; Dir::Etc::SourceParts "/dev/null";
+Dir::Etc::Preferences "{apt}/preferences"; Dir::Etc::PreferencesParts "/dev/null";
+Dir::State "{apt}"; Dir::State::Lists "{apt}/lists"; Dir::State::status "{apt}/status";
+Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
+"""
+
+    def _keyring(self) -> Path:
+        for keyring in _KEYRINGS:
+            if (path := Path("/") / keyring).is_file():
+                return path
+        # Another distribution of the family: its own apt vouches for the package that holds Debian's keys.
+        unpacked = self._apt / "keyring"
+        try:
+            self._apt.mkdir(parents=True, exist_ok=True)
+            run(["apt-get", "-q", "download", "debian-archive-keyring"], what="fetching Debian's keys", cwd=self._apt)
+            for deb in self._apt.glob("debian-archive-keyring_*.deb"):
+                run(["dpkg-deb", "-x", deb, unpacked], what="unpacking Debian's keys")
+        except LabError:
+            pass
+        for keyring in _KEYRINGS:
+            if (path := unpacked / keyring).is_file():
+                return path
+        raise LabError("Debian's keyring is missing; install the package debian-archive-keyring")
+
+    def _run(
+        self, *arguments: str, what: str, cwd: Path | None = None, watch: Path | None = None, total: int | None = None
+    ) -> str:
+        return run(
+            ["apt-get", "-q", "-y", "-c", self._apt / "apt.conf", *arguments],
+            what=what,
+            env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
+            cwd=cwd,
+            say=self._say,
+            message=what,
+            watch=watch,
+            total=total,
+            keep_open=self._keep_open,
+        )
+
+    def update(self) -> None:
+        """Fetch the archive's signed index, once for each install."""
+        if not self._updated:
+            what = "reading the package index"
+            self._run("-o", "APT::Update::Error-Mode=any", "update", what=what, watch=self._apt / "lists")
+            self._updated = True
+
+    def resolve(self, names: Sequence[str]) -> list[Package]:
+        """The packages and all they depend on, as the archive offers them now."""
+        self.update()
+        # apt leaves out what it has downloaded before, so it is shown an empty folder.
+        nothing = f"Dir::Cache::Archives={self._apt}/nothing"
+        return parse_uris(self._run("-q", "-o", nothing, "install", "--print-uris", *names, what="resolving packages"))
+
+    def fetch(self, names: Sequence[str]) -> list[Package]:
+        """Download packages with their dependencies, and check them; what an earlier try fetched is kept."""
+        packages = self.resolve(names)
+        wanted = [p for p in packages if not (self._apt / "archives" / p.file).is_file()]
+        if wanted:
+            self._run(
+                "install",
+                "--download-only",
+                *names,
+                what=f"downloading {len(wanted)} packages",
+                watch=self._apt / "archives",
+                total=sum(p.size for p in wanted),
+            )
+        self._say(f"checking {len(packages)} packages", None, None)
+        self._check(packages, self._apt / "archives")
+        return packages
+
+    def fetch_only(self, names: Sequence[str]) -> list[Package]:
+        """Download packages without their dependencies, and check them."""
+        self.update()
+        archives = self._apt / "archives"
+        packages = parse_uris(self._run("download", "--print-uris", *names, what="resolving packages", cwd=self._apt))
+        self._run("download", *names, what="downloading packages", cwd=archives, watch=archives,
+                  total=sum(p.size for p in packages))  # fmt: skip
+        self._check(packages, archives)
+        return packages
+
+    def fetch_source(self, name: str) -> tuple[Path, str]:
+        """Download the upstream source of a package; returns the .orig tarball and the package's version."""
+        self.update()
+        archives = self._apt / "archives"
+        # apt names only the files that the current folder lacks, so this one has none of them.
+        listed = self._run("source", "--print-uris", name, what="resolving the source package", cwd=self._apt)
+        files = re.findall(r"^'\S+' (\S+) (\d+) ", listed, re.MULTILINE)
+        version = next((m[1] for f, _ in files if (m := re.fullmatch(rf"{re.escape(name)}_(.+)\.dsc", f))), "?")
+        self._run("source", "--download-only", name, what="downloading the source package", cwd=archives,
+                  watch=archives, total=sum(int(n) for f, n in files if not (archives / f).is_file()))  # fmt: skip
+        tarball = next((archives / f for f, _ in files if ".orig.tar." in f), None)
+        if tarball is None:
+            raise LabError(f"the archive's source package of {name} has no .orig tarball; name another --mirror")
+        pinned = read("debian.json")["sources"].get(tarball.name)
+        if pinned and _sha256(tarball) != pinned:
+            tarball.unlink()
+            raise LabError(f"{tarball.name} is not the file epcheck was tested with; name another --mirror")
+        return tarball, version
+
+    def _check(self, packages: Iterable[Package], folder: Path) -> None:
+        record_path = self._apt / "packages.json"
+        record = json.loads(record_path.read_text()) if record_path.is_file() else {}
+        for package in packages:
+            digest = _sha256(folder / package.file)
+            try:
+                check(package, digest)
+            except LabError:
+                (folder / package.file).unlink()  # the next try fetches it anew
+                raise
+            record[package.name] = {"version": package.version, "sha256": digest}
+        write_whole(record_path, json.dumps(dict(sorted(record.items())), indent=1) + "\n")
+
+    def unpack(self, packages: Sequence[Package], target: Path) -> None:
+        """Unpack packages over one another, as dpkg would, without running any of their scripts."""
+        target.mkdir(parents=True, exist_ok=True)
+        total, done = sum(p.size for p in packages), 0
+        # Sizes differ by a factor of 100,000: the largest first keeps all cores at work to the end.
+        with ThreadPoolExecutor(cores()) as pool:
+            jobs = {pool.submit(self._unpack, p, target): p for p in sorted(packages, key=lambda p: -p.size)}
+            for job in as_completed(jobs):
+                job.result()
+                done += jobs[job].size
+                self._say(f"unpacking {len(packages)} packages", done, total)
+
+    def _unpack(self, package: Package, target: Path) -> None:
+        deb = self._apt / "archives" / package.file
+        run(["dpkg-deb", "-x", deb, target], what=f"unpacking {package.file}", keep_open=self._keep_open)
+
+
+def forget(layout: Layout) -> None:
+    """Delete what was downloaded; the record of it stays."""
+    for name in ("archives", "lists"):
+        shutil.rmtree(layout.apt / name, ignore_errors=True)
+    for cache in layout.apt.glob("*.bin"):
+        cache.unlink()
+
+
+def parse_uris(printed: str) -> list[Package]:
+    """The packages that `apt-get --print-uris` names: one line each, `'URL' name_version_arch.deb size hash`."""
+    found = []
+    for file, size in re.findall(r"^'\S+' (\S+\.deb) (\d+)", printed, re.MULTILINE):
+        name, version, _ = unquote(file).split("_", 2)
+        found.append(Package(name, version, file, int(size)))
+    return found
+
+
+def check(package: Package, sha256: str, manifest: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    """Raises LabError when a package of the pinned version is not the pinned file."""
+    pin = (_manifest() if manifest is None else manifest).get(package.name)
+    if pin and pin["version"] == package.version and pin["sha256"] != sha256:
+        raise LabError(
+            f"{package.file} has SHA-256 {sha256}, but epcheck was tested with {pin['sha256']}; name another --mirror"
+        )
+
+
+def moved(packages: Iterable[Package], manifest: Mapping[str, Mapping[str, str]] | None = None) -> str | None:
+    """One line when the archive has moved on from the versions that were tested, else None."""
+    pins = _manifest() if manifest is None else manifest
+    packages = list(packages)
+    other = [p for p in packages if pins.get(p.name, {}).get("version") != p.version]
+    if not other:
+        return None
+    named = ", ".join(
+        f"{p.name} {p.version} (tested: {pins.get(p.name, {}).get('version', 'none')})" for p in other[:3]
+    )
+    return f"the archive has moved on in {len(other)} of {len(packages)} packages: {named}" + (
+        ", ..." if len(other) > 3 else ""
+    )
+
+
+def _manifest() -> dict[str, dict[str, str]]:
+    packages: dict[str, dict[str, str]] = read("debian.json")["packages"]
+    return packages
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

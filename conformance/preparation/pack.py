@@ -1,0 +1,209 @@
+"""Packs: many cases as disjoint subgraphs of one model and one session, where sessions cost more than nodes.
+
+Every name of a case gets a prefix of its own, symbolic dimensions too, so that no two cases share anything but the
+session. A pack that succeeds gives each case the outcome it would have had; a pack that fails in any way says nothing
+of any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+
+from epcheck.conformance.records.outcome import DONE, Outcome
+from epcheck.conformance.workers.program.worker import as_dtype, dtype_name, spans
+from epcheck.generators.case import Array
+
+if TYPE_CHECKING:
+    from epcheck.conformance.preparation.prepared_case import Prepared
+
+GRAPH_FIELD = b"\x3a"
+"""Field 7 of ModelProto, `graph`, as protobuf writes the start of a message."""
+
+PLAIN = {"node", "name", "initializer", "input", "output", "doc_string"}
+"""What a graph may have to be taken apart, and each in its nodes' attributes: names stand in other fields, too."""
+
+
+def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
+    """A model as its shell (all but the graph) and its graph with the prefix before every name.
+
+    Graphs of equal shells are put into one model by writing them one after the other: so protobuf merges messages.
+    The graph is empty where a name may stand in a place that is not known here.
+    """
+    proto = onnx.ModelProto.FromString(model)
+    graph = onnx.GraphProto()
+    graph.CopyFrom(proto.graph)
+    proto.ClearField("graph")
+    shell: bytes = proto.SerializeToString()
+    graphs = [graph, *_inner(graph)]
+    if proto.functions or any({descriptor.name for descriptor, _ in each.ListFields()} - PLAIN for each in graphs):
+        return shell, b""
+    graph.ClearField("name")
+    for each in graphs:
+        _put_before_names(prefix, each)
+    written: bytes = graph.SerializeToString(deterministic=True)
+    return shell, written
+
+
+def _inner(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in the attributes of its nodes, and in those of theirs."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                yield inner
+                yield from _inner(inner)
+
+
+def _put_before_names(prefix: str, graph: onnx.GraphProto) -> None:
+    """Before those of its own nodes and values, in place."""
+    for node in graph.node:
+        node.name = prefix + node.name
+        node.input[:] = [prefix + name if name else "" for name in node.input]
+        node.output[:] = [prefix + name if name else "" for name in node.output]
+    for value in (*graph.input, *graph.output, *graph.initializer):
+        value.name = prefix + value.name
+    for value in (*graph.input, *graph.output):
+        for dim in _dims(value.type):
+            if dim.dim_param:
+                dim.dim_param = prefix + dim.dim_param
+
+
+def _dims(of: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    """The dimensions of a tensor, or of the tensors in a sequence or an optional."""
+    match of.WhichOneof("value"):
+        case "tensor_type":
+            yield from of.tensor_type.shape.dim
+        case "sequence_type":
+            yield from _dims(of.sequence_type.elem_type)
+        case "optional_type":
+            yield from _dims(of.optional_type.elem_type)
+
+
+def model(cases: Sequence[Prepared]) -> bytes:
+    """The serialized ModelProto that holds all of these cases, whose shells are equal; one case is its own pack."""
+    if len(cases) == 1:
+        return cases[0].model
+    graphs = b"".join(case.graph for case in cases) + b"\x12\x04pack"
+    return cases[0].shell + GRAPH_FIELD + _varint(len(graphs)) + graphs
+
+
+def prefixes(cases: Sequence[Prepared]) -> tuple[str, ...]:
+    """What stands before the names of each case in the model of all."""
+    return ("",) if len(cases) == 1 else tuple(case.prefix for case in cases)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a session answered. tensors: [name, numpy dtype name, shape] of each output, in the order of the body.
+
+    nodes: [provider, operator, node name] of each node that was assigned; None where the runtime keeps no record.
+    """
+
+    tensors: Sequence[Sequence[Any]]
+    body: bytes
+    nodes: Sequence[Sequence[str]] | None
+
+
+INLINED = "(inlined)"
+"""The operator of nodes that stand for a function's body. They have no name, so nobody can say whose they are in a
+pack; but where all have gone to one provider, so have those of each case."""
+
+
+def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Iterator[Outcome]:
+    """The outcome of each case of a session; the seconds are the session's, shared out evenly.
+
+    Those of a pack whose outputs are exactly the expected ones share an outcome without outputs.
+    Raises KeyError, TypeError or ValueError where the answer's tensors do not describe its body.
+    """
+    count = len(cases)
+    shared = replace(
+        outcome,
+        create_s=None if outcome.create_s is None else outcome.create_s / count,
+        run_s=None if outcome.run_s is None else outcome.run_s / count,
+        shared=count,
+    )
+    named, nameless = _nodes(cases, outcome, answer)
+    steady = not (outcome.unwritten or outcome.repeat_differs)
+    alike: dict[tuple[tuple[str, str], ...] | None, Outcome] = {}
+    place = start = 0
+    for case, prefix in zip(cases, prefixes(cases), strict=True):
+        nodes = None if answer.nodes is None else tuple(named.get(prefix[:-1], nameless))
+        described, data = case.expected
+        after, end = place + len(described), start + len(data)
+        can_be_exact = steady and described != []
+        if can_be_exact and answer.tensors[place:after] == described and answer.body[start:end] == data and prefix:
+            place, start = after, end
+            if nodes not in alike:
+                alike[nodes] = replace(shared, assignment=nodes, exact=True)
+            yield alike[nodes]
+            continue
+        tensors = answer.tensors[place : place + len(case.outputs)] if prefix else answer.tensors
+        outputs, end = _arrays(tensors, answer.body, start, prefix)
+        right = _described(outputs, case.prefix) == described and answer.body[start:end] == data
+        place, start = place + len(tensors), end
+        yield replace(
+            shared,
+            exact=can_be_exact and right,
+            outputs=outputs,
+            assignment=nodes,
+            unwritten=_own(outcome.unwritten, prefix),
+            repeat_differs=_own(outcome.repeat_differs, prefix),
+        )
+    if start != len(answer.body):
+        raise ValueError(f"{len(answer.body) - start} bytes of the body belong to no case")
+
+
+def _nodes(
+    cases: Sequence[Prepared], outcome: Outcome, answer: Answer
+) -> tuple[Mapping[str, Sequence[tuple[str, str]]], tuple[tuple[str, str], ...]]:
+    """(provider, operator) of each node under the prefix of its case, without the slash; and what is said of the nodes
+    of a case that has none there."""
+    count = len(cases)
+    own = {cases[0].op_type, *cases[0].beside} if count == 1 else ()
+    named: dict[str, list[tuple[str, str]]] = {}
+    inlined: set[str] = set()
+    for provider, operator, name in answer.nodes or ():
+        if name or operator in own:
+            named.setdefault(str(name).partition("/")[0] if count > 1 else "", []).append(
+                (str(provider), str(operator))
+            )
+        else:
+            inlined.add(str(provider))
+    if count > 1 and (outcome.kind != DONE or len(inlined) > 1):
+        return named, ()
+    return named, tuple((provider, INLINED) for provider in sorted(inlined))
+
+
+def _arrays(tensors: Sequence[Sequence[Any]], body: bytes, start: int, prefix: str) -> tuple[dict[str, Array], int]:
+    """The outputs that begin at `start`, under their names without the prefix, as read-only views of the body; and
+    where they end. One that has another prefix is nobody's."""
+    found, end = {}, start
+    for name, dtype, shape, begin, count in spans(tensors, len(body), start):
+        array = np.frombuffer(body, as_dtype(dtype), count, begin).reshape(shape)
+        end = begin + array.nbytes
+        if name.startswith(prefix):
+            found[name.removeprefix(prefix)] = array
+    return found, end
+
+
+def _described(outputs: Mapping[str, Array], prefix: str) -> list[list[Any]]:
+    """How an answer describes these outputs in a pack."""
+    return [[prefix + name, dtype_name(array.dtype), list(array.shape)] for name, array in outputs.items()]
+
+
+def _own(names: Sequence[str], prefix: str) -> tuple[str, ...]:
+    return tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+
+
+def _varint(number: int) -> bytes:
+    """A number as protobuf writes it: seven bits a byte, the lowest first."""
+    written = bytearray()
+    while number > 0x7F:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    written.append(number)
+    return bytes(written)

@@ -1,0 +1,233 @@
+"""Preparing a case: all that a run needs of it and no target changes, as plain data that can be kept or sent.
+
+The model is built, the truth evaluated, DirectML's description asked for its opinion, the facts for the record put into
+words. That costs more than running a small node, and it always comes out the same; so it is done once on a machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from epcheck.conformance.cache.row_groups import plain_pickle
+from epcheck.conformance.comparison import compare
+from epcheck.conformance.preparation import case_facts as facts
+from epcheck.conformance.preparation import pack
+from epcheck.conformance.records.outcome import bits
+from epcheck.conformance.records.record import CaseFacts
+from epcheck.generators.case import (
+    Array,
+    BuiltCase,
+    Case,
+    Exact,
+    OneStep,
+    Output,
+    Outputs,
+    Refusal,
+    Selection,
+    Truth,
+    Ulp,
+)
+
+Tensor = tuple[str, str, tuple[int, ...], bytes]
+"""An array as it travels: name, numpy's name of the dtype, shape, little-endian bytes."""
+
+
+class _Prepared(NamedTuple):
+    case: Case
+    facts: CaseFacts
+    domain: str
+    op_type: str
+    beside: tuple[str, ...]
+    outputs: tuple[str, ...]
+    types: Mapping[str, str]
+    model: bytes
+    shell: bytes
+    graph: bytes
+    prefix: str
+    feeds: tuple[Tensor, ...]
+    expected: tuple[list[list[Any]], bytes]
+    emptiness: bytes
+    must_be_refused: bool
+    size_bytes: int
+    oracles: Mapping[str, str]
+    answer: str
+    expected_bits: str
+    digest: bytes
+    packed_truth: bytes
+
+
+class Prepared(_Prepared):
+    """A case, ready to be run and judged; a tuple, since a run makes ten thousand a second of rows of the cache.
+
+    facts: for the record. domain, op_type: of the node under test. beside: the op_types of the nodes around it.
+    outputs: names of the model's outputs. types: type constraint -> numpy dtype name. model: a serialized ModelProto.
+    shell, graph, prefix: the same in two parts, for packs: all but the graph, and the graph with `prefix` before every
+    name; `graph` is empty where the model cannot be taken apart.
+    feeds: the graph's inputs. expected: what a pack's answer says of outputs that are surely right, to the last bit:
+    [name with the prefix, dtype, shape] of each, and their bytes; empty where none are.
+    emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
+    oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
+    `expected`. digest: equal for equal model, feeds and truth. packed_truth: the truth as a pickle of builtin types.
+    """
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What must come out."""
+        truth: Truth = _truth(plain_pickle(self.packed_truth))
+        return truth
+
+
+FULL, EMPTY = b"full", b"empty"
+
+
+@dataclass(frozen=True)
+class Unprepared:
+    """A case whose generator failed: why, in words, and where."""
+
+    case: Case
+    why: str
+    log: str
+
+
+def prepare(case: Case) -> Prepared | Unprepared:
+    """Build a case and everything that follows from it. Whatever its generator raises costs this case alone."""
+    try:
+        return of(case.build())
+    except Exception as error:
+        why = " ".join(f"the case cannot be built: {type(error).__name__}: {error}".split())
+        return Unprepared(case, why, "".join(traceback.format_exception(error)).rstrip())
+
+
+def of(built: BuiltCase) -> Prepared:
+    """What follows from a case that is built."""
+    feeds = tuple(tensor(name, array) for name, array in built.feeds.items())
+    packed_truth = pickle.dumps(_plain(built.truth), pickle.HIGHEST_PROTOCOL)
+    digest = hashlib.sha256(pickle.dumps((built.model, feeds, packed_truth), pickle.HIGHEST_PROTOCOL)).digest()
+    prefix = f"{hashlib.sha256(digest + built.case.id.encode()).hexdigest()[:12]}/"  # two cases may be the same model
+    shell, graph = pack.parts(built.model, prefix)
+    outputs = _outputs(built)
+    sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
+    said, answer = _directml(built, outputs)
+    best = None if isinstance(built.truth, Refusal) else compare.accuracy(built.truth, outputs)
+    text = replace(facts.of(built), rounded=best).text
+    return Prepared(
+        case=built.case,
+        facts=CaseFacts.from_text(built.case.id, text),  # lists for tuples, as those of a row
+        domain=built.node.domain,
+        op_type=built.node.op_type,
+        beside=_beside(built),
+        outputs=built.node.results,
+        types=dict(built.types),
+        model=built.model,
+        shell=shell,
+        graph=graph,
+        prefix=prefix,
+        feeds=feeds,
+        expected=_as_answered(prefix, outputs) if sure else ([], b""),
+        emptiness=_emptiness(outputs.values()),
+        must_be_refused=isinstance(built.truth, Refusal),
+        size_bytes=len(built.model) + sum(len(feed[-1]) for feed in feeds) + sum(a.nbytes for a in outputs.values()),
+        oracles=said,
+        answer=answer,
+        expected_bits=bits(outputs) if sure else "",
+        digest=digest,
+        packed_truth=packed_truth,
+    )
+
+
+def _beside(built: BuiltCase) -> tuple[str, ...]:
+    around = built.node.surroundings
+    return tuple(node.op_type for node in (*around.before, *around.after)) if around else ()
+
+
+def _as_answered(prefix: str, outputs: Mapping[str, Array]) -> tuple[list[list[Any]], bytes]:
+    tensors = [tensor(prefix + name, array) for name, array in outputs.items()]
+    return [[name, dtype, list(shape)] for name, dtype, shape, _ in tensors], b"".join(data for *_, data in tensors)
+
+
+def tensor(name: str, array: Array) -> Tensor:
+    """An array as it travels."""
+    data: bytes = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    return name, array.dtype.name, array.shape, data
+
+
+def to_row(prepared: Prepared) -> tuple[Any, ...]:
+    """The prepared case as the cache has it, in nothing but builtin types: the text of its facts, and all that follows
+    them."""
+    _, facts, *others = prepared
+    return facts.text, *others
+
+
+def from_row(case: Case, row: Any) -> Prepared:
+    """The case that `to_row` was given. Raises ValueError when the row is none."""
+    if not isinstance(row, tuple) or len(row) != len(_Prepared._fields) - 1:
+        raise ValueError(f"not a prepared case: {str(row)[:80]}")
+    return Prepared._make((case, CaseFacts.from_text(case.id, row[0]), *row[1:]))
+
+
+_TRUTHS = {cls.__name__: cls for cls in (Outputs, Output, Selection, Refusal, Exact, Ulp, OneStep)}
+_FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in _TRUTHS.values()}
+_ARRAY = "array"
+
+
+def _plain(value: Any) -> Any:
+    """A truth in builtin types: dataclasses and arrays are tuples that begin with their name."""
+    if isinstance(value, np.ndarray):
+        return (_ARRAY, *tensor("", value)[1:])
+    if type(value) in _FIELDS:
+        return (type(value).__name__, *(_plain(getattr(value, name)) for name in _FIELDS[type(value)]))
+    return ["tuple", *map(_plain, value)] if isinstance(value, tuple) else value
+
+
+def _truth(value: Any) -> Any:
+    """What `_plain` was given."""
+    if type(value) is tuple:
+        if value[0] == _ARRAY:
+            _, dtype, shape, data = value
+            return np.frombuffer(data, dtype).reshape(shape)
+        return _TRUTHS[value[0]](*[_truth(item) for item in value[1:]])
+    return tuple([_truth(item) for item in value[1:]]) if type(value) is list else value
+
+
+def _outputs(built: BuiltCase) -> dict[str, Array]:
+    """Output name -> the true array, the preferred one where several are right; none of a case that must be refused."""
+    match built.truth:
+        case Outputs(outputs):
+            return {output.name: output.value for output in outputs}
+        case Selection():
+            return dict(zip(built.truth.names, built.truth.accepted[0], strict=True))
+        case _:
+            return {}
+
+
+def _emptiness(arrays: Iterable[Array]) -> bytes:
+    sizes = [array.size for array in arrays]
+    if sizes and all(sizes):
+        return FULL
+    return EMPTY if sizes and not any(sizes) else b""
+
+
+def _directml(built: BuiltCase, outputs: Mapping[str, Array]) -> tuple[dict[str, str], str]:
+    """What the DirectML description says of the truth, by its name, and the bits of its own answer."""
+    if built.lowering is None or isinstance(built.truth, Refusal):
+        return {}, ""
+    description = built.lowering.description
+    try:
+        results = description.evaluate(*built.lowering.feeds)
+        answer = {
+            name: result.astype(truth.dtype).reshape(truth.shape)
+            for (name, truth), result in zip(outputs.items(), results, strict=True)
+        }
+    except ValueError as error:  # a ConstraintViolation, or values for which the page defines nothing
+        return {description.NAME: f"cannot: {error}"}, ""
+    wrong = compare.differences(built.truth, answer)
+    said = f"disagrees: {wrong[0].output}: {wrong[0].reason}" if wrong else "agrees"
+    return {description.NAME: said}, bits(answer)

@@ -1,0 +1,179 @@
+"""Cases on their way to being prepared: out of the cache, by helper processes, or here when there is nothing better to
+do. A helper is a worker whose backend is `rows`, so it is started, supervised and ended like any other."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import sys
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from epcheck.conformance.cache.cache import Cache
+from epcheck.conformance.cache.row_groups import Rows, plain_pickle, shelf
+from epcheck.conformance.preparation import prepared_case
+from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers.process import Answer, Event, WarmWorkers, WorkerProcess
+from epcheck.conformance.workers.program import worker
+from epcheck.generators import suite
+from epcheck.generators.case import Array, Case
+
+LOOKED_UP = 256
+"""Cases that are looked up in the cache together."""
+
+CHUNK = 64
+"""Cases that a helper prepares at once: some 20 ms."""
+
+SLICE = 8
+"""Cases that are prepared here before something else gets its turn."""
+
+WORTH_HELP = 512
+"""Cases that have to be prepared before helpers are started, which takes them about as long as 1,000 cases here."""
+
+HELPER = Target(
+    "preparation", (sys.executable,), ("python:epcheck.conformance.preparation.preparer_pool:rows",), forks=True
+)
+
+_Chunk = tuple[Case, ...]
+
+
+class Preparation:
+    """Takes cases in with `add`, has them ready in `ready`, in no particular order."""
+
+    def __init__(self, cache: Cache, events: queue.SimpleQueue[Event], warm: WarmWorkers, helpers: int) -> None:
+        """helpers: processes at most."""
+        self.ready: deque[Prepared | Unprepared] = deque()
+        self._rows = Rows(cache, "prepared")
+        self._events = events
+        self._warm = warm
+        self._most = helpers
+        self._new: list[Case] = []
+        self._missing: deque[Case] = deque()
+        self._here: deque[Case] = deque()
+        self._helpers: dict[WorkerProcess, _Chunk] = {}
+        self._idle: list[WorkerProcess] = []
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `work` would do anything."""
+        return bool(self._missing or self._here)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether more will be ready some time, though nothing is added."""
+        return self.has_work or bool(self._helpers)
+
+    def add(self, case: Case) -> None:
+        """Take a case in."""
+        self._new.append(case)
+        if len(self._new) >= LOOKED_UP:
+            self.look_up()
+
+    def look_up(self) -> None:
+        """See which of the cases that were taken in the cache has."""
+        cases, self._new = self._new, []
+        shelves = [shelf(case) if suite.is_own(case) else "" for case in cases]
+        kept = self._rows.of(name for name in shelves if name)
+        for case, name in zip(cases, shelves, strict=True):
+            if not name:
+                self._here.append(case)
+            elif name not in kept or not self._read(case, kept[name].get(case.id)):
+                self._missing.append(case)
+
+    def help(self) -> None:
+        """Let helpers take what is missing."""
+        if len(self._helpers) + len(self._idle) < self._most and len(self._missing) >= WORTH_HELP:
+            self._idle.append(self._warm.take(HELPER, self._events))
+        while self._idle and len(self._missing) > CHUNK:
+            chunk = tuple(self._missing.popleft() for _ in range(CHUNK))
+            try:
+                request = _request(chunk)
+            except (pickle.PicklingError, AttributeError, TypeError):  # an operator that is made of lambdas
+                self._here.extend(chunk)
+                continue
+            helper = self._idle.pop()
+            self._helpers[helper] = chunk
+            helper.send(request)
+            helper.flush()
+
+    def work(self) -> None:
+        """Prepare a few of what is missing."""
+        done: list[Prepared | Unprepared] = []
+        while len(done) < SLICE and self.has_work:
+            done.append(prepared_case.prepare((self._here or self._missing).popleft()))
+        self.ready.extend(done)
+        for prepared in _to_keep(done):
+            self._rows.put(shelf(prepared.case), prepared.case.id, prepared_case.to_row(prepared))
+
+    def owns(self, event: Event) -> bool:
+        """Whether the event comes from one of the helpers."""
+        return event.source in self._helpers or event.source in self._idle
+
+    def handle(self, event: Event) -> None:
+        """Take what a helper says; what a lost one was given is prepared by others."""
+        helper = event.source
+        match event:
+            case Answer(header={"op": "hello"}):
+                return
+            case Answer(header={"stage": "done"}, body=body):
+                chunk = self._helpers.pop(helper)
+                self._idle.append(helper)
+                for case, row in zip(chunk, plain_pickle(body), strict=True):
+                    if isinstance(row, list):
+                        self.ready.append(Unprepared(case, *row))
+                    elif self._read(case, row):
+                        self._rows.put(shelf(case), case.id, row)
+                    else:
+                        self._here.append(case)
+            case _:
+                helper.kill("it failed to prepare cases")
+                self._missing.extend(self._helpers.pop(helper, ()))
+                self._idle = [other for other in self._idle if other is not helper]
+                self._most = 0
+
+    def listen(self, wanted: bool) -> None:
+        """Whether helpers' answers come in now."""
+        for helper in (*self._helpers, *self._idle):
+            helper.listen(wanted)
+
+    def close(self) -> None:
+        """End the helpers, or keep them warm."""
+        while self._idle:
+            self._warm.give(self._idle.pop())
+        self.kill()
+
+    def kill(self) -> None:
+        """End the helpers at once; what was prepared is kept."""
+        self._rows.write()
+        for helper in (*self._helpers, *self._idle):
+            helper.kill("the run is over")
+
+    def _read(self, case: Case, row: Any) -> bool:
+        """Whether the row is the case's; then it is ready."""
+        try:
+            self.ready.append(prepared_case.from_row(case, row))
+        except ValueError:
+            return False
+        return True
+
+
+def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """The backend of a helper. model: cases, pickled; the output: their rows, or a list of why there is none."""
+    del feeds
+    done = [prepared_case.prepare(case) for case in pickle.loads(model)]
+    written = [[p.why, p.log] if isinstance(p, Unprepared) else prepared_case.to_row(p) for p in done]
+    return {"rows": np.frombuffer(pickle.dumps(written, pickle.HIGHEST_PROTOCOL), np.uint8)}
+
+
+def _request(chunk: _Chunk) -> list[bytes]:
+    model = pickle.dumps(list(chunk), pickle.HIGHEST_PROTOCOL)
+    header: dict[str, Any] = {"op": "run", "id": "", "providers": [], "config": {}, "device": None, "outputs": ["rows"]}
+    return worker.frame(header, [("", "uint8", (len(model),))], [model])
+
+
+def _to_keep(done: Iterable[Prepared | Unprepared]) -> list[Prepared]:
+    return [p for p in done if isinstance(p, Prepared) and suite.is_own(p.case)]

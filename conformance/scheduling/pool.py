@@ -1,0 +1,251 @@
+"""A crew: the workers of one target, and the jobs that they take from one queue.
+
+Jobs that probably end alike wait in bins until a pack of them is full; how large a pack is worth being is measured as
+the run goes. At the end, when nothing more comes, what is left in the bins is shared out, so that no worker idles.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from epcheck.conformance.scheduling.supervisor import Job, Lane
+from epcheck.conformance.targets.target import MEBIBYTE, Target
+from epcheck.conformance.workers.process import Event, WarmWorkers
+
+RUNGS = (1, 8, 32, 128)
+"""Cases in a session: the sizes to choose from."""
+
+START = 32
+"""The size to begin with: every provider measured so far gains by it."""
+
+RECENT = 16
+"""Sessions of each size whose time counts; the quickest quarter of them decides, since noise only ever adds."""
+
+ENOUGH = 4
+"""Sessions of a size before it is judged."""
+
+SESSION_S = 0.0003
+"""What a session costs the runner, beside its cases and beside what it costs the worker, in seconds."""
+
+EXPLORE = 24
+"""Every so many sessions another size than the best one is tried again."""
+
+PACK_BYTES = 16 * MEBIBYTE
+"""Models, feeds and outputs of a pack: at most so much, or one case."""
+
+PARTS = 4
+"""Into how many sessions one that failed is split: by halving, a crash among 128 cases takes twice as many workers."""
+
+PER_LANE = 64
+"""Jobs that wait for each worker before another one is started."""
+
+
+class Sizing:
+    """How many cases share a session: the one of RUNGS at which a case takes least of a worker's time."""
+
+    def __init__(self, largest: int, known: int = 0) -> None:
+        """largest: never more than this; 1 does not pack. known: the best size of the last run, which saves trying
+        them all again; 0 where there is none."""
+        self.largest = largest
+        rungs = [rung for rung in RUNGS if rung < largest] + [largest]
+        self.best = known if known in rungs else min(START, largest)
+        self._rungs = sorted(rungs, key=lambda rung: (rung != self.best, -rung))
+        self._seconds = {rung: deque[float](maxlen=RECENT) for rung in rungs}
+        self._asked = dict.fromkeys(rungs, ENOUGH if self.best == known else 0)
+        self._sessions = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every size has been tried."""
+        return self.largest > 1 and all(asked >= ENOUGH for asked in self._asked.values())
+
+    def next(self, waiting: int) -> int:
+        """How many cases the next session has, of so many that wait; more than that when more are worth waiting for.
+
+        Every size is tried on a few sessions; then the best is taken, and now and then another: cases differ along
+        the run.
+        """
+        possible = [rung for rung in self._rungs if rung <= waiting]
+        if self.best > waiting or len(self._rungs) == 1:
+            return self.best
+        self._sessions += 1
+        turn, tried = divmod(self._sessions, EXPLORE)
+        untried = [rung for rung in possible if self._asked[rung] < ENOUGH]
+        size = untried[0] if untried else self.best if tried else possible[turn % len(possible)]
+        self._asked[size] += 1
+        return size
+
+    def measured(self, cases: int, seconds: float) -> None:
+        """A session of so many cases took a worker so many seconds."""
+        if cases not in self._seconds or len(self._rungs) == 1:
+            return
+        self._seconds[cases].append((seconds + SESSION_S) / cases)
+        known = [rung for rung in self._rungs if len(self._seconds[rung]) >= ENOUGH]
+        self.best = min(known, key=self._time, default=self.best)
+
+    def _time(self, rung: int) -> float:
+        """Seconds for a case in the quickest quarter of the sessions of that size."""
+        seconds = sorted(self._seconds[rung])
+        return seconds[len(seconds) // 4]
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A session of several cases that failed. why: in words. cases: their ids."""
+
+    why: str
+    cases: tuple[str, ...]
+
+
+class Crew:
+    """The workers of a target. alone: every job gets a process of its own, in which nothing ran before."""
+
+    def __init__(
+        self,
+        target: Target,
+        events: queue.SimpleQueue[Event],
+        warm: WarmWorkers,
+        jobs: int = 1,
+        pack: int = 1,
+        alone: bool = False,
+        size: int = 0,
+    ) -> None:
+        """jobs: workers at most. pack: cases in a session at most. size: the best number in the last run, if known."""
+        self.target = target
+        self.sizing = Sizing(pack, size)
+        self.incidents: list[Incident] = []
+        self._jobs = jobs
+        self._per_lane = 1 if alone else PER_LANE
+        self._waiting: deque[tuple[Job, ...]] = deque()
+        self._bins: dict[bytes, deque[Job]] = {}
+        self._binned = 0
+        self._fitting: dict[tuple[str, str], int] = {}
+        self._last: bool = False
+        self._new_lane: Callable[[], Lane] = lambda: Lane(target, events, self, warm, alone)
+        self.lanes: list[Lane] = []
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the first worker says of itself; empty until it has answered."""
+        return self.lanes[0].facts if self.lanes else {}
+
+    @property
+    def backlog(self) -> int:
+        """Jobs that no worker has been sent."""
+        return sum(map(len, self._waiting)) + self._binned
+
+    def start(self) -> None:
+        """Start the first worker ahead of the first job. Raises TargetDown."""
+        if not self.lanes:
+            self.lanes.append(self._new_lane())
+            self.lanes[0].start()
+
+    def submit(self, job: Job) -> None:
+        """Queue a job; it is sent by the next `advance`."""
+        if job.group and self.sizing.largest > 1:
+            self._bins.setdefault(job.group, deque()).append(job)
+            self._binned += 1
+        else:
+            self._waiting.append((job,))
+
+    def advance(self, last: bool) -> None:
+        """Send what can be sent. last: nothing more will be submitted before something is answered.
+
+        Raises TargetDown when no worker can be started.
+        """
+        self._last = last
+        if self.backlog and len(self.lanes) < self._wanted():
+            self.lanes.append(self._new_lane())
+        for lane in self.lanes:
+            lane.advance()
+
+    def next(self, room: int, idle: bool) -> tuple[Job, ...]:
+        """What a worker runs next in one session; nothing while a pack is worth waiting for.
+
+        room: cases that it can be sent. idle: it has nothing to do.
+        """
+        if room <= 0:
+            return ()
+        if self._waiting and (idle or len(self._waiting[0]) <= room):
+            return self._cut(self._waiting.popleft())
+        if not self._bins:
+            return ()
+        fullest = max(self._bins, key=lambda name: len(self._bins[name]))
+        waiting = len(self._bins[fullest])
+        best = self.sizing.best
+        if waiting >= best and (idle or best <= room):
+            return tuple(self._fill(fullest, self.sizing.next(waiting)))
+        if idle and self._last:
+            return tuple(self._fill(fullest, min(best, math.ceil(self._binned / len(self.lanes)))))
+        return ()
+
+    def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False) -> None:
+        """Put the parts of a pack that failed before everything that waits; a job that is left alone stays alone.
+
+        too_much: it took more memory or time than a worker has, so further sessions of these operators are smaller.
+        """
+        if not jobs[0].split:
+            self.incidents.append(Incident(why, tuple(job.prepared.case.id for job in jobs)))
+        size = math.ceil(len(jobs) / PARTS)
+        if too_much:
+            self._fitting |= dict.fromkeys(map(_operator, jobs), size)
+        for start in reversed(range(0, len(jobs), size)):
+            self._waiting.appendleft(_part(tuple(job._replace(split=True) for job in jobs[start : start + size])))
+
+    def give_back(self, parcels: list[tuple[Job, ...]]) -> None:
+        """Take back what a lost worker was sent and had not begun, in order."""
+        self._waiting.extendleft(reversed(parcels))
+
+    def owner(self, event: Event) -> Lane | None:
+        """The worker that an event comes from, if it is one of this crew's."""
+        return next((lane for lane in self.lanes if lane.owns(event)), None)
+
+    def close(self) -> None:
+        """End the workers, or keep them warm; jobs without an outcome are dropped."""
+        for lane in self.lanes:
+            lane.close()
+
+    def kill(self) -> None:
+        """End the workers at once."""
+        for lane in self.lanes:
+            lane.kill()
+
+    def _wanted(self) -> int:
+        return max(1, min(self._jobs, math.ceil(self.backlog / self._per_lane)))
+
+    def _cut(self, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+        """As many of these jobs as fit a worker; the others go on waiting."""
+        fitting = min(self._fitting.get(_operator(job), len(jobs)) for job in jobs)
+        if len(jobs) > fitting:
+            self._waiting.appendleft(_part(jobs[fitting:]))
+            return _part(jobs[:fitting])
+        return jobs
+
+    def _fill(self, name: bytes, size: int) -> Iterator[Job]:
+        """Jobs from one bin: `size` of them, or as many as PACK_BYTES allow and fit a worker, but one."""
+        jobs, taken = self._bins[name], 0
+        for number in range(size):
+            if not jobs:
+                break
+            taken += jobs[0].prepared.size_bytes
+            if self._fitting:
+                size = min(size, self._fitting.get(_operator(jobs[0]), size))
+            if number and (taken > PACK_BYTES or number >= size):
+                break
+            self._binned -= 1
+            yield jobs.popleft()
+        if not jobs:
+            del self._bins[name]
+
+
+def _operator(job: Job) -> tuple[str, str]:
+    return job.prepared.case.domain, job.prepared.case.operator
+
+
+def _part(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+    """Jobs of a pack that failed, as a pack of their own; one alone is in no group."""
+    return jobs if len(jobs) > 1 else (jobs[0]._replace(group=b""),)

@@ -1,0 +1,1 @@
+"""Targets, their environments, and what is expected of them."""

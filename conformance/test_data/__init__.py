@@ -1,0 +1,1 @@
+"""Models and tensors on disk, in the layout of ONNX's own test data."""

@@ -1,0 +1,1 @@
+"""How far from the truth a floating-point result may be."""

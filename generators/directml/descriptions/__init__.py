@@ -1,0 +1,1 @@
+"""The DML_*_OPERATOR_DESC, by operator family."""

@@ -1,0 +1,1 @@
+"""Descriptions of the family convolution_pooling: convolutions and pools."""

@@ -1,0 +1,1 @@
+"""Descriptions of the family elementwise: element-wise functions of one input."""

@@ -1,0 +1,1 @@
+"""Descriptions of the family quantized: quantized operators."""

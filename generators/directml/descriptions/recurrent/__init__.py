@@ -1,0 +1,1 @@
+"""Descriptions of the family recurrent: RNN, GRU and LSTM."""

@@ -1,0 +1,1 @@
+"""Descriptions of the family reduction: reductions, sorting and scans."""

@@ -1,0 +1,95 @@
+"""The activations that the DML EP fuses into operators of com.microsoft.dml, and the attributes that name them.
+
+Its own graph transformer writes such a node in place of an operator and the activation behind it. Which ones fuse is in
+ONNX Runtime's OperatorUtility.cpp (FusionHelpers); their defaults are those of the activation's own page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators import schema
+from epcheck.generators.bounds import bounds
+from epcheck.generators.case import Array, Attribute, Node, Ulp
+from epcheck.generators.directml import OperatorDesc, TensorDesc
+from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, fused
+from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd1
+from epcheck.generators.directml.descriptions.elementwise.unary import OneTensor
+from epcheck.generators.kernels.activations import FUNCTIONS, Activation
+
+DOMAIN = "com.microsoft.dml"
+
+Attributes = tuple[tuple[str, Attribute], ...]
+
+NEWEST = 19
+"""The newest opset whose activations the DML EP knows."""
+
+NAMES = tuple(name for name in FUNCTIONS if name in FUSED and name != "ScaledTanh")
+"""Those that ONNX has, too."""
+
+CONTINUOUS = tuple(name for name in NAMES if not FUNCTIONS[name].jumps)
+"""Those that what is slightly off stays slightly off in."""
+
+INTO_NORMALIZATIONS = ("Relu", "LeakyRelu", "Elu", "HardSigmoid", "Sigmoid", "Tanh", "Softsign")
+"""Those that batch, instance and mean-variance normalization are tested with."""
+
+OTHERS: Mapping[str, tuple[float, ...]] = {
+    "LeakyRelu": (0.375,),
+    "ThresholdedRelu": (2.5,),
+    "Elu": (1.75,),
+    "Selu": (1.5, 2.0),
+    "HardSigmoid": (0.375, 0.25),
+}
+"""Parameters that are not the defaults, for samples."""
+
+
+def attributes(name: str, *parameters: float) -> Attributes:
+    """The attributes that fuse an activation; without parameters it has its defaults."""
+    return (
+        ("fused_activation", name),
+        ("fused_activation_domain", ""),
+        ("fused_activation_since_version", max(v for v in schema.since_versions(name) if v <= NEWEST)),
+        *((f"fused_{one}", value) for one, value in zip(FUNCTIONS[name].parameters, parameters, strict=False)),
+    )
+
+
+def of(node: Node) -> Activation | None:
+    """The activation that a node names; None where it names none."""
+    name = node.text("fused_activation", "")
+    if not name:
+        return None
+    defaults = FUNCTIONS[name].parameters
+    return Activation(name, tuple(node.number(f"fused_{one}", default) for one, default in defaults.items()))
+
+
+def applied(node: Node, exact: Array, bound: Ulp, dtype: np.dtype[Any]) -> tuple[Array, Ulp]:
+    """The node's activation of an exact result, and the bound of that; without one both as they are."""
+    activation = of(node)
+    return (exact, bound) if activation is None else activation.applied(exact, bound, dtype)
+
+
+def activated(node: Node, x: Array) -> Array:
+    """The node's activation of x, which has one."""
+    activation = of(node)
+    assert activation is not None
+    return activation.of(x)
+
+
+def passed_on(node: Node, y: Array, error: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """The node's activation of what is off by `error`, and how far off that is; without one both as they are."""
+    activation = of(node)
+    return (y, error) if activation is None else activation.passed_on(y, error, float(bounds.finfo(dtype).eps))
+
+
+def description(node: Node) -> OneTensor | None:
+    """What is fused into the node's DirectML operator."""
+    activation = of(node)
+    return None if activation is None else fused(activation.name, *activation.parameters)
+
+
+def describe_addition(node: Node, tensors: tuple[TensorDesc, ...], result: TensorDesc) -> OperatorDesc:
+    """ADD1, the addition that applies an activation; DirectML fuses two summands only."""
+    return ElementWiseAdd1(tensors[0], tensors[1], result, description(node))

@@ -1,0 +1,1 @@
+"""The family arithmetic: arithmetic, comparison and casts."""

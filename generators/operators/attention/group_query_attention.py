@@ -1,0 +1,339 @@
+"""com.microsoft::GroupQueryAttention and ONNX's Attention-23, 24, 25: fewer heads of key and value than of query.
+
+The DML EP makes GroupQueryAttention DML_MULTIHEAD_ATTENTION1_OPERATOR_DESC (for float16 between casts); it does not
+have ONNX's Attention.
+
+Sources: ONNX Runtime's docs/ContribOperators.md and, for shapes and the lengths' meaning, its
+group_query_attention_helper.h; the Attention pages of ONNX. Not generated: GroupQueryAttention's right padding (its
+rows have no defined value), local_window_size (kernels of different releases disagree whether the token itself
+counts), smooth_softmax, head_sink, quantised caches. Bounds: `estimate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from epcheck.generators import graph, schema
+from epcheck.generators.bounds.estimate import Estimate, Precision, attention, concatenate, exact
+from epcheck.generators.case import Array, Attribute, Binding, Node, Operand, Outputs, Refusal, Sample, Truth
+from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.operators.attention.rotary import rotated
+
+DOMAIN = "com.microsoft"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSample(Sample):
+    """B = batch, S = sequence, N = heads, G = kv_heads, H = head. past: P, tokens of the past; None leaves it out.
+
+    packed: key and value in the query. rotary: pairs of elements that are rotated, 0 for none.
+    """
+
+    batch: int = 2
+    sequence: int = 5
+    heads: int = 4
+    kv_heads: int = 2
+    head: int = 8
+    past: int | None = None
+    packed: bool = False
+    rotary: int = 0
+    given: tuple[tuple[str, float], ...] = ()
+
+
+def group_samples() -> Iterator[GroupSample]:
+    yield GroupSample(name="prompt", every_dtype=True)
+    yield GroupSample(name="prompt_sequence_1", sequence=1)
+    yield GroupSample(name="prompt_sequence_33", sequence=33, batch=1)
+    yield GroupSample(name="prompt_one_kv_head", kv_heads=1)
+    yield GroupSample(name="prompt_as_many_kv_heads", kv_heads=4)
+    yield GroupSample(name="prompt_head_size_64", head=64)
+    yield GroupSample(name="prompt_batch_1", batch=1)
+    yield GroupSample(name="prompt_eight_heads", heads=8, kv_heads=2)
+    yield GroupSample(name="prompt_empty_past", past=0)
+    yield GroupSample(name="token", sequence=1, past=4, every_dtype=True)
+    yield GroupSample(name="token_batch_1", sequence=1, past=4, batch=1)
+    yield GroupSample(name="token_one_kv_head", sequence=1, past=4, kv_heads=1)
+    yield GroupSample(name="token_past_40", sequence=1, past=40)
+    yield GroupSample(name="further_prompt", batch=1, sequence=3, past=4)
+    for scale in (1.0, 0.1):
+        words = {1.0: "1", 0.1: "0_1"}[scale]
+        yield GroupSample(name=f"prompt_scale_{words}", given=(("scale", scale),))
+        yield GroupSample(name=f"token_scale_{words}", sequence=1, past=4, given=(("scale", scale),))
+    yield GroupSample(name="prompt_softcap", given=(("softcap", 1.5),))
+    yield GroupSample(name="prompt_packed", packed=True, every_dtype=True)
+    yield GroupSample(name="token_packed", packed=True, sequence=1, past=4)
+    for interleaved in (0, 1):
+        given = (("do_rotary", 1), ("rotary_interleaved", interleaved))
+        suffix = "_interleaved" if interleaved else ""
+        yield GroupSample(name=f"prompt_rotary{suffix}", head=16, rotary=8, given=given, every_dtype=not interleaved)
+        yield GroupSample(name=f"token_rotary{suffix}", head=16, rotary=8, given=given, sequence=1, past=4)
+    yield GroupSample(name="prompt_rotary_part", head=32, rotary=8, given=(("do_rotary", 1),))
+
+
+def group_variants(sample: GroupSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    return spread(sample, first=dtypes == ("float32",), newest=True)
+
+
+def _normal(binding: Binding, shape: tuple[int, ...], size: float = 1.0) -> Array:
+    return (size * binding.rng.standard_normal(shape)).astype(binding.dtype)
+
+
+def group_node(sample: GroupSample, binding: Binding) -> Node:
+    """query [B, S, N H], packed [B, S, (N + 2 G) H]; key, value [B, S, G H]; past_key, past_value [B, G, P, H];
+    seqlens_k int32 [B], P + S - 1 each; total_sequence_length int32, P + S; cos_cache, sin_cache [., rotary]."""
+    batch, sequence, head = sample.batch, sample.sequence, sample.head
+    total = (sample.past or 0) + sequence
+    width = sample.heads + 2 * sample.kv_heads if sample.packed else sample.heads
+    state = [
+        None if sample.packed else Operand(name, _normal(binding, (batch, sequence, sample.kv_heads * head)))
+        for name in ("key", "value")
+    ]
+    past = [
+        None if sample.past is None else Operand(n, _normal(binding, (batch, sample.kv_heads, sample.past, head)))
+        for n in ("past_key", "past_value")
+    ]
+    operands: list[Operand | None] = [
+        Operand("query", _normal(binding, (batch, sequence, width * head))),
+        *state,
+        *past,
+        Operand("seqlens_k", np.full(batch, total - 1, np.int32), parameter=True),
+        Operand("total_sequence_length", np.array(total, np.int32), parameter=True),
+    ]
+    if sample.rotary:
+        angle = binding.rng.uniform(0, 2 * np.pi, (total + 3, sample.rotary))
+        operands += [
+            Operand("cos_cache", np.cos(angle).astype(binding.dtype), parameter=True),
+            Operand("sin_cache", np.sin(angle).astype(binding.dtype), parameter=True),
+        ]
+    given: dict[str, Attribute] = {"num_heads": sample.heads, "kv_num_heads": sample.kv_heads, **dict(sample.given)}
+    outputs = ("output", "present_key", "present_value")
+    return Node("GroupQueryAttention", DOMAIN, binding.since_version, tuple(operands), outputs, given)
+
+
+def group_truth(node: Node) -> Truth:
+    """Every query's token attends the past, the tokens before it and itself."""
+    precision = Precision(node.array("query").dtype)
+    heads, kv_heads = node.integer("num_heads", 1), node.integer("kv_num_heads", 1)
+    query, key, value = exact(node.array("query")), node.value("key"), node.value("value")
+    if key is None or value is None:
+        head = query.value.shape[-1] // (heads + 2 * kv_heads)
+        at = heads * head, (heads + kv_heads) * head
+        parts = [query[..., : at[0]], query[..., at[0] : at[1]], query[..., at[1] :]]
+    else:
+        parts = [query, exact(key), exact(value)]
+    split = [_heads(part, count) for part, count in zip(parts, (heads, kv_heads, kv_heads), strict=True)]
+    sequence = split[0].value.shape[2]
+    past_key = node.value("past_key")
+    past = 0 if past_key is None else past_key.shape[2]
+    if node.integer("do_rotary", 0):
+        caches = [exact(node.array(name)[past : past + sequence]) for name in ("cos_cache", "sin_cache")]
+        interleaved = bool(node.integer("rotary_interleaved", 0))
+        split[:2] = [rotated(precision, one, caches[0], caches[1], interleaved) for one in split[:2]]
+    if past_key is not None:
+        split[1] = concatenate((exact(past_key), split[1]), 2)
+        split[2] = concatenate((exact(node.array("past_value")), split[2]), 2)
+    future = np.arange(past + sequence) > past + np.arange(sequence)[:, None]
+    scale = node.number("scale", 0.0) or split[0].value.shape[-1] ** -0.5
+    bias = exact(np.where(future, -np.inf, 0.0)[None, None])
+    bias = Estimate(bias.value, np.zeros_like(bias.value))
+    output, _ = attention(precision, *split, scale=scale, bias=bias, softcap=node.number("softcap", 0.0))
+    return Outputs(
+        (
+            precision.output("output", _joined(output)),
+            precision.output("present_key", split[1]),
+            precision.output("present_value", split[2]),
+        )
+    )
+
+
+def _heads(joined: Estimate, count: int) -> Estimate:
+    """[B, S, N H] -> [B, N, S, H]."""
+    batch, sequence, width = joined.value.shape
+    return joined.reshape(batch, sequence, count, width // count).transpose(0, 2, 1, 3)
+
+
+def _joined(split: Estimate) -> Estimate:
+    """[B, N, S, H] -> [B, S, N H]."""
+    batch, heads, sequence, head = split.value.shape
+    return split.transpose(0, 2, 1, 3).reshape(batch, sequence, heads * head)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnnxSample(Sample):
+    """B = batch, N = heads, G = kv_heads, S = sequence, L = kv_sequence, H = head. rank: of Q, K and V.
+
+    mask: its kind and its shape, broadcast to [B, N, S, T]; T - 2 keys where it is short. past: P. lengths: of
+    nonpad_kv_seqlen. mode: of qk_matmul_output; None leaves the output out.
+    """
+
+    batch: int = 2
+    heads: int = 4
+    kv_heads: int = 4
+    sequence: int = 3
+    kv_sequence: int = 5
+    head: int = 4
+    value_head: int = 4
+    rank: int = 4
+    mask: str = ""
+    mask_axes: int = 2
+    short: bool = False
+    past: int | None = None
+    lengths: tuple[int, ...] = ()
+    mode: int | None = None
+    given: tuple[tuple[str, float], ...] = ()
+
+
+def onnx_samples() -> Iterator[OnnxSample]:
+    for rank in (3, 4):
+        yield OnnxSample(name=f"rank_{rank}", rank=rank, every_dtype=True)
+        yield OnnxSample(name=f"rank_{rank}_grouped", rank=rank, kv_heads=2, every_dtype=rank == 4)
+        yield OnnxSample(name=f"rank_{rank}_one_kv_head", rank=rank, kv_heads=1)
+        yield OnnxSample(name=f"rank_{rank}_causal", rank=rank, given=(("is_causal", 1),), every_dtype=rank == 3)
+        yield OnnxSample(name=f"rank_{rank}_past", rank=rank, past=3)
+        yield OnnxSample(name=f"rank_{rank}_value_head_6", rank=rank, value_head=6)
+        yield OnnxSample(name=f"rank_{rank}_scale", rank=rank, given=(("scale", 0.2),))
+        yield OnnxSample(name=f"rank_{rank}_softcap", rank=rank, given=(("softcap", 2.0),))
+    for kind in ("bool", "float"):
+        for axes in (2, 3, 4):
+            yield OnnxSample(name=f"mask_{kind}_{axes}d", mask=kind, mask_axes=axes, every_dtype=axes == 2)
+        yield OnnxSample(name=f"mask_{kind}_short", mask=kind, short=True)
+        yield OnnxSample(name=f"mask_{kind}_causal", mask=kind, given=(("is_causal", 1),), sequence=5)
+        yield OnnxSample(name=f"mask_{kind}_past", mask=kind, past=2)
+    yield OnnxSample(name="mask_bool_empty_row", mask="empty_row")
+    yield OnnxSample(name="causal_past", past=4, sequence=3, kv_sequence=3, given=(("is_causal", 1),))
+    yield OnnxSample(name="causal_longer_query", sequence=7, kv_sequence=3, given=(("is_causal", 1),))
+    yield OnnxSample(name="sequence_1", sequence=1)
+    yield OnnxSample(name="kv_sequence_130", kv_sequence=130, batch=1, heads=1, kv_heads=1)
+    yield OnnxSample(name="head_64", head=64, value_head=64)
+    for mode in (0, 1, 2, 3):
+        yield OnnxSample(
+            name=f"qk_output_mode_{mode}", mode=mode, mask="float", given=(("qk_matmul_output_mode", mode),)
+        )
+    yield OnnxSample(name="qk_output_mode_omitted", mode=0)
+    softcapped = (("qk_matmul_output_mode", 1), ("softcap", 2.0))
+    yield OnnxSample(name="qk_output_after_softcap", mode=1, given=softcapped)
+    yield OnnxSample(name="softmax_in_float", given=(("softmax_precision", 1),))
+    yield OnnxSample(name="lengths", lengths=(2, 5))
+    yield OnnxSample(name="lengths_causal", lengths=(3, 5), given=(("is_causal", 1),))
+    yield OnnxSample(name="lengths_causal_below_query", lengths=(2, 5), given=(("is_causal", 1),))
+    yield OnnxSample(name="left_window", given=(("left_window_size", 1),), sequence=5)
+    yield OnnxSample(name="right_window", given=(("right_window_size", 1),), sequence=5)
+    yield OnnxSample(name="both_windows", given=(("left_window_size", 1), ("right_window_size", 0)), sequence=5)
+    yield OnnxSample(name="refused_heads_not_divisible", heads=4, kv_heads=3)
+
+
+def onnx_variants(sample: OnnxSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    known = schema.schema("Attention", since_version)
+    if sample.lengths and all(formal.name != "nonpad_kv_seqlen" for formal in known.inputs):
+        return ()
+    if any(name not in known.attributes for name, _ in sample.given):
+        return ()
+    newest = since_version == schema.since_versions("Attention")[-1]
+    ways = spread(sample, first=dtypes == ("float32",), newest=newest)
+    has_parameters = sample.mask or sample.lengths
+    return ways if has_parameters or graph.RUNTIME not in ways else tuple(w for w in ways if w != graph.INITIALIZER)
+
+
+def onnx_node(sample: OnnxSample, binding: Binding) -> Node:
+    """Q [B, N, S, H], K [B, G, L, H], V [B, G, L, H'], or of rank 3 with heads and head joined last; attn_mask bool or
+    of their dtype; past_key, past_value [B, G, P, .]; nonpad_kv_seqlen int64 [B]."""
+    batch = sample.batch
+    shapes = (
+        (sample.heads, sample.sequence, sample.head),
+        (sample.kv_heads, sample.kv_sequence, sample.head),
+        (sample.kv_heads, sample.kv_sequence, sample.value_head),
+    )
+    operands: list[Operand | None] = []
+    for name, (heads, sequence, head) in zip("QKV", shapes, strict=True):
+        shape = (batch, heads, sequence, head) if sample.rank == 4 else (batch, sequence, heads * head)
+        operands.append(Operand(name, _normal(binding, shape)))
+    mask = _onnx_mask(sample, binding) if sample.mask else None
+    operands.append(None if mask is None else Operand("attn_mask", mask, parameter=True))
+    for name, head in (("past_key", sample.head), ("past_value", sample.value_head)):
+        shape = (batch, sample.kv_heads, sample.past or 0, head)
+        operands.append(None if sample.past is None else Operand(name, _normal(binding, shape)))
+    if sample.lengths:
+        operands.append(Operand("nonpad_kv_seqlen", np.array(sample.lengths, np.int64), parameter=True))
+    while operands[-1] is None:
+        operands.pop()
+    given: dict[str, Attribute] = dict(sample.given)
+    if sample.rank == 3:
+        given |= {"q_num_heads": sample.heads, "kv_num_heads": sample.kv_heads}
+    present = ("present_key", "present_value") if sample.past is not None else ("", "")
+    outputs = ("Y", *present, "qk_matmul_output") if sample.mode is not None else ("Y", *filter(None, present))
+    return Node("Attention", "", binding.since_version, tuple(operands), outputs, given)
+
+
+def _onnx_mask(sample: OnnxSample, binding: Binding) -> Array:
+    total = (sample.past or 0) + sample.kv_sequence - 2 * sample.short
+    shape = ((sample.batch, sample.heads, sample.sequence, total))[4 - sample.mask_axes :]
+    if sample.mask == "float":
+        return _normal(binding, shape)
+    mask = binding.rng.random(shape) < 0.6
+    mask[..., 0] = True
+    mask[..., 1] = False
+    if sample.mask == "empty_row":
+        mask[..., 1, :] = False
+    return mask
+
+
+def onnx_truth(node: Node) -> Truth:
+    """Scores of Q and K, capped, biased by the masks; a query's token that attends nothing gives zeros."""
+    q, k, v = (node.array(name) for name in "QKV")
+    precision = Precision(q.dtype)
+    parts = [exact(one) for one in (q, k, v)]
+    if q.ndim == 3:
+        heads, kv_heads = node.integer("q_num_heads", 1), node.integer("kv_num_heads", 1)
+        parts = [_heads(part, count) for part, count in zip(parts, (heads, kv_heads, kv_heads), strict=True)]
+    past_key, past = node.value("past_key"), 0
+    if past_key is not None:
+        past = past_key.shape[2]
+        parts[1] = concatenate((exact(past_key), parts[1]), 2)
+        parts[2] = concatenate((exact(node.array("past_value")), parts[2]), 2)
+    heads, kv_heads = parts[0].value.shape[1], parts[1].value.shape[1]
+    if heads % kv_heads:
+        return Refusal(f"the number of heads of Q, {heads}, must be a multiple of that of K and V, {kv_heads}")
+    bias = _bias(node, past, parts[0].value.shape[2], parts[1].value.shape[2])
+    scale = node.number("scale", 0.0) or parts[0].value.shape[-1] ** -0.5
+    softcap = node.number("softcap", 0.0)
+    output, stages = attention(precision, *parts, scale=scale, bias=exact(bias), softcap=softcap)
+    found = {
+        "Y": _joined(output) if q.ndim == 3 else output,
+        "present_key": parts[1],
+        "present_value": parts[2],
+        "qk_matmul_output": stages[node.integer("qk_matmul_output_mode", 0)],
+    }
+    return Outputs(tuple(precision.output(name, found[name]) for name in node.results))
+
+
+def _bias(node: Node, past: int, sequence: int, total: int) -> Array:
+    """float64, broadcast to [B, N, S, T]: what is added to the scores."""
+    bias = np.zeros((1, 1, sequence, total))
+    if (mask := node.value("attn_mask")) is not None:
+        added = np.where(mask, 0.0, -np.inf) if mask.dtype.kind == "b" else mask.astype(np.float64)
+        missing = [(0, 0)] * (added.ndim - 1) + [(0, total - added.shape[-1])]
+        bias = bias + np.pad(added, missing, constant_values=-np.inf)
+    lengths = node.value("nonpad_kv_seqlen")
+    first = np.array(past) if lengths is None else lengths.reshape(-1, 1, 1, 1) - sequence
+    here = first + np.arange(sequence)[:, None]
+    keys = np.arange(total)
+    allowed = np.ones((1, 1, sequence, total), bool)
+    if node.integer("is_causal", 0):
+        allowed = allowed & (keys <= here)
+    for name, ahead in (("left_window_size", here - keys), ("right_window_size", keys - here)):
+        if (size := node.integer(name, -1)) >= 0:
+            allowed = allowed & (ahead <= size)
+    if lengths is not None:
+        allowed = allowed & (keys < lengths.reshape(-1, 1, 1, 1))
+    return np.where(allowed, bias, -np.inf)
+
+
+OPERATORS = (
+    Operator(
+        "GroupQueryAttention", group_samples, group_variants, group_node, group_truth, lowers_to_none, ("T",), DOMAIN
+    ),
+    Operator("Attention", onnx_samples, onnx_variants, onnx_node, onnx_truth, lowers_to_none, ("T1",)),
+)

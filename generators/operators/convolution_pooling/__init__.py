@@ -1,0 +1,1 @@
+"""The family convolution_pooling: convolutions and pools."""

@@ -1,0 +1,1 @@
+"""The family elementwise: element-wise functions of one input."""

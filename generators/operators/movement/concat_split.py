@@ -1,0 +1,204 @@
+"""Concat-4, 11, 13 -> DML_JOIN_OPERATOR_DESC; Split-2, 11, 13, 18 -> DML_SPLIT_OPERATOR_DESC.
+
+Sources: the operator pages; Split-18 writes down how an uneven division into `num_outputs` comes out. Lengths of 0 are
+allowed from Split-11 on ("Values should be >= 0"), negative axes from version 11 of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from epcheck.generators.case import Array, Binding, Lowering, Node, Operand
+from epcheck.generators.directml.descriptions.movement.layout import Join, Split
+from epcheck.generators.directml.tensor import TensorDesc
+from epcheck.generators.families.movement import (
+    Drawn,
+    MovementSample,
+    RefusedError,
+    axis_of,
+    drawn,
+    first,
+    label,
+    movement,
+    normalized,
+    parameter,
+    shape_of_rank,
+)
+
+NEGATIVE_AXES = 11
+"""The first version whose page counts axes from the back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcatSample(MovementSample):
+    """shapes: of the inputs, in their order."""
+
+    shapes: tuple[tuple[int, ...], ...]
+
+
+def _concat(name: str, axis: int, *shapes: tuple[int, ...], **more: bool) -> ConcatSample:
+    since = NEGATIVE_AXES if axis < 0 else 1
+    return ConcatSample(name=name, shapes=shapes, shape=shapes[0], given={"axis": axis}, since=since, **more)  # type: ignore[arg-type]
+
+
+def concat_samples() -> Iterator[ConcatSample]:
+    yield _concat("two", 0, (2, 3), (4, 3), every_dtype=True)
+    yield _concat("special_values", 1, (2, 11), (2, 5), special=True, every_dtype=True)
+    yield _concat("one_input", 0, (3, 2))
+    yield _concat("three_of_different_lengths", 1, (2, 1), (2, 4), (2, 2))
+    for axis in (0, 1, 2, -1, -2, -3):
+        shapes = tuple(tuple(n if i == axis % 3 else d for i, d in enumerate((2, 3, 4))) for n in (3, 1, 2))
+        yield _concat(f"axis_{label(axis)}", axis, *shapes, every_dtype=axis == -1)
+    for rank in range(1, 9):
+        shape = shape_of_rank(rank)
+        yield _concat(f"rank_{rank}_first_axis", 0, shape, (1, *shape[1:]), (2, *shape[1:]))
+        if rank > 1:
+            yield _concat(f"rank_{rank}_last_axis", rank - 1, shape, (*shape[:-1], 1), (*shape[:-1], 2))
+    for position in range(3):
+        lengths = tuple(0 if i == position else 2 + i for i in range(3))
+        yield _concat(f"empty_part_{position}", 0, *((n, 3) for n in lengths), every_dtype=position == 1)
+    yield _concat("empty_part_last_axis", -1, (3, 2), (3, 0))
+    yield _concat("empty_beside_one", 0, (0,), (5,))
+    yield _concat("all_empty", 0, (0, 3), (0, 3))
+    yield _concat("size_0_elsewhere", 1, (0, 3), (0, 2))
+    yield _concat("size_1_dimensions", 2, (1, 1, 1, 1), (1, 1, 1, 1))
+    yield _concat("seventeen_inputs", 1, *((2, 1 + i % 3) for i in range(17)))
+    yield _concat("more_than_a_thread_group", 1, (3, 1031), (3, 7), (3, 130))
+    yield _concat("inner_blocks_of_odd_size", 1, (5, 3, 7), (5, 2, 7))
+    yield _concat("refused_axis_at_rank", 2, (2, 3), (2, 3))
+    yield _concat("refused_axis_below_rank", -3, (2, 3), (2, 3))
+    yield _concat("refused_other_dimensions_differ", 0, (2, 3), (2, 4))
+    yield _concat("refused_ranks_differ", 0, (2, 3), (6,))
+    yield _concat("refused_scalars", 0, (), ())
+
+
+def concat_node(sample: MovementSample, binding: Binding) -> Node:
+    """inputs_0 ... inputs_n-1 of the case's dtype; axis is an attribute."""
+    assert isinstance(sample, ConcatSample)
+    operands = tuple(
+        Operand(f"inputs_{i}", drawn(Drawn(s, sample.special), binding)) for i, s in enumerate(sample.shapes)
+    )
+    attributes = {"axis": sample.given["axis"]}
+    return Node("Concat", "", binding.since_version, operands, ("concat_result",), attributes)  # type: ignore[arg-type]
+
+
+def concatenated(node: Node) -> Array:
+    """The inputs one after the other along the axis."""
+    parts = [operand.value for operand in node.inputs if operand is not None]
+    rank = parts[0].ndim
+    axis = axis_of(node, rank, 0)
+    if any(part.ndim != rank for part in parts):
+        raise RefusedError("all inputs must have the same rank")
+    if len({part.shape[:axis] + part.shape[axis + 1 :] for part in parts}) > 1:
+        raise RefusedError("all inputs must have the same shape, except for the dimension of the axis")
+    return np.concatenate(parts, axis)
+
+
+def lower_concat(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
+    """The parts that have elements; DirectML has no tensor without."""
+    parts = tuple(o.value for o in node.inputs if o is not None and o.value.size)
+    axis = axis_of(node, parts[0].ndim, 0)
+    return Lowering(Join(tuple(map(TensorDesc.of, parts)), TensorDesc.of(outputs[0]), axis), parts)
+
+
+def _split(name: str, shape: tuple[int, ...], lengths: tuple[int, ...], axis: int | None = None, since: int = 1,
+           every_dtype: bool = False, special: bool = False) -> MovementSample:  # fmt: skip
+    given = {"split": lengths} | ({} if axis is None else {"axis": axis})
+    since = max(since, NEGATIVE_AXES if (axis or 0) < 0 else 1, EMPTY_PARTS if 0 in lengths else 1)
+    return MovementSample(
+        name=name, shape=shape, given=given, outputs=len(lengths), since=since, every_dtype=every_dtype, special=special
+    )
+
+
+EMPTY_PARTS = 11
+NEWEST_SPLIT = 18
+"""Split-18 has `num_outputs`; before, the number of outputs alone says into how many equal parts to divide."""
+
+
+def split_samples() -> Iterator[MovementSample]:
+    yield _split("two_of_different_lengths", (5, 3), (2, 3), every_dtype=True)
+    yield _split("special_values", (30,), (7, 23), special=True, every_dtype=True)
+    yield _split("three", (7,), (1, 4, 2))
+    yield _split("one_output", (4, 2), (4,))
+    for axis in (0, 1, 2, -1, -2, -3):
+        yield _split(f"axis_{label(axis)}", (4, 5, 6), (1, (4, 5, 6)[axis] - 1), axis)
+    for rank in range(2, 9):
+        shape = shape_of_rank(rank)
+        yield _split(f"rank_{rank}_first_axis", shape, (1, 1), 0)
+        yield _split(f"rank_{rank}_last_axis", shape, (shape[-1] - 1, 1), rank - 1)
+    for position in range(3):
+        lengths = tuple(0 if i == position else 2 for i in range(3))
+        yield _split(f"empty_part_{position}", (4, 3), lengths, every_dtype=position == 1)
+    yield _split("empty_part_of_two", (3, 4), (4, 0), 1)
+    yield _split("two_empty_parts_of_four", (5, 2), (2, 0, 3, 0))
+    yield _split("empty_axis", (0, 3), (0, 0))
+    yield _split("size_0_elsewhere", (0, 5), (2, 3), 1)
+    yield _split("size_1_parts", (5, 1), (1,) * 5)
+    yield _split("more_than_a_thread_group", (2, 2100), (1031, 1, 1068), 1)
+    yield _split("seventeen_outputs", (17, 3), (1,) * 17)
+    for count, length in ((2, 6), (3, 6), (1, 4)):
+        equal = MovementSample(name=f"equal_{count}", shape=(length, 2), outputs=count, until=NEWEST_SPLIT - 1)
+        yield equal
+        yield MovementSample(
+            name=f"num_outputs_{count}", shape=(length, 2), outputs=count, given={"num_outputs": count}
+        )
+    yield MovementSample(name="equal_last_axis", shape=(2, 6), outputs=3, given={"axis": 1}, until=NEWEST_SPLIT - 1)
+    for count, length in ((3, 7), (2, 5), (4, 10)):
+        yield MovementSample(
+            name=f"num_outputs_{count}_of_{length}", shape=(2, length), outputs=count,
+            given={"num_outputs": count, "axis": -1},
+        )  # fmt: skip
+    yield _split("refused_sum_too_small", (5, 3), (2, 2))
+    yield _split("refused_sum_too_large", (5, 3), (3, 3))
+    yield _split("refused_negative_length", (5, 3), (6, -1), since=EMPTY_PARTS)
+    yield _split("refused_axis_at_rank", (5, 3), (2, 3), 2)
+    yield _split("refused_axis_below_rank", (5, 3), (2, 3), -3)
+    yield MovementSample(name="refused_unequal", shape=(5, 2), outputs=2, until=NEWEST_SPLIT - 1)
+    yield MovementSample(
+        name="refused_split_and_num_outputs", shape=(4, 2), outputs=2, given={"split": (2, 2), "num_outputs": 2}
+    )
+    yield MovementSample(name="refused_neither_split_nor_num_outputs", shape=(4, 2), outputs=2, since=NEWEST_SPLIT)
+
+
+def parts(node: Node) -> tuple[Array, ...]:
+    """The parts along the axis, of the given or of equal lengths."""
+    values = first(node)
+    axis = axis_of(node, values.ndim, 0)
+    bounds = tuple(accumulate(_lengths(node, values.shape[axis])))
+    return tuple(np.split(values, bounds[:-1], axis))
+
+
+def _lengths(node: Node, dim: int) -> tuple[int, ...]:
+    lengths, count = parameter(node, "split"), node.integer("num_outputs", 0)
+    if lengths is not None and count:
+        raise RefusedError("either input 'split' or the attribute 'num_outputs' should be specified, but not both")
+    if lengths is None and not count and node.since_version >= NEWEST_SPLIT:
+        raise RefusedError("either input 'split' or the attribute 'num_outputs' should be specified")
+    if lengths is None and count:
+        chunk = -(-dim // count)
+        return (*(chunk,) * (count - 1), dim - chunk * (count - 1))
+    if lengths is None:
+        count = len(node.outputs)
+        if dim % count:
+            raise RefusedError(f"{dim} elements cannot be split into {count} equal parts")
+        return (dim // count,) * count
+    if min(lengths) < 0 or sum(lengths) != dim:
+        raise RefusedError(f"the lengths {lengths} must not be negative and add up to {dim}")
+    return lengths
+
+
+def lower_split(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
+    """The axis and the outputs' sizes."""
+    values = first(node)
+    axis = normalized(node.integer("axis", 0), values.ndim)
+    return Lowering(Split(TensorDesc.of(values), tuple(map(TensorDesc.of, outputs)), axis), (values,))
+
+
+OPERATORS = (
+    movement("Concat", concat_samples, concatenated, lower_concat, fully=13, node=concat_node),
+    movement("Split", split_samples, parts, lower_split, fully=NEWEST_SPLIT),
+)

@@ -1,0 +1,186 @@
+"""Scatter-9 and ScatterElements-11 ... 18 -> DML_SCATTER_OPERATOR_DESC; ScatterND-11 ... 18 -> DML_SCATTER_ND.
+
+Sources: the operator pages. Without a reduction no two updates meet, since the order is not defined; with one (`add`
+and `mul` from 16, `max` and `min` from 18 on) they do, on small integers, so that sums and products are exact in every
+dtype and order. Reductions of bool are left out: the pages do not say what + is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators.case import Array, Lowering, Node
+from epcheck.generators.directml.descriptions.movement.gathering import Scatter, ScatterND
+from epcheck.generators.directml.descriptions.movement.layout import padded
+from epcheck.generators.directml.tensor import TensorDesc
+from epcheck.generators.families.movement import (
+    Drawn,
+    Given,
+    MovementSample,
+    RefusedError,
+    axis_of,
+    label,
+    movement,
+    shape_of_rank,
+)
+from epcheck.generators.operators.movement.gather import checked
+
+MAX_AND_MIN = 18
+"""The first version with these two reductions."""
+
+REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _scattered(name: str, shape: tuple[int, ...], indices: Any, updates: tuple[int, ...] | None = None,
+               dtype: str = "int64", every_dtype: bool = False, special: bool = False,
+               **given: Given) -> MovementSample:  # fmt: skip
+    reduction = given.get("reduction", "none")
+    small = reduction in REDUCTIONS
+    array = np.array(indices, dtype)
+    new = Drawn(array.shape if updates is None else updates, special=special, small=small)
+    return MovementSample(
+        name=name, shape=shape, given={"indices": array, "updates": new, **given}, every_dtype=every_dtype, small=small,
+        kinds="fiu" if small else "bfiu", since=MAX_AND_MIN if reduction in ("max", "min") else 1,
+    )  # fmt: skip
+
+
+def scatter_samples() -> Iterator[MovementSample]:
+    """Of Scatter, which has no reduction."""
+    return (sample for sample in scatter_elements_samples() if "reduction" not in sample.given)
+
+
+def scatter_elements_samples() -> Iterator[MovementSample]:
+    yield _scattered("default_axis", (3, 3), ((1, 0, 2), (0, 2, 1)), every_dtype=True)
+    yield _scattered("special_values", (17,), tuple(reversed(range(16))), special=True, every_dtype=True)
+    permuted = np.argsort((np.arange(27) * 11 % 27).reshape(3, 3, 3), axis=0)
+    for axis in (0, 1, 2, -1, -2, -3):
+        indices = np.moveaxis(permuted, 0, axis % 3)
+        yield _scattered(f"axis_{label(axis)}", (3, 3, 3), indices, axis=axis)
+    yield _scattered("last_axis", (1, 5), ((1, 3),), axis=1, every_dtype=True)
+    yield _scattered("int32_indices", (3, 3), ((1, 0, 2), (0, 2, 1)), dtype="int32")
+    yield _scattered("negative_indices", (4, 3), ((-1, 0, -4), (-2, -1, 2)), every_dtype=True)
+    yield _scattered("int32_negative_indices", (4,), (-1, -4), dtype="int32")
+    yield _scattered("fewer_updates_elsewhere", (4, 5), ((3, 1), (0, 2)))
+    yield _scattered("one_update", (4, 5), ((2,),))
+    yield _scattered("no_updates", (3, 3), np.zeros((0, 3)))
+    yield _scattered("size_1_dimensions", (1, 3, 1), np.array([2, 0]).reshape(1, 2, 1), axis=1)
+    for rank in range(1, 9):
+        shape = shape_of_rank(rank)
+        yield _scattered(f"rank_{rank}_first", shape, np.ones((1, *shape[1:])))
+        if rank > 1:
+            yield _scattered(f"rank_{rank}_last", shape, np.ones((*shape[:-1], 1)), axis=-1)
+    many = np.argsort((np.arange(37 * 41) * 101 % 1517).reshape(37, 41), axis=0)
+    yield _scattered("more_than_a_thread_group", (37, 41), many)
+    yield _scattered("reduction_none", (3, 3), ((1, 0, 2), (0, 2, 1)), reduction="none")
+    for reduction in REDUCTIONS:
+        yield _scattered(f"{reduction}", (3, 3), ((1, 0, 2), (0, 2, 1)), reduction=reduction, every_dtype=True)
+        yield _scattered(f"{reduction}_repeated", (3, 4), ((1, 1, 1), (2, 0, 2)), axis=1, reduction=reduction,
+                         every_dtype=True)  # fmt: skip
+        yield _scattered(f"{reduction}_repeated_negative", (5,), (-1, 4, -1, 0), reduction=reduction)
+    yield _scattered("refused_index_at_length", (3, 2), ((0, 3),))
+    yield _scattered("refused_index_below_length", (3, 2), ((-4, 0),))
+    yield _scattered("refused_updates_of_another_shape", (3, 2), ((0, 1),), (1, 1))
+    yield _scattered("refused_ranks_differ", (3, 2), (0, 1))
+    yield _scattered("refused_axis_at_rank", (3, 2), ((0, 1),), axis=2)
+
+
+def scattered_elements(node: Node) -> Array:
+    """A copy of data, with the updates at their indices along the axis."""
+    values, indices, updates = node.array("data"), node.array("indices"), node.array("updates")
+    if values.ndim == 0 or values.ndim != indices.ndim or indices.shape != updates.shape:
+        raise RefusedError("data, indices and updates must have the same rank, 1 or more, and the latter one shape")
+    axis = axis_of(node, values.ndim, 0)
+    places: list[Array] = list(np.indices(indices.shape, sparse=True))
+    places[axis] = checked(indices, values.shape[axis])
+    return _updated(node, values, tuple(np.broadcast_arrays(*places)), updates)
+
+
+def _updated(node: Node, values: Array, places: tuple[Array, ...], updates: Array) -> Array:
+    reduction = node.text("reduction", "none")
+    result = values.copy()
+    if reduction == "none":
+        result[places] = updates
+    else:
+        REDUCTIONS[reduction].at(result, places, updates)
+    return result
+
+
+def scatter_nd_samples() -> Iterator[MovementSample]:
+    yield _scattered("elements", (8,), ((4,), (3,), (1,), (7,)), (4,), every_dtype=True)
+    yield _scattered("special_values", (17,), [[i] for i in reversed(range(16))], (16,), special=True, every_dtype=True)
+    yield _scattered("elements_of_2d", (3, 4), ((0, 3), (2, 1), (1, 0)), (3,))
+    yield _scattered("slices", (4, 4, 3), ((0,), (2,)), (2, 4, 3), every_dtype=True)
+    yield _scattered("slices_of_last_axis", (3, 4, 5), ((2, 1), (0, 3)), (2, 5))
+    yield _scattered("indices_of_rank_3", (4, 5), (((0, 1), (1, 2)), ((2, 3), (3, 4))), (2, 2))
+    yield _scattered("one_tuple", (3, 4), (2, 1), ())
+    yield _scattered("one_tuple_slice", (3, 4), (2,), (4,))
+    yield _scattered("negative_indices", (3, 4), ((-1, -4), (0, -1), (-2, 2)), (3,), every_dtype=True)
+    yield _scattered("no_updates", (3, 4), np.zeros((0, 2)), (0,))
+    yield _scattered("all_elements", (2, 3), [[i, j] for i in (1, 0) for j in (2, 0, 1)], (6,))
+    for rank in range(1, 9):
+        shape = shape_of_rank(rank)
+        yield _scattered(f"rank_{rank}_elements", shape, [[1] * rank, [0] * rank], (2,))
+        if rank > 1:
+            yield _scattered(f"rank_{rank}_slices", shape, [[1]], (1, *shape[1:]))
+    yield _scattered("more_than_a_thread_group", (37, 41), [[i * 7 % 37, i * 11 % 41] for i in range(1100)], (1100,))
+    yield _scattered("reduction_none", (8,), ((4,), (3,)), (2,), reduction="none")
+    for reduction in REDUCTIONS:
+        yield _scattered(f"{reduction}", (3, 4), ((0, 3), (2, 1)), (2,), reduction=reduction, every_dtype=True)
+        yield _scattered(f"{reduction}_repeated", (4, 3), ((1,), (3,), (1,)), (3, 3), reduction=reduction,
+                         every_dtype=True)  # fmt: skip
+        yield _scattered(f"{reduction}_repeated_negative", (5,), ((-1,), (4,), (0,)), (3,), reduction=reduction)
+    yield _scattered("refused_index_at_length", (3, 2), ((0, 2),), (1,))
+    yield _scattered("refused_index_below_length", (3, 2), ((-4, 0),), (1,))
+    yield _scattered("refused_tuples_longer_than_rank", (3, 2), ((0, 1, 0),), (1,))
+    yield _scattered("refused_updates_of_another_shape", (3, 2), ((0,), (1,)), (2, 3))
+    yield _scattered("refused_scalar_data", (), ((0,),), (1,))
+
+
+def scattered_slices(node: Node) -> Array:
+    """A copy of data, with the updates at the slices that the index tuples name."""
+    values, indices, updates = node.array("data"), node.array("indices"), node.array("updates")
+    if values.ndim == 0 or indices.ndim == 0 or indices.shape[-1] > values.ndim:
+        raise RefusedError(
+            "data and indices must have rank 1 or more, and index tuples at most one value per dimension"
+        )
+    depth = indices.shape[-1]
+    if updates.shape != indices.shape[:-1] + values.shape[depth:]:
+        raise RefusedError(f"updates must have shape {indices.shape[:-1] + values.shape[depth:]}")
+    places = tuple(checked(indices[..., i], values.shape[i]) for i in range(depth))
+    return _updated(node, values, places, updates)
+
+
+def _described(tensors: list[Array]) -> tuple[TensorDesc, TensorDesc, TensorDesc, TensorDesc]:
+    values, indices, updates, output = map(TensorDesc.of, tensors)
+    return values, indices, updates, output
+
+
+def lower_elements(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
+    """Rank padded to four; the provider leaves reductions to others, and copies the data where nothing is updated."""
+    values = node.array("data")
+    if node.text("reduction", "none") != "none" or node.array("updates").size == 0:
+        return None
+    inputs = tuple(padded(node.array(name)) for name in ("data", "indices", "updates"))
+    axis = axis_of(node, values.ndim, 0) + inputs[0].ndim - values.ndim
+    return Lowering(Scatter(*_described([*inputs, padded(outputs[0])]), axis=axis), inputs)
+
+
+def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
+    """All tensors have the rank of the largest, four at least; the true ranks stand beside them."""
+    inputs = tuple(node.array(name) for name in ("data", "indices", "updates"))
+    if node.text("reduction", "none") != "none" or inputs[2].size == 0:
+        return None
+    rank = max(4, *(tensor.ndim for tensor in inputs))
+    tensors = [padded(tensor, rank) for tensor in (*inputs, outputs[0])]
+    desc = ScatterND(*_described(tensors), input_dimension_count=inputs[0].ndim, indices_dimension_count=inputs[1].ndim)
+    return Lowering(desc, tuple(tensors[:3]))
+
+
+OPERATORS = (
+    movement("Scatter", scatter_samples, scattered_elements, lower_elements, fully=9),
+    movement("ScatterElements", scatter_elements_samples, scattered_elements, lower_elements, fully=16),
+    movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices, fully=16),
+)

@@ -1,0 +1,248 @@
+"""BatchNormalization-7, 9, 14, 15 and com.microsoft.dml::DmlFusedBatchNormalization -> DML_BATCH_NORMALIZATION.
+
+Sources: the operator pages, for inference: (X - mean) / sqrt(var + epsilon) * scale + B per channel; the fused
+operator applies an activation to that (`fused_activation`). `spatial` of revision 7, when 0, gives each element
+of an instance statistics of its own. Revision 14 lets the statistics, 15 also scale and B have types of their own.
+
+Bound: no step cancels but the last sum, so the error is a few roundings of the magnitudes that are added, whether the
+operator is computed in this form or as X * a + b with a = scale / deviation, b = B - mean * a: (|X| + |mean|) |a| + |B|
+times gamma(SQRT_AND_DIVISION and six further roundings).
+
+How the DML EP lowers it: DmlOperatorBatchNormalization.cpp; the channels stand in dimension 1, ranks below 4 get
+dimensions of 1 behind. Nodes whose types differ, and all training, stay with CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators import graph, schema
+from epcheck.generators.bounds import bounds, propagation
+from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Sample, Truth
+from epcheck.generators.directml import TensorDesc
+from epcheck.generators.directml.descriptions.normalization.normalization import BatchNormalization
+from epcheck.generators.families import fused_activation
+from epcheck.generators.operator import Operator, spread
+
+FUSED = "DmlFusedBatchNormalization"
+RANK_PADDED_TO = 4
+ROUNDINGS = int(2 * propagation.SQRT_AND_DIVISION) + 6
+SOURCE = f"{bounds.HIGHAM}; {bounds.OPENCL}: sqrt 3 ULP, division 2.5"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSample(Sample):
+    """epsilon, momentum, spatial, training_mode: None leaves the attribute out. activation: fused, by its ONNX name.
+
+    statistics, scale_type: the dtype of mean and var, of scale and B, where it is not that of X. values: see `_x`.
+    """
+
+    shape: tuple[int, ...] = (2, 3, 4, 5)
+    epsilon: float | None = None
+    momentum: float | None = None
+    spatial: int | None = None
+    training_mode: int | None = None
+    activation: str = ""
+    activation_parameters: bool = True
+    values: str = "plain"
+    statistics: str = ""
+    scale_type: str = ""
+    short: bool = False
+
+
+def samples(name: str) -> Iterator[BatchSample]:
+    if name == FUSED:
+        for activation in fused_activation.INTO_NORMALIZATIONS:
+            word = activation.lower()
+            yield BatchSample(name=word, activation=activation, every_dtype=True)
+            if activation in fused_activation.OTHERS:
+                yield BatchSample(name=f"{word}_defaults", activation=activation, activation_parameters=False)
+            yield BatchSample(name=f"{word}_rank_2", activation=activation, shape=(4, 33))
+        yield BatchSample(name="relu_epsilon_large", activation="Relu", epsilon=10.0)
+        yield BatchSample(name="relu_size_1089", activation="Relu", shape=(1, 2, 33, 33))
+        return
+    yield from _plain()
+
+
+def _plain() -> Iterator[BatchSample]:
+    yield BatchSample(name="defaults", every_dtype=True)
+    for name, epsilon in (("0", 0.0), ("small", 1e-12), ("large", 10.0), ("1e_minus_3", 1e-3)):
+        yield BatchSample(name=f"epsilon_{name}", epsilon=epsilon, every_dtype=name == "large")
+    yield BatchSample(name="momentum_is_for_training", momentum=0.25)
+    yield BatchSample(name="training_mode_0", training_mode=0)
+    yield BatchSample(name="spatial_1", spatial=1)
+    yield BatchSample(name="spatial_0", spatial=0)
+    yield BatchSample(name="spatial_0_rank_3", spatial=0, shape=(2, 3, 7))
+    for rank in range(2, 9):
+        yield BatchSample(name=f"rank_{rank}", shape=(2, 3, 4, 2, 3, 2, 1, 2)[:rank], every_dtype=rank in (2, 5))
+    yield BatchSample(name="one_instance", shape=(1, 5, 3, 3))
+    yield BatchSample(name="one_channel", shape=(3, 1, 3, 3))
+    yield BatchSample(name="one_element", shape=(1, 1, 1, 1))
+    yield BatchSample(name="channels_257", shape=(1, 257, 2, 2))
+    yield BatchSample(name="size_1089", shape=(1, 3, 33, 33))
+    yield BatchSample(name="no_instance", shape=(0, 3, 4, 5))
+    for values in ("variance_0", "variance_tiny", "scale_0", "offset", "nan", "infinities"):
+        yield BatchSample(name=values, values=values, every_dtype=values in ("variance_0", "nan"))
+    for part in ("statistics", "scale_type"):
+        for other in ("float32", "float64"):
+            yield BatchSample(name=f"{part}_{other}", every_dtype=True, **{part: other})  # type: ignore[arg-type]
+    yield BatchSample(name="refused_short_scale", short=True)
+
+
+def variants(name: str, sample: BatchSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    domain = fused_activation.DOMAIN if name == FUSED else ""
+    definition = schema.schema(name, since_version, domain)
+    types = {formal.name: formal.type_str for formal in definition.inputs}
+    for attribute in ("spatial", "training_mode"):
+        if getattr(sample, attribute) is not None and attribute not in definition.attributes:
+            return ()
+    statistics = types.get("input_mean", "T")
+    if (sample.statistics and statistics == "T") or (sample.scale_type and types["scale"] == "T"):
+        return ()
+    if dtypes[0] in (sample.statistics, sample.scale_type):
+        return ()
+    newest = since_version == schema.since_versions(name, domain)[-1]
+    first = dtypes[0] == "float32"
+    every = spread(sample, first=first, newest=newest)
+    return tuple(variant for variant in every if variant != graph.CONSTANT)
+
+
+def node(name: str, sample: BatchSample, binding: Binding) -> Node:
+    """X [N, C, ...]; the others [C], or [C, ...] for spatial 0, parameters. Y has shape and dtype of X."""
+    domain = fused_activation.DOMAIN if name == FUSED else ""
+    rng, channels = binding.rng, sample.shape[1:2]
+    per = sample.shape[1:] if sample.spatial == 0 else channels
+    if sample.short:
+        per = (channels[0] - 1,)
+    of_scale = np.dtype(sample.scale_type or binding.dtype)
+    of_statistics = np.dtype(sample.statistics or binding.dtype)
+    scale = rng.uniform(0.5, 2, per) * rng.choice([-1.0, 1.0], per)
+    variance = rng.uniform(0.25, 4, per)
+    mean = rng.uniform(-2, 2, per)
+    match sample.values:
+        case "variance_0":
+            variance[0] = 0
+        case "variance_tiny":
+            variance *= 1e-4
+        case "scale_0":
+            scale[0] = 0
+        case "offset":
+            mean += 100
+    formals = [formal.name for formal in schema.schema(name, binding.since_version, domain).inputs]
+    operands = (
+        Operand(formals[0], _x(sample, binding.dtype, rng)),
+        Operand(formals[1], scale.astype(of_scale), parameter=True),
+        Operand(formals[2], rng.uniform(-2, 2, per).astype(of_scale), parameter=True),
+        Operand(formals[3], mean.astype(of_statistics), parameter=True),
+        Operand(formals[4], variance.astype(of_statistics), parameter=True),
+    )
+    given = {key: getattr(sample, key) for key in ("epsilon", "momentum", "spatial", "training_mode")}
+    attributes: dict[str, Attribute] = {key: value for key, value in given.items() if value is not None}
+    if sample.activation:
+        others = fused_activation.OTHERS.get(sample.activation, ()) if sample.activation_parameters else ()
+        attributes |= dict(fused_activation.attributes(sample.activation, *others))
+    return Node(name, domain, binding.since_version, operands, ("Y",), attributes)
+
+
+def _x(sample: BatchSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    x = np.asarray(rng.uniform(-3, 3, sample.shape)).astype(dtype)
+    match sample.values:
+        case "offset":
+            x = (x + 100).astype(dtype)
+        case "nan":
+            x[0, 0, 0, 0], x[-1, -1, -1, -1] = np.nan, np.nan
+        case "infinities":
+            x[0, 0, 0, 0], x[-1, -1, -1, -1] = np.inf, -np.inf
+    return x
+
+
+def _invalid(node: Node) -> str:
+    x, scale = node.array("X"), node.array("scale")
+    expected = x.shape[1:2] if node.integer("spatial", 1) else x.shape[1:]
+    return "" if scale.shape == expected else f"scale must have shape {list(expected)}, not {list(scale.shape)}"
+
+
+def _per_channel(node: Node) -> list[Array]:
+    """scale, B, mean, var, broadcast to X, in their own dtypes."""
+    x = node.array("X")
+    operands = [operand.value for operand in node.inputs[1:] if operand is not None]
+    return [one.reshape((1, *one.shape, *(1,) * (x.ndim - 1 - one.ndim))) for one in operands]
+
+
+def truth(node: Node) -> Truth:
+    """The page's formula for inference, in longdouble."""
+    if reason := _invalid(node):
+        return Refusal(reason)
+    x = node.array("X")
+    if node.integer("training_mode", 0):
+        return _trained(node)
+    wide = x.astype(np.longdouble)
+    scale, bias, mean, variance = (one.astype(np.longdouble) for one in _per_channel(node))
+    with np.errstate(all="ignore"):
+        factor = scale / np.sqrt(variance + node.number("epsilon", 1e-5))
+        y = (wide - mean) * factor + bias
+        magnitude = (np.abs(wide) + np.abs(mean)) * np.abs(factor) + np.abs(bias)
+        error = propagation.gamma(ROUNDINGS, x.dtype) * magnitude
+        y, error = fused_activation.passed_on(node, y, error, x.dtype)
+    floor = np.nan_to_num(error.astype(np.float64), nan=0.0, posinf=0.0)
+    return Outputs((bounds.rounded("Y", y.astype(np.float64), x.dtype, bounds.ulp(2, SOURCE, x.dtype, floor)),))
+
+
+def _trained(node: Node) -> Truth:
+    """With the batch's own mean and variance, and the running ones as further outputs. It has no cases of its own."""
+    x = node.array("X")
+    wide = x.astype(np.float64)
+    axes = tuple(axis for axis in range(x.ndim) if axis != 1)
+    scale, bias, *running = (one.astype(np.float64) for one in _per_channel(node))
+    moments = propagation.Moments.of(wide, axes, x.dtype)
+    inverse = moments.inverse_deviation(node.number("epsilon", 1e-5), x.dtype)
+    y, error = propagation.scaled(*propagation.normalized(wide, moments, inverse, x.dtype), scale, bias, x.dtype)
+    momentum = node.number("momentum", 0.9)
+    outputs = [bounds.rounded("Y", y, x.dtype, bounds.ulp(2, SOURCE, x.dtype, error))]
+    batch = ((moments.mean, moments.mean_error), (moments.variance, moments.variance_error))
+    for name, old, (new, of_new) in zip(node.outputs[1:], running, batch, strict=False):
+        updated = (old * momentum + new * (1 - momentum)).reshape(-1)
+        bound = bounds.ulp(2, SOURCE, x.dtype, of_new.reshape(-1) + np.abs(updated) * propagation.gamma(3, x.dtype))
+        outputs.append(bounds.rounded(name, updated, x.dtype, bound))
+    return Outputs(tuple(outputs))
+
+
+def lower(node: Node) -> Lowering | None:
+    x = node.array("X")
+    parts = _per_channel(node) if not _invalid(node) else []
+    if not parts or x.size == 0 or x.ndim > 8 or any(part.dtype != x.dtype for part in parts):
+        return None
+    behind = (1,) * max(0, RANK_PADDED_TO - x.ndim)
+    x, scale, bias, mean, variance = (one.reshape(one.shape + behind) for one in (x, *parts))
+    desc = BatchNormalization(
+        TensorDesc.of(x),
+        TensorDesc.of(mean),
+        TensorDesc.of(variance),
+        TensorDesc.of(scale),
+        TensorDesc.of(bias),
+        TensorDesc.of(x),
+        spatial=node.integer("spatial", 1) != 0,
+        epsilon=node.number("epsilon", 1e-5),
+        fused_activation=fused_activation.description(node),
+    )
+    return Lowering(desc, (x, mean, variance, scale, bias))
+
+
+def _operator(name: str, domain: str = "") -> Operator[BatchSample]:
+    return Operator(
+        name,
+        partial(samples, name),
+        partial(variants, name),
+        partial(node, name),
+        truth,
+        lower,
+        domain=domain,
+    )
+
+
+OPERATORS = (_operator("BatchNormalization"), _operator(FUSED, fused_activation.DOMAIN))

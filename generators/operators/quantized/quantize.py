@@ -1,0 +1,575 @@
+"""QuantizeLinear and DequantizeLinear of ai.onnx and com.microsoft -> DML_ELEMENT_WISE_QUANTIZE_LINEAR_OPERATOR_DESC,
+DML_ELEMENT_WISE_DEQUANTIZE_LINEAR_OPERATOR_DESC; from version 21 on DML_QUANTIZE_OPERATOR_DESC and
+DML_DEQUANTIZE_OPERATOR_DESC. DequantizeLinear reads int4 and uint4, too: as initializers, the way models have them.
+
+Sources: the operator pages, every version; ONNX Runtime's ContribOperators.md for com.microsoft, where an axis that is
+left out means one scale for all. How the DML EP lowers them: DmlOperatorElementWise.cpp.
+
+What the standard leaves open has no sample: NaN, a scale of 0 or below in QuantizeLinear, how integers divide (with an
+int32 scale x is a multiple of it), and a division in float16 that is more than a step off: such values stay small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, TypeVar
+
+import numpy as np
+from onnx import helper
+
+from epcheck.generators import data, graph, schema
+from epcheck.generators.bounds import bounds
+from epcheck.generators.case import (
+    Array,
+    Attribute,
+    Binding,
+    Lowering,
+    Node,
+    Operand,
+    Output,
+    Outputs,
+    Refusal,
+    Sample,
+    Truth,
+)
+from epcheck.generators.directml.descriptions.quantized.linear_quantization import (
+    Dequantize,
+    ElementWiseDequantizeLinear,
+    ElementWiseQuantizeLinear,
+    QuantizationType,
+    Quantize,
+)
+from epcheck.generators.families import lowering
+from epcheck.generators.kernels import quantization
+from epcheck.generators.kernels.quantization import Ends
+from epcheck.generators.operator import Operator
+
+MICROSOFT = "com.microsoft"
+S = TypeVar("S", bound=Sample)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantizationSample(Sample):
+    """One way to quantise, for both directions.
+
+    scale: one number; a tuple for the lengths of a tensor of scales, which are random. zero_point: None leaves it out.
+    values: what x looks like, see `_full_precision` and `_levels`. attributes: of the node.
+    core: it has a case in every dtype of the versions that no provider knows yet, too.
+    """
+
+    x: tuple[int, ...] = (3, 7)
+    scale: float | str | tuple[int, ...] = 0.1
+    zero_point: Ends | None = "middle"
+    values: str = "random"
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    core: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        return self.name.startswith("refused_")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The attributes that the operator must have for the sample to be expressible."""
+        blocked = isinstance(self.scale, tuple) and len(self.scale) > 1
+        per_axis = isinstance(self.scale, tuple) and not blocked
+        implied = ("block_size",) * blocked + ("axis",) * per_axis
+        return frozenset([*(name for name, _ in self.attributes), *implied])
+
+
+def samples() -> Iterator[QuantizationSample]:
+    """What both directions have."""
+    yield QuantizationSample(name="per_tensor", every_dtype=True, core=True)
+    yield QuantizationSample(name="zero_point_low", zero_point="low", every_dtype=True)
+    yield QuantizationSample(name="zero_point_high", zero_point="high", every_dtype=True)
+    yield QuantizationSample(name="zero_point_omitted", zero_point=None, every_dtype=True)
+    yield QuantizationSample(name="zero_point_3_scale_half", zero_point=3, scale=0.5)
+    scales: dict[str, float | str] = {"smallest_normal": "tiny", "large": "large", "one": 1.0, "third": 1 / 3}
+    for name, scale in scales.items():
+        yield QuantizationSample(name=f"scale_{name}", scale=scale, every_dtype=name == "large")
+    yield from _per_axis()
+    yield from _blocked()
+    yield from _shapes()
+    yield from _refused()
+
+
+def _per_axis() -> Iterator[QuantizationSample]:
+    shape = (3, 4, 5)
+    yield QuantizationSample(name="per_axis_default", x=shape, scale=(4,), every_dtype=True)
+    for axis in (0, 1, 2, -1, -2, -3):
+        name = f"per_axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
+        one = QuantizationSample(name=name, x=shape, scale=(shape[axis],), attributes=(("axis", axis),))
+        yield replace(one, every_dtype=axis == 0)
+        yield replace(one, name=f"{name}_zero_point_omitted", zero_point=None)
+        yield replace(one, name=f"{name}_of_equal_sizes", x=(4, 4, 4), scale=(4,))
+    axis_0: tuple[tuple[str, Attribute], ...] = (("axis", 0),)
+    yield QuantizationSample(name="per_axis_of_a_vector", x=(6,), scale=(6,), attributes=axis_0)
+    yield QuantizationSample(name="per_axis_of_size_1", x=(1, 5), scale=(1,), attributes=axis_0)
+    yield QuantizationSample(name="axis_ignored_per_tensor", attributes=(("axis", 0),))
+    yield QuantizationSample(name="per_axis_1025", x=(2, 1025), scale=(1025,), attributes=(("axis", 1),))
+    for axis in (0, 7):
+        shape8 = (2, 1, 2, 1, 3, 1, 2, 3)
+        yield QuantizationSample(
+            name=f"per_axis_{axis}_rank_8", x=shape8, scale=(shape8[axis],), attributes=(("axis", axis),)
+        )
+
+
+def _blocked() -> Iterator[QuantizationSample]:
+    def blocked(name: str, x: tuple[int, ...], scale: tuple[int, ...], axis: int, size: int) -> QuantizationSample:
+        attributes: tuple[tuple[str, Attribute], ...] = (("axis", axis), ("block_size", size))
+        return QuantizationSample(name=f"blocked_{name}", x=x, scale=scale, attributes=attributes)
+
+    yield replace(blocked("2_of_6", (4, 6), (4, 3), 1, 2), every_dtype=True, core=True)
+    yield replace(blocked("3_of_6_axis_0", (6, 4), (2, 4), 0, 3), every_dtype=True)
+    yield blocked("3_of_6_axis_minus_1", (4, 6), (4, 2), -1, 3)
+    yield blocked("1_of_6", (4, 6), (4, 6), 1, 1)
+    yield blocked("6_of_6", (4, 6), (4, 1), 1, 6)
+    yield blocked("4_of_6", (4, 6), (4, 2), 1, 4)
+    yield blocked("4_of_9_axis_0", (9, 2), (3, 2), 0, 4)
+    yield blocked("middle_axis", (2, 6, 3), (2, 2, 3), 1, 3)
+    yield blocked("rank_4", (2, 3, 4, 2), (2, 3, 2, 2), 2, 2)
+    yield blocked("rank_1", (64,), (4,), 0, 16)
+    yield blocked("32_of_1024", (2, 1024), (2, 32), 1, 32)
+    yield replace(blocked("zero_point_omitted", (4, 6), (4, 3), 1, 2), zero_point=None)
+
+
+def _shapes() -> Iterator[QuantizationSample]:
+    for rank in (0, 1, 2, 4, 5, 6, 7, 8):
+        yield QuantizationSample(name=f"rank_{rank}", x=tuple(2 + axis % 2 for axis in range(rank)))
+    yield QuantizationSample(name="nothing", x=(0,))
+    yield QuantizationSample(name="size_0_elsewhere", x=(3, 0))
+    yield QuantizationSample(name="one", x=(1, 1))
+    for length in (31, 257, 1025, 4097):
+        yield QuantizationSample(name=f"length_{length}", x=(length,))
+
+
+def _refused() -> Iterator[QuantizationSample]:
+    axis_1: tuple[tuple[str, Attribute], ...] = (("axis", 1),)
+    block: tuple[tuple[str, Attribute], ...] = (("axis", 1), ("block_size", 2))
+    yield QuantizationSample(name="refused_scales_of_wrong_length", x=(3, 4), scale=(3,), attributes=axis_1)
+    yield QuantizationSample(
+        name="refused_zero_point_of_wrong_length", x=(3, 4), scale=(4,), values="zero_point_3", attributes=axis_1
+    )
+    yield QuantizationSample(name="refused_axis_at_rank", x=(3, 4), scale=(4,), attributes=(("axis", 2),))
+    yield QuantizationSample(name="refused_axis_below_rank", x=(3, 4), scale=(3,), attributes=(("axis", -3),))
+    yield QuantizationSample(name="refused_blocks_of_wrong_count", x=(4, 6), scale=(4, 2), attributes=block)
+    yield QuantizationSample(name="refused_blocks_of_another_rank", x=(2, 4, 6), scale=(4, 3), attributes=block)
+    yield QuantizationSample(
+        name="refused_block_size_negative", x=(4, 6), scale=(4, 3), attributes=(("axis", 1), ("block_size", -2))
+    )
+
+
+def quantize_samples() -> Iterator[QuantizationSample]:
+    yield from samples()
+    for name, scale in {"1": 1.0, "half": 0.5, "4": 4.0, "2_to_the_minus_10": 2.0**-10}.items():
+        yield QuantizationSample(
+            name=f"ties_scale_{name}", x=(521,), scale=scale, values="ties", every_dtype=name in ("1", "half")
+        )
+    for zero_point in (1, 2, "low", "high"):
+        yield QuantizationSample(
+            name=f"ties_zero_point_{zero_point}", x=(521,), scale=1.0, zero_point=zero_point, values="ties",
+            every_dtype=zero_point == 1,
+        )  # fmt: skip
+    yield QuantizationSample(name="ties_beside_scale_tenth", x=(521,), values="ties")
+    yield QuantizationSample(name="saturation", x=(12,), values="saturation", every_dtype=True)
+    yield QuantizationSample(name="boundary", x=(24,), values="boundary", every_dtype=True)
+    yield QuantizationSample(name="boundary_zero_point_low", x=(24,), values="boundary", zero_point="low")
+    yield QuantizationSample(name="boundary_zero_point_high", x=(24,), values="boundary", zero_point="high")
+    yield QuantizationSample(name="saturate_0", values="saturation", x=(12,), attributes=(("saturate", 0),))
+    yield QuantizationSample(
+        name="output_dtype", zero_point=None, attributes=(("output_dtype", "y"),), every_dtype=True
+    )
+    yield QuantizationSample(name="output_dtype_and_zero_point", attributes=(("output_dtype", "y"),))
+
+
+def dequantize_samples() -> Iterator[QuantizationSample]:
+    yield from samples()
+    yield QuantizationSample(name="every_level", x=(256,), values="ascending", scale=0.02, every_dtype=True)
+    yield QuantizationSample(name="boundary", x=(24,), values="boundary", every_dtype=True)
+    yield QuantizationSample(name="boundary_zero_point_low", x=(24,), values="boundary", zero_point="low")
+    yield QuantizationSample(name="boundary_zero_point_high", x=(24,), values="boundary", zero_point="high")
+    yield QuantizationSample(name="zero_points_are_zero", values="zero_point", zero_point=3, scale=0.7)
+    yield QuantizationSample(name="scale_zero", scale=0.0)
+    yield QuantizationSample(name="scale_negative", scale=-0.3)
+    yield QuantizationSample(name="scale_largest", scale="max", values="small", zero_point=1)
+    for other in (1, 10):
+        yield QuantizationSample(
+            name=f"output_dtype_{helper.tensor_dtype_to_np_dtype(other).name}", values="small",
+            attributes=(("output_dtype", other),),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QuantizationOperator(Operator[S]):
+    """An operator whose dtypes are those of its x and of its other float or integer side, whatever a version calls
+    them, and whose output may have a type that no input binds: the truth says which it is."""
+
+    def dtypes(self, since_version: int) -> Iterator[tuple[str, ...]]:
+        signature = schema.signature(self.name, since_version, self.domain)
+        full = "x" if self.name == "QuantizeLinear" else "scale"
+        types = {"x": signature.inputs[0], "scale": signature.inputs[1], "y": signature.outputs[0]}
+        other = types["y" if full == "x" else "scale"]
+        return product(self._allowed(types["x"], since_version), self._allowed(other, since_version))
+
+    def _allowed(self, type_string: str, since_version: int) -> tuple[str, ...]:
+        single = schema.element_name(type_string)
+        four_bits = () if self.domain or not self._reads_four_bits(type_string, since_version) else FOUR_BITS
+        return (single,) if single else (*schema.dtypes(self.name, since_version, type_string, self.domain), *four_bits)
+
+    def _reads_four_bits(self, type_string: str, since_version: int) -> bool:
+        """Whether x may have 4 bits. No runtime returns such a tensor to numpy, so QuantizeLinear has no such y."""
+        definition = schema.schema(self.name, since_version, self.domain)
+        allowed = {c.type_param_str: c.allowed_type_strs for c in definition.type_constraints}
+        is_read = self.name == "DequantizeLinear" and type_string == definition.inputs[0].type_str
+        return is_read and "tensor(int4)" in allowed.get(type_string, ())
+
+    def types(self, node: Node, truth: Truth, dtypes: tuple[str, ...]) -> Mapping[str, str]:
+        """The type of a refused node's output, which nothing binds, is the one that its attributes ask for."""
+        asked = (_y_dtype(node).name, *dtypes[1:]) if isinstance(truth, Refusal) else dtypes
+        return super().types(node, truth, asked)
+
+
+FIRST = ("float32", "uint8")
+"""x and y of QuantizeLinear in which every sample has a case; y and x of DequantizeLinear."""
+
+FOUR_BITS = tuple(quantization.FOUR_BITS)
+
+INT32_SAMPLES = frozenset({"per_tensor", "every_level", "boundary", "blocked_2_of_6", "per_axis_default"})
+"""Of DequantizeLinear. The page: int32 has no zero point, so all samples that only differ in it are one."""
+
+
+@dataclass(frozen=True)
+class _Family:
+    """What depends on the operator."""
+
+    name: str
+    domain: str = ""
+
+    @property
+    def quantizes(self) -> bool:
+        return self.name == "QuantizeLinear"
+
+    def attributes(self, since_version: int) -> frozenset[str]:
+        return frozenset(schema.schema(self.name, since_version, self.domain).attributes)
+
+    def is_newer(self, since_version: int) -> bool:
+        """Whether the version is one after 21, of which only the core has cases: no provider's table has it."""
+        last = "precision" if self.quantizes else "output_dtype"
+        return last in self.attributes(since_version)
+
+    def established(self) -> int:
+        """The newest version that providers' tables have; it is tried in every variant."""
+        return max(v for v in schema.since_versions(self.name, self.domain) if not self.is_newer(v))
+
+    def variants(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+        if not self._applies(sample, since_version, dtypes):
+            return ()
+        first = dtypes == (FIRST if self.quantizes else FIRST[::-1])
+        is_new = not self.quantizes and "output_dtype" in sample.needs
+        if self.is_newer(since_version) and not is_new:
+            return (graph.INITIALIZER,) if sample.core or (first and sample.every_dtype) else ()
+        if not first:
+            return (graph.INITIALIZER,) if sample.every_dtype else ()
+        if since_version != self.established() or self.domain:
+            return (graph.INITIALIZER,)
+        every = tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
+        return every if sample.x else tuple(v for v in every if v != graph.SYMBOLIC)
+
+    def _applies(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> bool:
+        attributes = self.attributes(since_version)
+        if not sample.needs <= attributes:
+            return False
+        if self.domain and isinstance(sample.scale, tuple) and "axis" not in dict(sample.attributes):
+            return False  # without an axis it is per tensor
+        x, other = dtypes
+        if not self.quantizes:
+            return x != "int32" or sample.name in INT32_SAMPLES
+        if sample.zero_point is None and other != "uint8" and "output_dtype" not in sample.needs:
+            return False
+        if x != "int32":
+            return True
+        integer = self._scale_is_integer(since_version)
+        return sample.scale != "large" and (sample.values == "random" or not integer)
+
+    def _scale_is_integer(self, since_version: int) -> bool:
+        """Whether the scale of an int32 x is int32, too."""
+        inputs = schema.signature(self.name, since_version, self.domain).inputs
+        return self.quantizes and inputs[0] == inputs[1]
+
+    def node(self, sample: QuantizationSample, binding: Binding) -> Node:
+        """x; y_scale (x_scale) of x's floating-point dtype, float32 where that is fixed; the zero point; output y."""
+        x_dtype, other = binding.dtypes
+        rng = binding.rng
+        full, quantised = (x_dtype, other) if self.quantizes else (other, x_dtype)
+        scale_type = schema.signature(self.name, binding.since_version, self.domain).inputs[1]
+        scale_dtype = np.dtype(schema.element_name(scale_type) or full)
+        if scale_dtype.kind == "i" and not self._scale_is_integer(binding.since_version):
+            scale_dtype = np.dtype(np.float32)
+        scale = self._scale(sample, scale_dtype, rng)
+        has_zero_point = sample.zero_point is not None
+        zero_point = self._zero_point(sample, scale.shape, quantised, rng)
+        if not self.quantizes and quantised == np.int32:
+            has_zero_point = False
+        filled = zero_point if has_zero_point else np.zeros(scale.shape, quantised)
+        if self.quantizes:
+            x = _full_precision(sample, full, scale, filled, rng)
+        else:
+            x = _levels(sample, quantised, scale_dtype, filled, rng)
+        prefix = "y" if self.quantizes else "x"
+        # numpy cannot feed 4 bits: x travels inside the model then, and the scale is what is fed.
+        has_four_bits = quantised.name in quantization.FOUR_BITS
+        operands = [
+            Operand("x", x, parameter=has_four_bits),
+            Operand(f"{prefix}_scale", scale, parameter=not has_four_bits),
+        ]
+        if has_zero_point:
+            operands.append(Operand(f"{prefix}_zero_point", zero_point, parameter=True))
+        attributes = dict(sample.attributes)
+        if attributes.get("output_dtype") == "y":
+            attributes["output_dtype"] = int(helper.np_dtype_to_tensor_dtype(other))
+        return Node(self.name, self.domain, binding.since_version, tuple(operands), ("y",), attributes)
+
+    @staticmethod
+    def _scale(sample: QuantizationSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+        if dtype.kind == "i":
+            return rng.integers(1, 8, sample.scale if isinstance(sample.scale, tuple) else (), dtype)
+        if isinstance(sample.scale, tuple):
+            return np.exp2(rng.uniform(-6, 0, sample.scale)).astype(dtype)
+        info = np.finfo(dtype)
+        named = {"tiny": float(info.tiny), "large": float(info.max) / 2048, "max": float(info.max)}
+        return np.array(named[sample.scale] if isinstance(sample.scale, str) else sample.scale, dtype)
+
+    @staticmethod
+    def _zero_point(
+        sample: QuantizationSample, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
+    ) -> Array:
+        if sample.values == "zero_point_3":
+            shape = (3,)
+        if isinstance(sample.scale, tuple):
+            return quantization.random_levels(shape, dtype, rng)
+        return np.full(shape, quantization.level(sample.zero_point or 0, dtype), dtype)
+
+
+STEPS_IN_HALF = 250
+"""How many steps from 0 a division in float16 is at most a step off; see the module."""
+
+
+def _full_precision(
+    sample: QuantizationSample, dtype: np.dtype[Any], scale: Array, zero_point: Array, rng: np.random.Generator
+) -> Array:
+    """x of QuantizeLinear, such that it covers what the quantised type holds and a little more."""
+    info = np.iinfo(zero_point.dtype)
+    limit = STEPS_IN_HALF if dtype == np.float16 else 2**17
+    each, zero = np.ones(()), np.zeros((), np.int64)
+    if not sample.is_refused:  # whose parameters do not fit x
+        given = dict(sample.attributes)
+        each, zero = _spread_over(sample.x, scale, given), _spread_over(sample.x, zero_point, given).astype(np.int64)
+    low, high = np.maximum(int(info.min) - zero - 9, -limit), np.minimum(int(info.max) - zero + 9, limit)
+    count = int(np.prod(sample.x, dtype=np.int64))
+    match sample.values:
+        case "ties":
+            steps = np.resize(np.arange(-260, 261) + 0.5, sample.x)
+        case "saturation":
+            far = float(np.finfo(dtype).max) if dtype.kind == "f" else 2**31 - 1
+            beyond = np.array([-far, far, -far / 3, far / 3, 0, 1, -1])
+            return np.resize(beyond, sample.x).astype(dtype)
+        case "boundary":
+            values = np.concatenate([data.boundary(dtype), -data.boundary(dtype) if dtype.kind == "f" else []])
+            return np.resize(values, sample.x).astype(dtype)
+        case "random" | "zero_point_3":
+            steps = low + (high - low) * rng.random(count).reshape(sample.x)
+            if scale.dtype.kind == "i":
+                steps = np.rint(steps)  # multiples of the scale: there every kind of division agrees
+            if sample.scale == "tiny":
+                steps = np.where(abs(steps) < 1, 0, steps)  # no denormals, which hardware may flush
+        case other:
+            raise ValueError(f"QuantizeLinear sample {sample.name}: unknown kind of data '{other}'")
+    with np.errstate(over="ignore"):
+        values = np.asarray(steps * each)
+        return np.rint(values).astype(dtype) if dtype.kind == "i" else values.astype(dtype)
+
+
+def _levels(
+    sample: QuantizationSample, dtype: np.dtype[Any], full: np.dtype[Any], zero_point: Array, rng: np.random.Generator
+) -> Array:
+    """x of DequantizeLinear; int32 to float16 stays where float16 is not infinity."""
+    match sample.values:
+        case "ascending":
+            low, high = quantization.ends(dtype)
+            middle = (low + high + 1) // 2
+            return np.resize(np.arange(max(low, middle - 128), min(high, middle + 127) + 1), sample.x).astype(dtype)
+        case "boundary" if dtype.name in quantization.FOUR_BITS:
+            return np.resize(quantization.ends(dtype), sample.x).astype(dtype)
+        case "boundary" if not (dtype.itemsize > 1 and full == np.float16):
+            return np.resize(data.boundary_integers(dtype), sample.x)
+        case "zero_point":
+            return np.full(sample.x, zero_point.ravel()[0], dtype)
+        case "small" | "boundary":
+            return rng.integers(0, 100, sample.x).astype(dtype)
+    if dtype == np.int32 and full == np.float16:
+        return rng.integers(-2000, 2000, sample.x).astype(dtype)
+    return quantization.random_levels(sample.x, dtype, rng)
+
+
+def _spread_over(x: tuple[int, ...], parameter: Array, attributes: dict[str, Attribute]) -> Array:
+    """A scale or zero point as an array that broadcasts with x: per tensor, per axis, or one per block."""
+    if not parameter.ndim:
+        return parameter
+    axis = int(attributes.get("axis", 1)) % len(x)  # type: ignore[arg-type]
+    block = int(attributes.get("block_size", 0))  # type: ignore[arg-type]
+    if block:
+        return np.take(np.repeat(parameter, block, axis), np.arange(x[axis]), axis)
+    return parameter.reshape(tuple(-1 if at == axis else 1 for at in range(len(x))))
+
+
+def _broken_rule(node: Node, scale: Array, zero_point: Array | None) -> str | None:
+    """The rule of the standard that the node breaks."""
+    x = node.array("x").shape
+    axis, block = node.integer("axis", 1), node.integer("block_size", 0)
+    if zero_point is not None and zero_point.shape != scale.shape:
+        return f"the zero point has shape {zero_point.shape}, the scale {scale.shape}"
+    if not scale.ndim:
+        return None
+    if not -len(x) <= axis < len(x):
+        return f"axis {axis} must be within [{-len(x)}, {len(x) - 1}]"
+    if block < 0:
+        return f"block_size {block} must be positive"
+    length = x[axis]
+    if block:
+        expected = tuple(-(-length // block) if at == axis % len(x) else size for at, size in enumerate(x))
+        return None if scale.shape == expected else f"the scale has shape {scale.shape} instead of {expected}"
+    if scale.shape != (length,):
+        return f"the scale has shape {scale.shape}; axis {axis} has {length} elements"
+    return None
+
+
+def _y_dtype(node: Node) -> np.dtype[Any]:
+    """The dtype of y: output_dtype, else that of the zero point (uint8) or of the scale."""
+    given = node.integer("output_dtype", 0)
+    if given:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(given))
+    if node.op_type == "DequantizeLinear":
+        return node.array("x_scale").dtype
+    zero_point = node.value("y_zero_point")
+    return np.dtype(np.uint8) if zero_point is None else zero_point.dtype
+
+
+DIVISION_ROUNDINGS = 3
+"""A reciprocal within 1 ULP, which is what Direct3D asks of it, and a product: half ULP."""
+
+
+def truth_of_quantize(node: Node) -> Truth:
+    """saturate(round_half_even(x / y_scale) + y_zero_point); exact where every scale is a power of two."""
+    x, scale, zero_point = node.array("x"), node.array("y_scale"), node.value("y_zero_point")
+    if broken := _broken_rule(node, scale, zero_point):
+        return Refusal(broken)
+    dtype = _y_dtype(node)
+    given = dict(node.attributes)
+    each = _spread_over(x.shape, scale, given)
+    zero = np.zeros((), np.int64)
+    if zero_point is not None:
+        zero = _spread_over(x.shape, zero_point, given).astype(np.int64)
+    with np.errstate(over="ignore"):
+        real = x.astype(np.float64) / each.astype(np.float64)
+    conversion = (abs(x.astype(np.float64)) > 2**24) if x.dtype.kind == "i" else np.zeros(x.shape, bool)
+    precision = quantization.unit(scale.dtype if scale.dtype.kind == "f" else np.dtype(np.float32))
+    error = np.minimum(abs(real), 2.0**60) * (DIVISION_ROUNDINGS + conversion) * precision
+    error = np.where(quantization.is_power_of_two(each) & ~conversion, -1.0, error)
+    return Outputs((quantization.quantised("y", real, zero, dtype, error),))
+
+
+def truth_of_dequantize(node: Node) -> Truth:
+    """(x - x_zero_point) * x_scale: an exact difference, and one rounding of it and one of the product."""
+    x, scale, zero_point = node.array("x"), node.array("x_scale"), node.value("x_zero_point")
+    if broken := _broken_rule(node, scale, zero_point):
+        return Refusal(broken)
+    given = dict(node.attributes)
+    difference = x.astype(np.int64)
+    if zero_point is not None:
+        difference = difference - _spread_over(x.shape, zero_point, given).astype(np.int64)
+    exact = difference.astype(np.float64) * _spread_over(x.shape, scale, given).astype(np.float64)
+    dtype = _y_dtype(node)
+    fits = bool((abs(difference) <= 2.0 ** (np.finfo(dtype).nmant + 1)).all())
+    roundings = 1 + (not fits) + (scale.dtype.itemsize > dtype.itemsize)
+    source = f"{bounds.D3D}: a product within 1 ULP, and 1 for each factor that the output's type rounds"
+    result: Output = bounds.rounded("y", np.asarray(exact), dtype, bounds.ulp(roundings, source, dtype))
+    return Outputs((result,))
+
+
+def lower(node: Node) -> Lowering | None:
+    """Up to version 19 the elementwise operators, from version 21 on those with blocks.
+
+    None for nothing to quantise, for types that the operators lack, and for a last block that is shorter.
+    """
+    quantizes = node.op_type == "QuantizeLinear"
+    x, scale = node.array("x"), node.array("y_scale" if quantizes else "x_scale")
+    zero_point = node.value("y_zero_point" if quantizes else "x_zero_point")
+    if not x.size or scale.dtype.kind != "f" or _broken_rule(node, scale, zero_point):
+        return None
+    has_blocks = "block_size" in schema.schema(node.op_type, node.since_version, node.domain).attributes
+    return _lower_blocked(node, x, scale, zero_point) if has_blocks else _lower_elementwise(node, x, scale, zero_point)
+
+
+def _lower_elementwise(node: Node, x: Array, scale: Array, zero_point: Array | None) -> Lowering | None:
+    """Every parameter broadcast to x."""
+    quantizes, dtype = node.op_type == "QuantizeLinear", _y_dtype(node)
+    if quantizes and dtype.itemsize > 1:
+        return None
+    given = dict(node.attributes)
+    spread_scale = _spread_over(x.shape, scale, given)
+    zero = None if zero_point is None else _spread_over(x.shape, zero_point, given)
+    (x_desc, x_view), (scale_desc, scale_view) = lowering.broadcast(x), lowering.broadcast(spread_scale, x.shape)
+    zero_desc, zero_view = lowering.optional(zero, x.shape)
+    operator = ElementWiseQuantizeLinear if quantizes else ElementWiseDequantizeLinear
+    desc = operator(x_desc, scale_desc, zero_desc, lowering.result(dtype, x.shape))
+    return Lowering(desc, (x_view, scale_view, zero_view))
+
+
+EIGHT_AND_FOUR_BITS = frozenset({"int8", "uint8", *FOUR_BITS})
+
+
+def _lower_blocked(node: Node, x: Array, scale: Array, zero_point: Array | None) -> Lowering | None:
+    """One scale for each block; without a zero point an unsigned type gets zeros, since DirectML takes the middle."""
+    quantizes, dtype = node.op_type == "QuantizeLinear", _y_dtype(node)
+    levels, full = (dtype, x.dtype) if quantizes else (x.dtype, dtype)
+    if levels.name not in EIGHT_AND_FOUR_BITS or full.kind != "f":
+        return None
+    if zero_point is None and levels.name.startswith("u"):
+        zero_point = np.zeros(scale.shape, levels)
+    parameters = [scale] if zero_point is None else [scale, zero_point]
+    block, axis = node.integer("block_size", 0), node.integer("axis", 1)
+    if scale.ndim and not block:
+        along = tuple(-1 if at == axis % x.ndim else 1 for at in range(x.ndim))
+        parameters = [parameter.reshape(along) for parameter in parameters]
+    elif block and x.shape[axis] != scale.shape[axis] * block:
+        return None
+    x_desc, x_view = lowering.broadcast(x)
+    tensors = [lowering.broadcast(parameter.reshape((1,) * (x.ndim - parameter.ndim) + parameter.shape))
+               for parameter in parameters]  # fmt: skip
+    kind = QuantizationType(len(tensors))
+    operator = Quantize if quantizes else Dequantize
+    desc = operator(x_desc, kind, tuple(desc for desc, _ in tensors), lowering.result(dtype, x.shape))
+    return Lowering(desc, (x_view, *(view for _, view in tensors)))
+
+
+def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> QuantizationOperator[QuantizationSample]:
+    family = _Family(name, domain)
+
+    def expressible() -> Iterable[QuantizationSample]:
+        known = frozenset().union(*(family.attributes(v) for v in schema.since_versions(name, domain)))
+        implicit = (s for s in its_samples() if s.needs <= known)
+        return (s for s in implicit if not domain or "axis" in dict(s.attributes) or not isinstance(s.scale, tuple))
+
+    return QuantizationOperator(name, expressible, family.variants, family.node, truth, lower, domain=domain)
+
+
+OPERATORS = tuple(
+    _operator(name, domain, its_samples, truth)
+    for domain in ("", MICROSOFT)
+    for name, its_samples, truth in (
+        ("QuantizeLinear", quantize_samples, truth_of_quantize),
+        ("DequantizeLinear", dequantize_samples, truth_of_dequantize),
+    )
+)

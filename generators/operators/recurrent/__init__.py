@@ -1,0 +1,1 @@
+"""The family recurrent: RNN, GRU and LSTM."""

@@ -1,0 +1,1 @@
+"""The family reduction: reductions, sorting and scans."""

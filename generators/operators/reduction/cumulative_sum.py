@@ -1,0 +1,163 @@
+"""CumSum-11, 14 -> DML_CUMULATIVE_SUMMATION_OPERATOR_DESC.
+
+Source: the operator page. `axis` is a 0-D tensor of int32 or int64; `exclusive` leaves the element itself out of its
+sum, `reverse` adds from the end. Integers stay small: what wrapping around gives is said nowhere.
+
+Bound: each element is a sum, `bounds.accumulated` over the whole axis with the magnitudes that are added for it.
+How the DML EP lowers it: DmlOperatorCumSum.cpp, rank padded to 4, the axis is read on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from epcheck.generators import graph, schema
+from epcheck.generators.bounds import bounds
+from epcheck.generators.case import (
+    Array,
+    Attribute,
+    Binding,
+    Lowering,
+    Node,
+    Operand,
+    Output,
+    Outputs,
+    Refusal,
+    Sample,
+    Truth,
+)
+from epcheck.generators.directml import AxisDirection, TensorDesc
+from epcheck.generators.directml.descriptions.reduction.reduction import CumulativeSummation
+from epcheck.generators.operator import Operator, spread
+
+FLOAT_DATA = frozenset({"nan", "infinities", "cancellation"})
+RANK_PADDED_TO = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class CumSumSample(Sample):
+    """exclusive, reverse: None leaves the attribute out. values: what the data looks like."""
+
+    shape: tuple[int, ...] = (3, 4, 5)
+    axis: int = 0
+    axis_dtype: str = "int64"
+    exclusive: int | None = None
+    reverse: int | None = None
+    values: str = "plain"
+
+
+def samples() -> Iterator[CumSumSample]:
+    for axis in (0, 1, 2, -1, -3):
+        name = f"axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
+        yield CumSumSample(name=name, axis=axis, every_dtype=axis == 1)
+        yield CumSumSample(name=f"{name}_int32", axis=axis, axis_dtype="int32")
+        if axis != 1:
+            yield CumSumSample(name=f"{name}_exclusive_reverse", axis=axis, exclusive=1, reverse=1)
+    for exclusive in (0, 1):
+        for reverse in (0, 1):
+            name = f"exclusive_{exclusive}_reverse_{reverse}"
+            yield CumSumSample(name=name, axis=1, exclusive=exclusive, reverse=reverse, every_dtype=True)
+    yield CumSumSample(name="exclusive", axis=1, exclusive=1)
+    yield CumSumSample(name="reverse", axis=1, reverse=1)
+    for rank in range(1, 9):
+        shape = tuple(2 + axis % 2 for axis in range(rank))
+        yield CumSumSample(name=f"rank_{rank}_last_axis", shape=shape, axis=-1)
+        yield CumSumSample(name=f"rank_{rank}_first_axis_reverse", shape=shape, axis=0, reverse=1)
+    yield CumSumSample(name="size_1_axis", shape=(4, 1), axis=1)
+    yield CumSumSample(name="size_1_axis_exclusive", shape=(4, 1), axis=1, exclusive=1)
+    yield CumSumSample(name="size_1_elsewhere", shape=(1, 6, 1), axis=1)
+    yield CumSumSample(name="size_0_axis", shape=(3, 0), axis=1)
+    yield CumSumSample(name="size_0_elsewhere", shape=(0, 5), axis=1)
+    for length in (31, 33, 127, 257, 1025, 4097):
+        yield CumSumSample(name=f"length_{length}", shape=(2, length), axis=1)
+        yield CumSumSample(name=f"length_{length}_exclusive_reverse", shape=(2, length), axis=1, exclusive=1, reverse=1)
+    yield CumSumSample(name="length_1025_first_axis", shape=(1025, 3), axis=0)
+    for values in sorted(FLOAT_DATA):
+        for side, reverse_or_not in (("", None), ("_reverse", 1)):
+            yield CumSumSample(
+                name=f"{values}{side}", shape=(3, 8), axis=1, reverse=reverse_or_not, values=values, every_dtype=True
+            )
+    yield CumSumSample(name="refused_axis_at_rank", axis=3)
+    yield CumSumSample(name="refused_axis_below_rank", axis=-4)
+
+
+def variants(sample: CumSumSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    if sample.values in FLOAT_DATA and np.dtype(dtypes[0]).kind != "f":
+        return ()
+    newest = since_version == schema.since_versions("CumSum")[-1]
+    every = spread(sample, first=dtypes[0] == "float32", newest=newest)
+    return tuple(variant for variant in every if variant != graph.CONSTANT)
+
+
+def node(sample: CumSumSample, binding: Binding) -> Node:
+    """x of any number type; axis int32 or int64 [], a parameter. y has shape and dtype of x."""
+    given = {"exclusive": sample.exclusive, "reverse": sample.reverse}
+    attributes: dict[str, Attribute] = {key: value for key, value in given.items() if value is not None}
+    axis = Operand("axis", np.array(sample.axis, sample.axis_dtype), parameter=True)
+    return Node("CumSum", "", binding.since_version, (Operand("x", _values(sample, binding)), axis), ("y",), attributes)
+
+
+def _values(sample: CumSumSample, binding: Binding) -> Array:
+    rng, dtype = binding.rng, binding.dtype
+    if dtype.kind != "f":
+        low = 0 if dtype.kind == "u" else -9
+        return np.asarray(rng.integers(low, 9, sample.shape, endpoint=True)).astype(dtype)
+    values = np.asarray(rng.uniform(-4, 4, sample.shape)).astype(dtype)
+    match sample.values:
+        case "nan":
+            values[0, 0], values[1, 3] = np.nan, np.nan
+        case "infinities":
+            values[0, 2], values[1, 3], values[2, 1], values[2, 5] = np.inf, -np.inf, np.inf, -np.inf
+        case "cancellation":
+            values[:, 1::2] = -1000 * values[:, ::2]
+            values[:, ::2] *= 1000
+    return values
+
+
+def _axis(node: Node) -> int | str:
+    axis, rank = int(node.array("axis").item()), node.array("x").ndim
+    return axis % rank if -rank <= axis < rank else f"axis {axis} must be within [{-rank}, {rank - 1}] for rank {rank}"
+
+
+def _sums(x: Array, axis: int, *, exclusive: bool, reverse: bool) -> Array:
+    turned = np.flip(x, axis) if reverse else x
+    sums = np.cumsum(turned, axis=axis, dtype=x.dtype)
+    if exclusive:
+        nothing = np.zeros_like(np.take(sums, [0] if x.shape[axis] else [], axis=axis))
+        sums = np.concatenate([nothing, np.take(sums, range(x.shape[axis] - 1), axis=axis)], axis=axis)
+    return np.flip(sums, axis) if reverse else sums
+
+
+def truth(node: Node) -> Truth:
+    """The sums, in longdouble or in the integers themselves."""
+    axis = _axis(node)
+    if isinstance(axis, str):
+        return Refusal(axis)
+    x = node.array("x")
+    how = {name: node.integer(name, 0) != 0 for name in ("exclusive", "reverse")}
+    if x.dtype.kind != "f":
+        return Outputs((Output("y", _sums(x, axis, **how)),))
+    wide = x.astype(np.longdouble)
+    with np.errstate(invalid="ignore"):
+        exact, magnitude = _sums(wide, axis, **how), _sums(np.abs(wide), axis, **how)
+    bound = bounds.accumulated(x.shape[axis], x.dtype, magnitude, roundings=0)
+    return Outputs((bounds.rounded("y", exact.astype(np.float64), x.dtype, bound),))
+
+
+def lower(node: Node) -> Lowering | None:
+    axis = _axis(node)
+    x = node.array("x")
+    if isinstance(axis, str) or x.size == 0 or x.ndim > 8:
+        return None
+    padding = max(0, RANK_PADDED_TO - x.ndim)
+    x = x.reshape((1,) * padding + x.shape)
+    direction = AxisDirection.DECREASING if node.integer("reverse", 0) else AxisDirection.INCREASING
+    tensor = TensorDesc.of(x)
+    exclusive = node.integer("exclusive", 0) != 0
+    return Lowering(CumulativeSummation(tensor, tensor, axis + padding, direction, exclusive), (x,))
+
+
+OPERATORS = (Operator("CumSum", samples, variants, node, truth, lower),)

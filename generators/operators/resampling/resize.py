@@ -1,0 +1,623 @@
+"""Resize (10, 11, 13, 18, 19) and Upsample (7, 9) -> DML_RESAMPLE3_OPERATOR_DESC.
+
+Sources: the operator pages. Each axis is resampled for itself: a matrix of weights in float64; the bound is what
+float32 coordinates, weights and sums may lose (`interpolation`). `nearest` only moves data, so it is exact.
+
+Where the pages are open or contradict themselves there is no sample:
+- `nearest` where a coordinate stands on a rounding threshold and the scale is no power of two, since the rounding
+  error of the coordinate would decide (`_is_clear`);
+- scales whose product with a length is nearly an integer (floor of it), or fractional with align_corners, where the
+  page divides by length_resized - 1 and the node tests by a fractional width;
+- align_corners to a length of 1 (0 / 0), roi with scales, exclude_outside with nearest, integers whose result is none.
+A scale is the one given: the page derives it from the lengths, too, which the node tests contradict.
+Upsample and Resize-10 say nothing of coordinates; their node tests and the version converter of onnx take them for
+`asymmetric` with `floor`, as here. How the DML EP lowers them: DmlOperatorResize.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from onnx.defs import OpSchema
+
+from epcheck.generators import data, graph, schema
+from epcheck.generators.bounds.running_error import Approximate, output, unit_of
+from epcheck.generators.case import (
+    Array,
+    Attribute,
+    Binding,
+    Exact,
+    Lowering,
+    Node,
+    Operand,
+    Output,
+    Outputs,
+    Refusal,
+    Sample,
+    Truth,
+)
+from epcheck.generators.directml.descriptions.resampling.resample import lowered
+from epcheck.generators.kernels.coordinates import Axis
+from epcheck.generators.kernels.interpolation import LINEAR, Kernel, Weights, along, cubic, weights
+from epcheck.generators.operator import Operator, spread
+
+TRANSFORMS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+              "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip
+NEAREST_MODES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+MODES = ("nearest", "linear", "cubic")
+IMAGE = (1, 2, 4, 6)
+ROI = (0.0, 0.0, 0.25, 0.125, 1.0, 1.0, 0.75, 0.875)
+BEYOND = (0.0, 0.0, -0.3, 0.2, 1.0, 1.0, 0.8, 1.4)
+"""A region that begins above and ends right of the image."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResizeSample(Sample):
+    """scales, sizes: one of them; both or none only in a refused sample. attributes: as they stand in the node.
+
+    values: `distinct`, `special` (every kind of value, for nearest), `multiples` of 16 (exact in integers), `constant`.
+    """
+
+    shape: tuple[int, ...] = IMAGE
+    scales: tuple[float, ...] | None = None
+    sizes: tuple[int, ...] | None = None
+    roi: tuple[float, ...] = ()
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    values: str = "distinct"
+
+    @property
+    def refused(self) -> bool:
+        return self.name.startswith("refused_")
+
+
+def resize_samples() -> Iterator[ResizeSample]:
+    yield from filter(_is_clear_sample, _nearest())
+    yield from _interpolated()
+    yield from _cubic()
+    yield from _antialias()
+    yield from _regions()
+    yield from _axes()
+    yield from _policies()
+    yield from filter(_is_clear_sample, _shapes())
+    yield from _dtypes()
+    yield from _refused()
+
+
+TARGETS: dict[str, dict[str, tuple[float, ...]]] = {
+    "doubled": {"scales": (1, 1, 2, 2)},
+    "halved": {"scales": (1, 1, 0.5, 0.5)},
+    "to_7_5": {"sizes": (1, 2, 7, 5)},
+    "to_3_11": {"sizes": (1, 2, 3, 11)},
+}
+FRACTIONAL = (1.0, 1.0, 1.3, 0.6)
+"""Output sizes 5.2 and 3.6."""
+
+
+def _nearest() -> Iterator[ResizeSample]:
+    for transform, mode, (target, given) in product(TRANSFORMS, NEAREST_MODES, TARGETS.items()):
+        if transform not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
+            yield ResizeSample(
+                name=f"nearest_{transform}_{mode}_{target}",
+                attributes=(("coordinate_transformation_mode", transform), ("nearest_mode", mode)),
+                **given,  # type: ignore[arg-type]
+            )
+    for factor in (2.0, 4.0, 3.0, 0.5, 0.25):
+        yield ResizeSample(name=f"nearest_scales_{_text(factor)}", shape=(1, 2, 8, 4), scales=(1, 1, factor, factor),
+                           every_dtype=factor == 2)  # fmt: skip
+    for mode in NEAREST_MODES:
+        rounding = ("nearest_mode", mode)
+        yield ResizeSample(name=f"nearest_{mode}_scales_1_3_and_0_6", scales=FRACTIONAL,
+                           attributes=(rounding, ("coordinate_transformation_mode", "half_pixel")))  # fmt: skip
+        # Every coordinate of an axis that is halved lies half-way between two elements.
+        yield ResizeSample(name=f"nearest_{mode}_every_tie", shape=(16,), scales=(0.5,),
+                           attributes=(("nearest_mode", mode),), every_dtype=mode == "round_prefer_floor")  # fmt: skip
+        # In every dimension: this transformation shifts those that keep their length, too.
+        yield ResizeSample(name=f"nearest_{mode}_tf_half_pixel_for_nn", shape=(8, 4), scales=(0.5, 2.0),
+                           attributes=(("nearest_mode", mode),
+                                       ("coordinate_transformation_mode", "tf_half_pixel_for_nn")))  # fmt: skip
+        yield ResizeSample(name=f"nearest_{mode}_quarters", shape=(6,), scales=(4.0,),
+                           attributes=(rounding, ("coordinate_transformation_mode", "asymmetric")))  # fmt: skip
+    yield ResizeSample(name="nearest_special_values", shape=(1, 1, 4, 8), scales=(1, 1, 2, 2), values="special",
+                       every_dtype=True)  # fmt: skip
+
+
+def _text(number: float) -> str:
+    return f"{number:g}".replace(".", "_")
+
+
+def _interpolated() -> Iterator[ResizeSample]:
+    for mode, transform, (target, given) in product(("linear", "cubic"), TRANSFORMS, TARGETS.items()):
+        if transform not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
+            yield ResizeSample(
+                name=f"{mode}_{transform}_{target}",
+                attributes=(("mode", mode), ("coordinate_transformation_mode", transform)),
+                every_dtype=(mode, transform, target) == ("linear", "half_pixel", "to_7_5"),
+                **given,  # type: ignore[arg-type]
+            )
+    for mode in ("linear", "cubic"):
+        for name, factors in {"doubled": (1, 1, 2, 2), "halved": (1, 1, 0.5, 0.5), "1_3_and_0_6": FRACTIONAL}.items():
+            yield ResizeSample(name=f"{mode}_scales_{name}", scales=factors, attributes=(("mode", mode),),
+                               every_dtype=name == "doubled")  # fmt: skip
+        for transform in ("half_pixel_symmetric", "pytorch_half_pixel", "asymmetric"):
+            yield ResizeSample(
+                name=f"{mode}_{transform}_scales_1_3_and_0_6",
+                scales=FRACTIONAL,
+                attributes=(("mode", mode), ("coordinate_transformation_mode", transform)),
+            )
+        yield ResizeSample(name=f"{mode}_one_axis", scales=(1, 1, 1, 3), attributes=(("mode", mode),))
+        yield ResizeSample(name=f"{mode}_every_axis", shape=(2, 3, 4, 5), scales=(1.5, 2, 0.75, 1.25),
+                           attributes=(("mode", mode),))  # fmt: skip
+        yield ResizeSample(name=f"{mode}_by_1", scales=(1, 1, 1, 1), attributes=(("mode", mode),))
+        yield ResizeSample(
+            name=f"{mode}_many", shape=(1, 1, 17, 19), sizes=(1, 1, 41, 43), attributes=(("mode", mode),)
+        )
+        yield ResizeSample(name=f"{mode}_large_reduction", shape=(1, 1, 40, 33), sizes=(1, 1, 3, 2),
+                           attributes=(("mode", mode),))  # fmt: skip
+
+
+def _cubic() -> Iterator[ResizeSample]:
+    for a in (-0.5, -0.75, -1.0, 0.0):
+        for transform in ("half_pixel", "asymmetric"):
+            yield ResizeSample(
+                name=f"cubic_a_minus_{_text(abs(a))}_{transform}",
+                sizes=(1, 2, 7, 5),
+                attributes=(("mode", "cubic"), ("cubic_coeff_a", a), ("coordinate_transformation_mode", transform)),
+            )
+    for mode, value, (target, given) in product(("linear", "cubic"), (0, 1), TARGETS.items()):
+        for transform in ("half_pixel", "asymmetric", "align_corners") if value else ("half_pixel",):
+            yield ResizeSample(
+                name=f"{mode}_exclude_outside_{value}_{transform}_{target}",
+                attributes=(("mode", mode), ("exclude_outside", value), ("coordinate_transformation_mode", transform)),
+                **given,  # type: ignore[arg-type]
+            )
+
+
+def _antialias() -> Iterator[ResizeSample]:
+    targets: dict[str, dict[str, tuple[float, ...]]] = {
+        **TARGETS,
+        "scales_0_6_and_0_35": {"scales": (1, 1, 0.6, 0.35)},
+        "tenth": {"sizes": (1, 2, 1, 2)},
+    }
+    for mode, (target, given) in product(("linear", "cubic"), targets.items()):
+        for exclude in (0, 1):
+            yield ResizeSample(
+                name=f"{mode}_antialias_{target}" + ("_exclude_outside" if exclude else ""),
+                shape=(1, 2, 4, 6) if target != "tenth" else (1, 2, 10, 20),
+                attributes=(("mode", mode), ("antialias", 1), *((("exclude_outside", 1),) if exclude else ())),
+                every_dtype=(target, exclude) == ("to_3_11", 0),
+                **given,  # type: ignore[arg-type]
+            )
+        yield ResizeSample(
+            name=f"{mode}_antialias_asymmetric_{target}",
+            shape=(1, 2, 4, 6) if target != "tenth" else (1, 2, 10, 20),
+            attributes=(("mode", mode), ("antialias", 1), ("coordinate_transformation_mode", "asymmetric")),
+            **given,  # type: ignore[arg-type]
+        )
+    yield ResizeSample(name="cubic_antialias_a_minus_0_5", sizes=(1, 2, 3, 2),
+                       attributes=(("mode", "cubic"), ("antialias", 1), ("cubic_coeff_a", -0.5)))  # fmt: skip
+    yield ResizeSample(name="linear_antialias_0", sizes=(1, 2, 3, 2), attributes=(("mode", "linear"), ("antialias", 0)))
+
+
+def _regions() -> Iterator[ResizeSample]:
+    transform = ("coordinate_transformation_mode", "tf_crop_and_resize")
+    for mode in MODES:
+        for name, region in {"inside": ROI, "beyond": BEYOND, "whole": (0.0,) * 4 + (1.0,) * 4}.items():
+            for height, width in ((3, 5), (8, 9), (1, 4)):
+                for value in (None, 2.5) if name == "beyond" else (None,):
+                    extra = () if value is None else (("extrapolation_value", value),)
+                    sample = ResizeSample(
+                        name=f"{mode}_roi_{name}_to_{height}_{width}" + ("_extrapolation_2_5" if extra else ""),
+                        sizes=(1, 2, height, width),
+                        roi=region,
+                        attributes=(transform, ("mode", mode), *extra),
+                    )
+                    if _is_clear_sample(sample):
+                        yield sample
+        yield ResizeSample(name=f"{mode}_roi_flipped", sizes=(1, 2, 5, 7), roi=(0, 0, 0.93, 0.91, 1, 1, 0.03, 0.06),
+                           attributes=(transform, ("mode", mode)))  # fmt: skip
+    yield ResizeSample(name="linear_roi_of_two_axes", sizes=(5, 3), roi=(0.25, 0.125, 0.75, 0.875),
+                       attributes=(transform, ("mode", "linear"), ("axes", (2, 3))))  # fmt: skip
+    yield ResizeSample(name="linear_roi_without_effect", sizes=(1, 2, 5, 3), roi=ROI, attributes=(("mode", "linear"),))
+    yield ResizeSample(name="linear_extrapolation_without_effect", sizes=(1, 2, 7, 5),
+                       attributes=(("mode", "linear"), ("extrapolation_value", 9.0)))  # fmt: skip
+
+
+def _axes() -> Iterator[ResizeSample]:
+    for name, axes, values in (
+        ("2_3", (2, 3), (8, 3)),
+        ("3_2", (3, 2), (3, 8)),
+        ("minus_1_minus_2", (-1, -2), (3, 8)),
+        ("1", (1,), (5,)),
+        ("0", (0,), (3,)),
+        ("minus_3", (-3,), (1,)),
+        ("0_1_2_3", (0, 1, 2, 3), (2, 1, 8, 3)),
+        ("3_0", (3, 0), (4, 2)),
+    ):
+        for mode in ("linear", "nearest"):
+            sample = ResizeSample(name=f"{mode}_axes_{name}_sizes", sizes=values,
+                                  attributes=(("axes", axes), ("mode", mode)))  # fmt: skip
+            if _is_clear_sample(sample):
+                yield sample
+            yield ResizeSample(name=f"{mode}_axes_{name}_scales", scales=(2.0, 0.5, 1.0, 4.0)[: len(axes)],
+                               attributes=(("axes", axes), ("mode", mode)))  # fmt: skip
+
+
+def _policies() -> Iterator[ResizeSample]:
+    for policy in ("stretch", "not_larger", "not_smaller"):
+        given = ("keep_aspect_ratio_policy", policy)
+        for name, axes, sizes in (
+            ("both_double", (2, 3), (8, 12)),
+            ("one_double", (2, 3), (8, 24)),
+            ("one_half", (2, 3), (2, 24)),
+            ("one_axis", (3,), (12,)),
+            ("reversed_axes", (3, 2), (24, 2)),
+        ):
+            for mode in ("linear", "nearest"):
+                yield ResizeSample(name=f"{mode}_{policy}_{name}", sizes=sizes,
+                                   attributes=(given, ("axes", axes), ("mode", mode)))  # fmt: skip
+        # 6 * 7 / 4 = 10.5: half-way cases are rounded up. Only the shape matters, so the data is the same everywhere.
+        yield ResizeSample(name=f"linear_{policy}_half_way_size", sizes=(7, 8) if policy == "not_smaller" else (7, 13),
+                           values="constant",
+                           attributes=(given, ("axes", (2, 3)), ("mode", "linear")))  # fmt: skip
+
+
+def _shapes() -> Iterator[ResizeSample]:
+    for rank in range(1, 9):
+        shape = tuple(2 + axis % 2 for axis in range(rank))
+        yield ResizeSample(name=f"nearest_rank_{rank}", shape=shape, scales=(2.0,) + (1.0,) * max(0, rank - 3)
+                           + (2.0,) * min(2, rank - 1), every_dtype=rank == 3)  # fmt: skip
+        if rank <= 5:
+            yield ResizeSample(name=f"linear_rank_{rank}_last_two", shape=shape, attributes=(("mode", "linear"),),
+                               scales=(1.0,) * max(0, rank - 2) + (2.0, 2.5)[-rank:])  # fmt: skip
+            yield ResizeSample(name=f"linear_rank_{rank}_every_axis", shape=shape, attributes=(("mode", "linear"),),
+                               scales=(2.0, 1.5, 2.0, 1.5, 2.0)[:rank])  # fmt: skip
+    yield ResizeSample(name="nearest_rank_6_of_ones", shape=(1, 1, 1, 1, 4, 4), scales=(1, 1, 1, 1, 2, 2))
+    for mode, transform in product(MODES, ("half_pixel", "pytorch_half_pixel", "asymmetric")):
+        attributes = (("mode", mode), ("coordinate_transformation_mode", transform))
+        yield ResizeSample(
+            name=f"{mode}_{transform}_to_1", shape=(1, 1, 5, 3), sizes=(1, 1, 1, 1), attributes=attributes
+        )
+        yield ResizeSample(
+            name=f"{mode}_{transform}_from_1", shape=(1, 1, 1, 1), sizes=(1, 1, 5, 3), attributes=attributes
+        )
+        yield ResizeSample(name=f"{mode}_{transform}_one_axis_to_1", sizes=(1, 2, 1, 6), attributes=attributes)
+    yield ResizeSample(name="nearest_batch_0", shape=(0, 2, 4, 6), scales=(1, 1, 2, 2))
+    yield ResizeSample(name="nearest_more_than_1024", shape=(1, 1, 33, 17), scales=(1, 1, 2, 2))
+
+
+def _dtypes() -> Iterator[ResizeSample]:
+    """Results that are whole numbers in every dtype: weights are multiples of 1/4 in both axes, data of 16."""
+    for mode, transform in product(("linear",), ("asymmetric", "half_pixel")):
+        for name, factors in {"doubled": (1, 1, 2, 2), "halved": (1, 1, 0.5, 0.5)}.items():
+            yield ResizeSample(
+                name=f"{mode}_{transform}_whole_numbers_{name}",
+                scales=factors,
+                values="multiples",
+                attributes=(("mode", mode), ("coordinate_transformation_mode", transform)),
+                every_dtype=True,
+            )
+
+
+def _refused() -> Iterator[ResizeSample]:
+    yield ResizeSample(name="refused_scales_and_sizes", scales=(1, 1, 2, 2), sizes=(1, 2, 8, 12))
+    yield ResizeSample(name="refused_neither_scales_nor_sizes")
+    yield ResizeSample(name="refused_three_scales", scales=(1, 2, 2))
+    yield ResizeSample(name="refused_five_sizes", sizes=(1, 1, 2, 8, 12))
+    yield ResizeSample(name="refused_scale_0", scales=(1, 1, 0, 2))
+    yield ResizeSample(name="refused_negative_scale", scales=(1, 1, -2, 2))
+    yield ResizeSample(name="refused_scales_for_other_axes", scales=(1, 1, 2, 2), attributes=(("axes", (2, 3)),))
+    yield ResizeSample(name="refused_axis_at_rank", scales=(2, 2), attributes=(("axes", (2, 4)),))
+    yield ResizeSample(name="refused_unknown_mode", scales=(1, 1, 2, 2), attributes=(("mode", "quintic"),))
+    yield ResizeSample(name="refused_unknown_transform", scales=(1, 1, 2, 2),
+                       attributes=(("coordinate_transformation_mode", "corner_cut"),))  # fmt: skip
+    yield ResizeSample(
+        name="refused_unknown_nearest_mode", scales=(1, 1, 2, 2), attributes=(("nearest_mode", "round"),)
+    )
+    yield ResizeSample(name="refused_short_roi", sizes=(1, 2, 3, 5), roi=(0, 0, 1, 1),
+                       attributes=(("coordinate_transformation_mode", "tf_crop_and_resize"),))  # fmt: skip
+
+
+def upsample_samples() -> Iterator[ResizeSample]:
+    for mode in ("nearest", "linear"):
+        attributes = (("mode", mode),)
+        for name, factors in {"doubled": (1, 1, 2, 2), "by_2_and_3": (1, 1, 2, 3), "one_axis": (1, 1, 1, 4),
+                              "by_1": (1, 1, 1, 1), "by_1_5": (1, 1, 1.5, 1.5), "by_1_3_and_2_6": (1, 1, 1.3, 2.6),
+                              "every_axis": (2, 3, 2, 2)}.items():  # fmt: skip
+            sample = ResizeSample(
+                name=f"{mode}_{name}", scales=factors, attributes=attributes, every_dtype=name == "doubled"
+            )
+            if _is_clear_sample(sample, oldest=True):
+                yield sample
+        for rank in range(1, 6):
+            yield ResizeSample(name=f"{mode}_rank_{rank}", shape=(2, 3, 2, 3, 2)[:rank], attributes=attributes,
+                               scales=(1.0,) * max(0, rank - 2) + (2.0, 2.0)[:rank])  # fmt: skip
+        yield ResizeSample(name=f"{mode}_from_1", shape=(1, 1, 1, 1), scales=(1, 1, 4, 3), attributes=attributes)
+        yield ResizeSample(
+            name=f"{mode}_more_than_1024", shape=(1, 1, 33, 17), scales=(1, 1, 2, 2), attributes=attributes
+        )
+        yield ResizeSample(name=f"{mode}_batch_0", shape=(0, 2, 4, 6), scales=(1, 1, 2, 2), attributes=attributes)
+        yield ResizeSample(name=f"{mode}_whole_numbers", scales=(1, 1, 2, 2), attributes=attributes, values="multiples",
+                           every_dtype=True)  # fmt: skip
+    yield ResizeSample(name="mode_omitted", scales=(1, 1, 2, 2), every_dtype=True)
+    yield ResizeSample(name="nearest_special_values", shape=(1, 1, 4, 8), scales=(1, 1, 2, 2), values="special",
+                       every_dtype=True)  # fmt: skip
+    yield ResizeSample(name="refused_scale_below_1", scales=(1, 1, 0.5, 2))
+    yield ResizeSample(name="refused_three_scales", scales=(1, 2, 2))
+    yield ResizeSample(name="refused_unknown_mode", scales=(1, 1, 2, 2), attributes=(("mode", "quintic"),))
+
+
+def resize_variants(sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    return _variants("Resize", sample, since_version, dtypes)
+
+
+def upsample_variants(sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    return _variants("Upsample", sample, since_version, dtypes)
+
+
+def _variants(operator: str, sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    definition = schema.schema(operator, since_version)
+    if not _is_expressible(definition, sample):
+        return ()
+    mode = dict(sample.attributes).get("mode", "nearest")
+    if mode != "nearest" and sample.values != "multiples" and np.dtype(dtypes[0]).kind != "f":
+        return ()
+    if mode != "nearest" and dtypes[0] == "bool":
+        return ()
+    newest = since_version == schema.since_versions(operator)[-1]
+    found = spread(sample, first=dtypes == ("float32",), newest=newest and sample.every_dtype)
+    if len(definition.inputs) == 1:
+        return (graph.RUNTIME,) if found else ()
+    return found
+
+
+def _is_expressible(definition: OpSchema, sample: ResizeSample) -> bool:
+    """Whether the version has the inputs and attributes, and knows the coordinate transformation."""
+    inputs = {formal.name for formal in definition.inputs}
+    known = definition.attributes
+    given = dict(sample.attributes)
+    if not given.keys() <= known.keys() or (sample.sizes is not None and "sizes" not in inputs):
+        return False
+    if sample.sizes is None and sample.scales is None and "sizes" not in inputs:
+        return False
+    if given.get("mode") == "cubic" and "cubic_coeff_a" not in known:
+        return False
+    transform = str(given.get("coordinate_transformation_mode", ""))
+    return sample.refused or not transform or f'"{transform}"' in known["coordinate_transformation_mode"].description
+
+
+def resize_node(sample: ResizeSample, binding: Binding) -> Node:
+    """X of any dtype; roi float32 [2n], scales float32 [n], sizes int64 [n], n the rank or the number of axes."""
+    inputs = [Operand("X", _values(sample, binding))]
+    definition = schema.schema("Resize", binding.since_version)
+    optional = {formal.name: formal.option == OpSchema.FormalParameterOption.Optional for formal in definition.inputs}
+    given = {
+        "roi": None if not sample.roi else np.array(sample.roi, np.float32),
+        "scales": None if sample.scales is None else np.array(sample.scales, np.float32),
+        "sizes": None if sample.sizes is None else np.array(sample.sizes, np.int64),
+    }
+    operands: list[Operand | None] = [*inputs]
+    for name in [formal.name for formal in definition.inputs][1:]:
+        value = given[name]
+        if value is None and not optional[name]:
+            value = np.zeros(0, np.float32)
+        operands.append(None if value is None else Operand(name, value, parameter=True))
+    while operands[-1] is None:
+        operands.pop()
+    return Node("Resize", "", binding.since_version, tuple(operands), ("Y",), dict(sample.attributes))
+
+
+def upsample_node(sample: ResizeSample, binding: Binding) -> Node:
+    """X of any dtype, scales float32 [rank]: an attribute in Upsample-7."""
+    assert sample.scales is not None
+    x = Operand("X", _values(sample, binding))
+    attributes = dict(sample.attributes)
+    if len(schema.schema("Upsample", binding.since_version).inputs) == 1:
+        scales = {"scales": tuple(float(scale) for scale in sample.scales)}
+        return Node("Upsample", "", binding.since_version, (x,), ("Y",), attributes | scales)
+    scale = Operand("scales", np.array(sample.scales, np.float32), parameter=True)
+    return Node("Upsample", "", binding.since_version, (x, scale), ("Y",), attributes)
+
+
+def _values(sample: ResizeSample, binding: Binding) -> Array:
+    count = int(np.prod(sample.shape, dtype=np.int64))
+    match sample.values:
+        case "special":
+            return np.resize(binding.rng.permutation(data.every_value(binding.dtype)), sample.shape)
+        case "multiples":
+            lowest = -7 if binding.dtype.kind in "if" else 0
+            return (
+                (16 * binding.rng.integers(lowest, 7, count, endpoint=True)).astype(binding.dtype).reshape(sample.shape)
+            )
+        case "constant":
+            return np.full(sample.shape, 2.5).astype(binding.dtype)
+    return data.distinct(sample.shape, binding.dtype, binding.rng)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A valid node in plain terms: one Axis for each dimension, and what is done with them."""
+
+    axes: tuple[Axis, ...]
+    mode: str
+    nearest_mode: str
+    antialias: bool
+    exclude_outside: bool
+    extrapolation: float
+    cubic_a: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.resized for axis in self.axes)
+
+
+def _plan(node: Node) -> _Plan | str:
+    x = node.array("X")
+    oldest = "coordinate_transformation_mode" not in schema.schema(node.op_type, node.since_version).attributes
+    transform = node.text("coordinate_transformation_mode", "asymmetric" if oldest else "half_pixel")
+    mode, nearest = node.text("mode", "nearest"), node.text("nearest_mode", "floor" if oldest else NEAREST_MODES[0])
+    for what, value, known in (("mode", mode, MODES), ("nearest_mode", nearest, NEAREST_MODES),
+                               ("coordinate_transformation_mode", transform, TRANSFORMS)):  # fmt: skip
+        if value not in known:
+            return f"{what} '{value}' is none of {', '.join(known)}"
+    chosen = node.integers("axes", tuple(range(x.ndim)))
+    if not all(-x.ndim <= axis < x.ndim for axis in chosen):
+        return f"axes {chosen} must be within [{-x.ndim}, {x.ndim - 1}]"
+    chosen = tuple(axis % x.ndim for axis in chosen)
+    lengths = tuple(x.shape[axis] for axis in chosen)
+    resized = _resized(node, lengths)
+    if isinstance(resized, str):
+        return resized
+    roi = node.value("roi")
+    region = [0.0] * len(chosen) + [1.0] * len(chosen)
+    if transform == "tf_crop_and_resize":
+        if roi is None or roi.size != 2 * len(chosen):
+            return f"roi must have {2 * len(chosen)} elements"
+        region = [float(value) for value in roi]
+    axes = [Axis(length, length, Fraction(1), transform, (0.0, 1.0)) for length in x.shape]
+    for index, (axis, (size, scale)) in enumerate(zip(chosen, resized, strict=True)):
+        axes[axis] = Axis(x.shape[axis], size, scale, transform, (region[index], region[index + len(chosen)]))
+    return _Plan(
+        tuple(axes),
+        mode,
+        nearest,
+        bool(node.integer("antialias", 0)),
+        bool(node.integer("exclude_outside", 0)),
+        node.number("extrapolation_value", 0.0),
+        node.number("cubic_coeff_a", -0.75),
+    )
+
+
+def _resized(node: Node, lengths: tuple[int, ...]) -> list[tuple[int, Fraction]] | str:
+    """(output size, scale) of each chosen axis, or the rule that is broken."""
+    scales, sizes = (None if v is None or v.size == 0 else v for v in (_scales(node), node.value("sizes")))
+    if (scales is None) == (sizes is None):
+        return "one of scales and sizes must be given, and not both"
+    if sizes is not None:
+        if len(sizes) != len(lengths):
+            return f"sizes must have {len(lengths)} elements, not {len(sizes)}"
+        return _fitted(node.text("keep_aspect_ratio_policy", "stretch"), lengths, tuple(map(int, sizes)))
+    assert scales is not None
+    if len(scales) != len(lengths):
+        return f"scales must have {len(lengths)} elements, not {len(scales)}"
+    least = 1 if node.op_type == "Upsample" else 0
+    if (scales < least).any() or (scales <= 0).any():
+        return f"scales {scales.tolist()} must be {'at least 1' if least else 'greater than 0'}"
+    exact = [Fraction(float(scale)) for scale in scales]
+    return [(int(length * scale), scale) for length, scale in zip(lengths, exact, strict=True)]
+
+
+def _scales(node: Node) -> Array | None:
+    given = node.attributes.get("scales")
+    return node.value("scales") if given is None else np.array(given, np.float32)
+
+
+def _fitted(policy: str, lengths: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, Fraction]] | str:
+    """keep_aspect_ratio_policy: one scale for all axes, the least or the greatest; half-way sizes are rounded up."""
+    scales = [Fraction(size, length) if length else Fraction(1) for size, length in zip(sizes, lengths, strict=True)]
+    if policy == "stretch":
+        return list(zip(sizes, scales, strict=True))
+    common = min(scales) if policy == "not_larger" else max(scales)
+    return [(int(common * length + Fraction(1, 2)), common) for length in lengths]
+
+
+def _is_clear_sample(sample: ResizeSample, oldest: bool = False) -> bool:
+    """Whether no rounding error of a coordinate can change what a sample of mode nearest selects, in any version."""
+    if dict(sample.attributes).get("mode", "nearest") != "nearest":
+        return True
+    operator, version = ("Upsample", 9) if oldest else ("Resize", schema.since_versions("Resize")[-1])
+    binding = Binding(version, (np.dtype("float32"),), np.random.default_rng(0))
+    plan = _plan(upsample_node(sample, binding) if oldest else resize_node(sample, binding))
+    assert isinstance(plan, _Plan), (operator, sample.name, plan)
+    return all(_is_clear(axis, plan.nearest_mode) for axis in plan.axes)
+
+
+CLEAR = Fraction(1, 1000)
+
+
+def _is_clear(axis: Axis, mode: str) -> bool:
+    """Every coordinate keeps away from the thresholds of its rounding and of the image, or is exact in float32."""
+    if axis.is_exact:
+        return True
+    offset = Fraction(1, 2) if mode.startswith("round") else Fraction(0)
+    for position in range(axis.resized):
+        if position == 0 and axis.transform in ("asymmetric", "align_corners"):
+            continue
+        x = axis.original(position)
+        if abs((x - offset) - round(x - offset)) < CLEAR:
+            return False
+        if axis.transform == "tf_crop_and_resize" and min(abs(x), abs(x - (axis.length - 1))) < CLEAR:
+            return False
+    return True
+
+
+def truth(node: Node) -> Truth:
+    """Axis after axis in float64; outside the region of interest the extrapolation value, whatever the axis."""
+    plan = _plan(node)
+    if isinstance(plan, str):
+        return Refusal(plan)
+    x = node.array("X")
+    if plan.mode == "nearest" or not np.prod(plan.shape):
+        return Outputs((Output("Y", _extrapolated(plan, _nearest_of(plan, x), x.dtype), Exact()),))
+    unit = unit_of(x.dtype) if x.dtype.kind == "f" else 2.0**-24
+    kernel = LINEAR if plan.mode == "linear" else cubic(plan.cubic_a)
+    found = Approximate.exact(x)
+    for index, axis in enumerate(plan.axes):
+        if not axis.is_identity:
+            found = along(index, _weights(plan, axis, kernel, unit), found, unit)
+    found = Approximate(_extrapolated(plan, found.value, np.dtype(np.float64)), found.error)
+    if x.dtype.kind == "f":
+        return Outputs((output("Y", found, x.dtype),))
+    whole = np.rint(found.value)
+    assert np.abs(whole - found.value).max() < 1e-9, "an integer result must be whole"
+    return Outputs((Output("Y", whole.astype(x.dtype), Exact()),))
+
+
+def _weights(plan: _Plan, axis: Axis, kernel: Kernel, unit: float) -> Weights:
+    at = np.array([float(axis.original(position)) for position in range(axis.resized)])
+    shrink = min(1.0, float(axis.scale)) if plan.antialias else 1.0
+    return weights(kernel, at, axis.length, unit, shrink=shrink, exclude_outside=plan.exclude_outside)
+
+
+def _nearest_of(plan: _Plan, x: Array) -> Array:
+    for index, axis in enumerate(plan.axes):
+        if axis.is_identity or not axis.length:
+            continue
+        nearest = [axis.nearest(position, plan.nearest_mode) for position in range(axis.resized)]
+        x = np.take(x, np.clip(np.array(nearest, np.int64), 0, axis.length - 1), axis=index)
+    return x
+
+
+def _extrapolated(plan: _Plan, values: Array, dtype: np.dtype[np.float64]) -> Array:
+    outside = np.zeros(plan.shape, bool)
+    for index, axis in enumerate(plan.axes):
+        if axis.transform == "tf_crop_and_resize":
+            positions = [axis.original(position) for position in range(axis.resized)]
+            beyond = np.array([x < 0 or x > axis.length - 1 for x in positions], bool)
+            outside |= beyond.reshape((-1,) + (1,) * (len(plan.axes) - index - 1))
+    return np.where(outside, dtype.type(plan.extrapolation), values)
+
+
+def lower(node: Node) -> Lowering | None:
+    """As the DML EP does it, which knows no coordinates of older versions and no cubic: None there and for refusals."""
+    plan = _plan(node)
+    if isinstance(plan, str) or plan.mode == "cubic" or plan.exclude_outside or plan.extrapolation:
+        return None
+    return lowered(node.array("X"), plan.axes, plan.mode, plan.nearest_mode, plan.antialias)
+
+
+class _Resize(Operator[ResizeSample]):
+    """The dtypes are those of X, whose constraint is T in Resize-10 and T1 from Resize-11 on."""
+
+    def dtypes(self, since_version: int) -> Iterator[tuple[str, ...]]:
+        constraint = schema.signature(self.name, since_version, self.domain).inputs[0]
+        return ((dtype,) for dtype in schema.dtypes(self.name, since_version, constraint, self.domain))
+
+
+OPERATORS = (
+    _Resize("Resize", resize_samples, resize_variants, resize_node, truth, lower, varied=("T1",)),
+    Operator("Upsample", upsample_samples, upsample_variants, upsample_node, truth, lower),
+)

@@ -1,0 +1,1 @@
+"""The family sequence: sequences, optionals and control flow."""

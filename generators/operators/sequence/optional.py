@@ -1,0 +1,152 @@
+"""OptionalHasElement and OptionalGetElement.
+
+A model's ends are tensors, so the node Optional wraps what the operator under test takes where that is an optional, and
+SequenceConstruct makes a sequence, as in `sequence.py`. From version 18 on both take tensors and sequences themselves.
+
+Sources: the operators' ONNX pages. The DML EP has ONNX Runtime's CPU kernels for both under its name, none for
+Optional: with fallback to CPU disabled only the cases without an optional can be placed on it. Of an empty optional the
+page of OptionalGetElement leaves the behaviour undefined: there is no case. Nor are there any of what numpy cannot hold
+(bfloat16, string).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from epcheck.generators import data, graph, schema
+from epcheck.generators.case import Array, Binding, Node, Operand, Output, Outputs, Sample, Surroundings, Truth
+from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.operators.sequence.sequence import (
+    LENGTH,
+    ONNX_NAMES,
+    TENSOR,
+    construct,
+    read_length,
+    read_tensors,
+    sequence_type,
+)
+
+NEWEST = 18
+"""The newest version that a provider claims; newer ones add types that numpy does not have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionalSample(Sample):
+    """shapes: of the tensors inside. sequence: they are one. optional: it is wrapped. empty: there is nothing inside.
+
+    An empty sample that is not optional leaves the input out.
+    """
+
+    shapes: tuple[tuple[int, ...], ...] = ((2, 3),)
+    sequence: bool = False
+    optional: bool = False
+    empty: bool = False
+    values: str = "distinct"
+
+
+def samples(name: str) -> Iterator[OptionalSample]:
+    for optional in (False, True):
+        prefix = "optional_" if optional else ""
+        yield OptionalSample(name=f"{prefix}tensor", optional=optional, every_dtype=True)
+        yield OptionalSample(name=f"{prefix}every_value", shapes=((16,),), optional=optional, values="every")
+        yield OptionalSample(name=f"{prefix}scalar", shapes=((),), optional=optional)
+        yield OptionalSample(name=f"{prefix}size_0", shapes=((0, 3),), optional=optional)
+        yield OptionalSample(name=f"{prefix}rank_8", shapes=((1, 2) * 4,), optional=optional)
+        yield OptionalSample(name=f"{prefix}more_than_a_thread_group", shapes=((3, 1025),), optional=optional)
+        three = ((2, 3), (4,), ())
+        yield OptionalSample(name=f"{prefix}sequence", shapes=three, sequence=True, optional=optional, every_dtype=True)
+        yield OptionalSample(name=f"{prefix}empty_sequence", shapes=(), sequence=True, optional=optional)
+    if name == "OptionalHasElement":
+        yield OptionalSample(name="omitted", shapes=(), empty=True)
+        yield OptionalSample(name="empty_optional_tensor", shapes=(), optional=True, empty=True, every_dtype=True)
+        yield OptionalSample(name="empty_optional_sequence", shapes=(), sequence=True, optional=True, empty=True)
+
+
+def variants(name: str, sample: OptionalSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    """Without parameters; a version that takes optionals alone has no cases without them."""
+    allowed = next(
+        c.allowed_type_strs for c in schema.schema(name, since_version).type_constraints if c.type_param_str == "O"
+    )
+    if not sample.optional and "tensor(float)" not in allowed:
+        return ()
+    scalar = not any(sample.shapes)
+    known = set(spread(sample, first=dtypes == ("float32",), newest=since_version == NEWEST, scalar=scalar))
+    if not known:
+        return ()
+    known = (known - {graph.INITIALIZER}) | {graph.RUNTIME}
+    if not sample.shapes:
+        known = {graph.RUNTIME}
+    return tuple(variant for variant in graph.VARIANTS if variant in known)
+
+
+def node(name: str, sample: OptionalSample, binding: Binding) -> Node:
+    """The tensors `element_0`, ... of any dtype and shape, wrapped as the sample says."""
+    dtype = binding.dtype
+    operands = tuple(Operand(f"element_{i}", _values(sample, s, binding)) for i, s in enumerate(sample.shapes))
+    around, reads, spelled = _wrapped(sample, tuple(o.name for o in operands), dtype)
+    types = {"O": spelled, "B": "bool"}
+    after: tuple[NodeProto, ...] = ()
+    results, writes = {"output": "bool"}, "output"
+    if name == "OptionalGetElement":
+        types = {"O": spelled, "V": sequence_type(dtype) if sample.sequence else dtype.name}
+        results = {"output": dtype.name}
+        if sample.sequence:
+            writes, count = "result", len(sample.shapes)
+            after = (read_length("result", LENGTH), *read_tensors("result", count))
+            results = {LENGTH: "int64", **{f"{TENSOR}{i}": dtype.name for i in range(count)}}
+    surroundings = Surroundings(reads, (writes,), results, types, around, after)
+    return Node(name, "", binding.since_version, operands, tuple(results), surroundings=surroundings)
+
+
+def _wrapped(
+    sample: OptionalSample, elements: tuple[str, ...], dtype: np.dtype[Any]
+) -> tuple[tuple[NodeProto, ...], tuple[str, ...], str]:
+    """The nodes before the one under test, what it reads of them, and the type of that as the claims spell it."""
+    element = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), None)
+    inside = helper.make_sequence_type_proto(element) if sample.sequence else element
+    tensor = f"tensor({ONNX_NAMES[dtype.name]})"
+    spelled = f"optional(seq({tensor}))" if sample.sequence else f"optional({tensor})"
+    if sample.empty:
+        wrap = helper.make_node("Optional", [], ["optional"], name="make_optional", type=inside)
+        return ((wrap,), ("optional",), spelled) if sample.optional else ((), (), dtype.name)
+    made = (construct(elements, dtype),) if sample.sequence else ()
+    taken = "sequence" if sample.sequence else elements[0]
+    if not sample.optional:
+        return made, (taken,), sequence_type(dtype) if sample.sequence else dtype.name
+    wrap = helper.make_node("Optional", [taken], ["optional"], name="make_optional")
+    return (*made, wrap), ("optional",), spelled
+
+
+def _values(sample: OptionalSample, shape: tuple[int, ...], binding: Binding) -> Array:
+    if sample.values == "every":
+        return np.resize(binding.rng.permutation(data.every_value(binding.dtype)), shape)
+    return data.distinct(shape, binding.dtype, binding.rng)
+
+
+def truth(node: Node) -> Truth:
+    """Whether there is anything inside: nothing where the input is omitted or Optional itself has no input; an empty
+    sequence is something. OptionalGetElement gives what is inside, bit by bit."""
+    elements = [operand.value for operand in node.inputs if operand is not None]
+    if node.op_type == "OptionalHasElement":
+        before = node.surroundings.before if node.surroundings else ()
+        omitted = not node.surroundings.inputs if node.surroundings else not elements
+        empty = any(one.op_type == "Optional" and not one.input for one in before)
+        return Outputs((Output("output", np.array(not omitted and not empty)),))
+    if node.results == ("output",):
+        return Outputs((Output("output", elements[0]),))
+    tensors = (Output(f"{TENSOR}{index}", tensor) for index, tensor in enumerate(elements))
+    return Outputs((Output(LENGTH, np.array(len(elements), np.int64)), *tensors))
+
+
+OPERATORS = tuple(
+    Operator(
+        name, partial(samples, name), partial(variants, name), partial(node, name), truth, lowers_to_none, varied=("O",)
+    )
+    for name in ("OptionalHasElement", "OptionalGetElement")
+)

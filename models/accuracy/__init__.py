@@ -1,0 +1,1 @@
+"""How far values are apart, and how far they may be."""

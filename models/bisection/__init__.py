@@ -1,0 +1,1 @@
+"""Which node of a model is wrong, and the smallest part that shows it."""

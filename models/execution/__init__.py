@@ -1,0 +1,1 @@
+"""Whole models in sessions of a target."""

@@ -1,0 +1,1 @@
+"""Inputs for a model: made from a seed, or read from files."""

@@ -1,0 +1,178 @@
+"""Feeds that the user has: an .npz, or ONNX's test data (`test_data_set_0/input_0.pb`).
+
+Files are a stranger's: sizes are checked before anything is allocated, nothing is unpickled, and what does not fit the
+model is refused in a sentence.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import helper, numpy_helper
+
+from epcheck.conformance.test_data import model_file
+from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.generators.case import Array
+from epcheck.generators.error import EpcheckError
+from epcheck.models.feeds import dims as dimensions
+
+Feed = Array | list[Any] | None
+"""A tensor, a sequence of feeds, or an optional that is not there."""
+
+MAX_BYTES = model_file.MAX_BYTES
+"""Of a file, packed and unpacked."""
+
+
+class FeedError(EpcheckError, ValueError):
+    """Feeds that do not fit the model, or a file that has none; the message names what is wrong."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """One set of feeds. name: of the file or the data set."""
+
+    name: str
+    inputs: Mapping[str, Feed]
+
+
+def read(path: Path, model: onnx.ModelProto) -> tuple[Given, ...]:
+    """The sets of feeds at a path, checked against the model: one of an .npz or a data set, all of a folder of sets.
+
+    An .npz has an array for each graph input, by name. A data set has `input_0.pb`, ... in the order of the inputs.
+    Raises FeedError, ModelFileError.
+    """
+    if path.is_dir():
+        sets = sorted((one for one in path.glob("test_data_set_*") if one.is_dir()), key=_number) or [path]
+        found = [Given(one.name, _data_set(one, model)) for one in sets]
+    else:
+        found = [Given(path.name, _npz(path))]
+    for given in found:
+        check(given.inputs, model, str(path if given.name == path.name else path / given.name))
+    return tuple(found)
+
+
+def save(folder: Path, model: onnx.ModelProto, inputs: Mapping[str, Feed]) -> None:
+    """Write feeds as ONNX test data into a folder that is there."""
+    given = (value for value in model.graph.input if value.name in inputs)
+    for index, value in enumerate(given):
+        proto = _proto(value.type, inputs[value.name], value.name)
+        (folder / f"input_{index}.pb").write_bytes(proto.SerializeToString(deterministic=True))
+
+
+def check(inputs: Mapping[str, Feed], model: onnx.ModelProto, where: str) -> None:
+    """Raise FeedError unless names, dtypes, ranks and sizes are those of the model's inputs. where: who gave them."""
+    types = {value.name: value.type for value in model.graph.input}
+    for name in inputs:
+        if name not in types:
+            listed = ", ".join(f"'{one}'" for one in types)
+            raise FeedError(f"{where}: the model has no input '{name}'; it has {listed or 'none'}")
+    sizes: dict[str, tuple[int, str]] = {}
+    for name, tensor in dimensions.tensor_types(model):
+        if name not in inputs and types[name].WhichOneof("value") != "optional_type":
+            raise FeedError(f"{where}: there is no value for the input '{name}'")
+        for array in _tensors(inputs.get(name), types[name], f"{where}: input '{name}'"):
+            _check_tensor(name, array, tensor, sizes, where)
+
+
+def _check_tensor(
+    name: str, array: Array, tensor: onnx.TypeProto.Tensor, sizes: dict[str, tuple[int, str]], where: str
+) -> None:
+    expected = "str" if tensor.elem_type == onnx.TensorProto.STRING else (
+        helper.tensor_dtype_to_np_dtype(tensor.elem_type).name)  # fmt: skip
+    got = "str" if array.dtype.kind in "UOT" else array.dtype.name
+    if got != expected:
+        raise FeedError(f"{where}: input '{name}' is {got}, where the model wants {expected}")
+    if not tensor.HasField("shape"):
+        return
+    if array.ndim != len(tensor.shape.dim):
+        wanted = f"rank {len(tensor.shape.dim)}"
+        raise FeedError(f"{where}: input '{name}' has the shape {list(array.shape)}, where the model wants {wanted}")
+    for axis, (size, dim) in enumerate(zip(array.shape, tensor.shape.dim, strict=True)):
+        if dim.HasField("dim_value") and size != dim.dim_value:
+            raise FeedError(f"{where}: input '{name}' has the size {size} in dimension {axis}, where the model wants "
+                            f"{dim.dim_value}")  # fmt: skip
+        if dim.dim_param:
+            known, other = sizes.setdefault(dim.dim_param, (size, name))
+            if known != size:
+                raise FeedError(f"{where}: dimension '{dim.dim_param}' is {known} in the input '{other}' and {size} in "
+                                f"'{name}'")  # fmt: skip
+
+
+def _tensors(feed: Feed, kind: onnx.TypeProto, what: str) -> Iterator[Array]:
+    """The tensors in a feed. Raises FeedError when it is not of that kind."""
+    wanted = kind.WhichOneof("value")
+    if wanted == "optional_type":
+        if feed is not None:
+            yield from _tensors(feed, kind.optional_type.elem_type, what)
+    elif (wanted == "sequence_type") != isinstance(feed, list) or feed is None:
+        given = "nothing" if feed is None else "a sequence" if isinstance(feed, list) else "a tensor"
+        raise FeedError(f"{what} is {given}, where the model wants a {str(wanted).removesuffix('_type')}")
+    elif isinstance(feed, list):
+        for one in feed:
+            yield from _tensors(one, kind.sequence_type.elem_type, what)
+    else:
+        yield feed
+
+
+def _npz(path: Path) -> dict[str, Feed]:
+    if not path.is_file():
+        raise FeedError(f"'{path}' is {'no file or folder' if path.exists() else 'not there'}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+            if max(unpacked, path.stat().st_size) > MAX_BYTES:
+                raise FeedError(f"'{path}' has {unpacked} bytes when it is unpacked; at most {MAX_BYTES} can be read")
+        with np.load(path, allow_pickle=False, max_header_size=10_000) as arrays:
+            return {name: np.asarray(arrays[name]) for name in arrays.files}
+    except FeedError:
+        raise
+    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, NotImplementedError, MemoryError) as error:
+        raise FeedError(f"'{path}' is no .npz file of numpy that can be read: {error}") from None
+
+
+def _number(folder: Path) -> tuple[int, str]:
+    """`test_data_set_10` after `test_data_set_9`."""
+    digits = folder.name.rpartition("_")[2]
+    return (int(digits) if digits.isdecimal() else 0, folder.name)
+
+
+def _data_set(folder: Path, model: onnx.ModelProto) -> dict[str, Feed]:
+    names = [name for name, _ in dimensions.tensor_types(model)]
+    types = {value.name: value.type for value in model.graph.input}
+    files = {name: folder / f"input_{index}.pb" for index, name in enumerate(names)}
+    if names and not any(file.exists() for file in files.values()):
+        raise FeedError(f"'{folder}' has no input_0.pb, and no test_data_set_* with one")
+    if (folder / f"input_{len(names)}.pb").exists():
+        raise FeedError(f"'{folder}' has more inputs than the model, which has {len(names)}")
+    return {name: _load(file, types[name]) for name, file in files.items() if file.exists()}
+
+
+def _load(file: Path, kind: onnx.TypeProto) -> Feed:
+    wanted = kind.WhichOneof("value")
+    if wanted not in ("sequence_type", "optional_type"):
+        return model_file.load_tensor(file)
+    if file.stat().st_size > MAX_BYTES:
+        raise FeedError(f"'{file}' has {file.stat().st_size} bytes; at most {MAX_BYTES} can be read")
+    try:
+        if wanted == "sequence_type":
+            return list(numpy_helper.to_list(onnx.SequenceProto.FromString(file.read_bytes())))
+        loaded: Feed = numpy_helper.to_optional(onnx.OptionalProto.FromString(file.read_bytes()))
+        return loaded
+    except (DecodeError, ValueError, TypeError, KeyError) as error:
+        raise ModelFileError(f"'{file}' holds no {wanted.removesuffix('_type')}: {error}") from None
+
+
+def _proto(kind: onnx.TypeProto, feed: Feed, name: str) -> Any:
+    match kind.WhichOneof("value"):
+        case "sequence_type":
+            return numpy_helper.from_list(list(feed or []), name)
+        case "optional_type":
+            return numpy_helper.from_optional(feed, name)
+    return numpy_helper.from_array(np.asarray(feed), name)

@@ -1,0 +1,156 @@
+"""Feeds of a model: made for it from a seed, or read from the user's files.
+
+for dims in feeds.combinations(model, {"batch": (1, 4)}):
+    inputs = feeds.generate(model, seed=0, dims=dims)
+
+for found in feeds.read(path, model):        # an .npz, or a folder of ONNX test data
+    print(found.name, found.inputs)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from epcheck.generators.case import Array
+from epcheck.generators.operator import random_source
+from epcheck.models.feeds import dims as dimensions
+from epcheck.models.feeds import roles
+from epcheck.models.feeds.dims import DimsError, combinations
+from epcheck.models.feeds.feed_files import Feed, FeedError, Given, read, save
+from epcheck.models.feeds.roles import Fixed, Known, Mask, Normal, Positions, Real, Role, Whole, Words
+from epcheck.models.feeds.uses import Uses
+from epcheck.models.graph import skeleton
+from epcheck.models.graph.skeleton import Shape
+
+__all__ = ["DimsError", "Feed", "FeedError", "Given", "combinations", "generate", "read", "save"]
+
+MAX_BYTES = 1 << 30
+"""Bytes that all feeds together may have."""
+
+SEQUENCE_LENGTH = 2
+"""Tensors in a generated sequence."""
+
+OTHER_WORDS = ("apple", "", "Größe", "two words")
+"""Strings that a vocabulary may lack: an ordinary one, none, one beyond ASCII, one with a space."""
+
+
+def generate(
+    model: onnx.ModelProto, seed: int = 0, dims: Mapping[str, int] | None = None, max_bytes: int = MAX_BYTES
+) -> dict[str, Feed]:
+    """Graph input name -> value, for every input that must be fed, of its dtype and shape and with sensible values.
+
+    Token ids stay below the rows of the embedding that they index, masks are 1 up to a length and 0 behind it, position
+    ids count, images are between 0 and 1 (or 255), numbers of steps, ends and counts fit: see `roles`. The same model,
+    seed and dims give the same values on every machine. An optional is there for even seeds, None for odd ones.
+    dims: dynamic dimension -> size; the others have `dims.of_inputs`.
+    Raises DimsError for a dimension that is not there, FeedError for an input that cannot be made, or when all would
+    have more than max_bytes, before anything is allocated.
+    """
+    sizes = dimensions.resolve(model, dims or {})
+    shapes = {name: _shape(name, tensor, sizes) for name, tensor in dimensions.tensor_types(model)}
+    _check_size(model, shapes, max_bytes)
+    known = Known(skeleton.inferred(skeleton.without_weights(model, shapes)), skeleton.constants(model))
+    uses, history = Uses(model), _history(sizes)
+    made: dict[str, Feed] = {}
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name in weights:
+            continue
+        dtype = _dtype(value)
+        role = roles.of_input(value.name, dtype, shapes[value.name], list(uses.of(value.name)), known)
+        rng = random_source(f"feeds/{seed}/{value.name}")
+        draw = partial(_drawn, role, shapes[value.name], dtype, rng, history)
+        made[value.name] = _value(value.type, seed, draw)
+    return made
+
+
+def _shape(name: str, tensor: onnx.TypeProto.Tensor, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    named = (dimensions.name_of(name, axis, dim) for axis, dim in enumerate(tensor.shape.dim))
+    return tuple(sizes[n] if n else dim.dim_value for n, dim in zip(named, tensor.shape.dim, strict=True))
+
+
+def _dtype(value: onnx.ValueInfoProto) -> np.dtype[Any] | None:
+    """None for strings."""
+    element = dimensions.tensor_type(value.type).elem_type
+    if element == onnx.TensorProto.UNDEFINED:
+        kind = value.type.WhichOneof("value") or "value without a type"
+        raise FeedError(f"input '{value.name}' is a {kind.removesuffix('_type').replace('_', ' ')}, for which no value "
+                        "can be made; give feeds of your own")  # fmt: skip
+    return None if element == onnx.TensorProto.STRING else helper.tensor_dtype_to_np_dtype(element)
+
+
+def _check_size(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]], max_bytes: int) -> None:
+    total = 0
+    for name, tensor in dimensions.tensor_types(model):
+        if any(size < 0 for size in shapes[name]):
+            raise FeedError(f"input '{name}' has the shape {list(shapes[name])}, which no tensor has")
+        width = 64 if tensor.elem_type in (onnx.TensorProto.STRING, onnx.TensorProto.UNDEFINED) else (
+            helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize)  # fmt: skip
+        total += math.prod(shapes[name]) * width
+        if total > max_bytes:
+            raise FeedError(
+                f"input '{name}' of shape {list(shapes[name])} makes the feeds larger than {max_bytes} bytes"
+            )
+
+
+def _history(sizes: Mapping[str, int]) -> int:
+    """How many positions lie before the first: the size of the dimension of past keys and values."""
+    return max((size for name, size in sizes.items() if "past" in name and name.isidentifier()), default=0)
+
+
+def _value(kind: onnx.TypeProto, seed: int, draw: Callable[[], Array]) -> Feed:
+    match kind.WhichOneof("value"):
+        case "sequence_type":
+            return [draw() for _ in range(SEQUENCE_LENGTH)]
+        case "optional_type" if seed % 2:
+            return None
+        case "optional_type":
+            return _value(kind.optional_type.elem_type, seed, draw)
+    return draw()
+
+
+def _drawn(role: Role, shape: Shape, dtype: np.dtype[Any] | None, rng: np.random.Generator, history: int) -> Array:
+    sizes = tuple(size or 0 for size in shape)
+    if dtype is None:
+        words = np.array((*role.known, *OTHER_WORDS) if isinstance(role, Words) else OTHER_WORDS)
+        return words[rng.integers(0, len(words), sizes)]
+    if dtype.kind == "c":
+        return (rng.standard_normal(sizes) + 1j * rng.standard_normal(sizes)).astype(dtype)
+    return np.asarray(_numbers(role, sizes, rng, history)).astype(dtype)
+
+
+def _numbers(role: Role, shape: tuple[int, ...], rng: np.random.Generator, history: int) -> Array:
+    match role:
+        case Whole(low, high):
+            return rng.integers(low, max(low, high) + 1, shape)
+        case Real(low, high):
+            return low + (high - low) * rng.random(shape, np.float32)
+        case Normal(std):
+            return std * rng.standard_normal(shape, np.float32)
+        case Mask(kept, dropped):
+            return np.where(_first(shape, rng), kept, dropped)
+        case Positions(rows):
+            counted = np.arange(history, history + (shape[-1] if shape else 1))
+            return np.broadcast_to(counted if rows is None else np.minimum(counted, rows - 1), shape)
+        case Fixed(values):
+            count = math.prod(shape)
+            return np.array((*values[:1] * (count - len(values)), *values[max(0, len(values) - count) :])).reshape(
+                shape
+            )
+    raise TypeError(f"no numbers are {role}")
+
+
+def _first(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """True up to a random place of the last axis, at least once; the first row is full."""
+    if not shape:
+        return np.array(True)
+    lengths = rng.integers(1, max(shape[-1], 1) + 1, (*shape[:-1], 1))
+    lengths.reshape(-1)[:1] = shape[-1]
+    return np.arange(shape[-1]) < lengths

@@ -1,0 +1,1 @@
+"""The graph of a model: values, wiring, parts of it."""

@@ -1,0 +1,216 @@
+"""A part of a model as a model of its own: any nodes, with the values that they really received.
+
+onnx.utils.extract_model and onnx_ir's extraction take what lies between named values. Here the nodes are what is
+known: one of them, those of a fusion, all before a cut; their values were seen in a run, so that types need not be
+inferred; and the model may be one that a checker or an intermediate representation refuses, which is why it is looked
+at. So the protobuf is cut as it is: initializers with their external data, functions, opset imports and bodies stay
+what they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from epcheck.generators.case import Array
+from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.values import bodies
+from epcheck.models.graph.wiring import Wiring
+
+GIVEN = "given:"
+"""Before the name of a value that a node of a disconnected model receives, to tell it from what another one makes."""
+
+TAPPED = "tapped:"
+"""Before the name of an output that an Identity makes of a value; see `behind_identities`."""
+
+
+class SubgraphError(ValueError):
+    """A part cannot be a model of its own; the message says why."""
+
+
+def with_outputs(wiring: Wiring, names: Iterable[str]) -> onnx.ModelProto:
+    """The whole model, with these values as further outputs; everything else stays as it is."""
+    model = onnx.ModelProto()
+    model.CopyFrom(wiring.model)
+    present = set(wiring.outputs)
+    model.graph.output.extend(_typed(wiring, name) for name in dict.fromkeys(names) if name not in present)
+    return model
+
+
+def behind_identities(wiring: Wiring, model: onnx.ModelProto) -> onnx.ModelProto | None:
+    """The model, where values are its outputs that it reads as well and that are no outputs of the whole one: each
+    comes out of an Identity instead, under its name behind TAPPED. None where there are no such tensors.
+
+    DirectML's provider fuses a MatMul, Gemm, Conv or Add with the activation that is its only reader, also where it is
+    an output besides, and creates no session then (onnxruntime-directml 1.24.4, docs/findings.md).
+    """
+    read = {name for node in model.graph.node for name in _names(node)}
+    names = {output.name for output in model.graph.output if output.name in read} - set(wiring.outputs)
+    tapped = [output for output in model.graph.output if output.name in names and not wiring.is_sequence(output.name)]
+    if not tapped:
+        return None
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for output in changed.graph.output:
+        if any(output.name == one.name for one in tapped):
+            changed.graph.node.append(helper.make_node("Identity", [output.name], [TAPPED + output.name]))
+            output.name = TAPPED + output.name
+    return changed
+
+
+def extract(
+    wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed], outputs: Sequence[str] | None = None
+) -> onnx.ModelProto:
+    """These nodes as a model, which takes what they receive from elsewhere as inputs; see `received` for its feeds.
+
+    values: what they receive. An input has the type that the model declares, else that of its value; a value that
+    depends on constants alone becomes an initializer. outputs: None for all that others read, or else for the last
+    node's. Raises SubgraphError for an input whose type nobody knows.
+    """
+    chosen = sorted(set(nodes))
+    model = _shell(wiring)
+    inside = {name for node in chosen for name in wiring.made_by(node)}
+    _add_inputs(wiring, model, chosen, values, inside)
+    model.graph.node.extend(wiring.model.graph.node[node] for node in _with_constants(wiring, chosen))
+    leaving = _leaving(wiring, chosen) if outputs is None else outputs
+    model.graph.output.extend(_typed(wiring, name) for name in leaving)
+    _add_what_is_used(wiring, model)
+    return model
+
+
+def received(wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed]) -> dict[str, Feed]:
+    """The feeds of `extract`: of `values` those that the nodes receive and do not make. Raises SubgraphError."""
+    chosen = set(nodes)
+    inside = {name for node in chosen for name in wiring.made_by(node)}
+    names = dict.fromkeys(name for node in sorted(chosen) for name in wiring.received_by(node) if name not in inside)
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise SubgraphError(f"the value '{missing[0]}' is not known")
+    return {name: values[name] for name in names if name not in wiring.fixed}
+
+
+def disconnected(
+    wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed]
+) -> tuple[onnx.ModelProto, dict[str, Feed]]:
+    """A model in which each of these nodes receives the value that is given and nothing that another one makes; and its
+    feeds. One session tells what each node does alone. The nodes hold no graphs."""
+    model = _shell(wiring)
+    feeds: dict[str, Feed] = {}
+    chosen = sorted(set(nodes))
+    model.graph.node.extend(wiring.model.graph.node[node] for node in _with_constants(wiring, chosen))
+    own = {name for node in chosen for name in wiring.made_by(node)}
+    for node in model.graph.node:
+        given = [name and (name if name in wiring.constants else GIVEN + name) for name in node.input]
+        node.ClearField("input")
+        node.input.extend(given)
+    for name in dict.fromkeys(name for node in chosen for name in wiring.received_by(node)):
+        value = values[name]
+        if name in wiring.fixed and isinstance(value, np.ndarray):
+            model.graph.initializer.append(numpy_helper.from_array(value, GIVEN + name))
+        else:
+            feeds[GIVEN + name] = value
+            model.graph.input.append(_typed(wiring, name, values, rename=GIVEN + name))
+    model.graph.output.extend(_typed(wiring, name) for name in own)
+    _add_what_is_used(wiring, model)
+    return model, feeds
+
+
+def _shell(wiring: Wiring) -> onnx.ModelProto:
+    whole = wiring.model
+    model = onnx.ModelProto(ir_version=whole.ir_version, opset_import=whole.opset_import, producer_name="epcheck")
+    model.graph.name = whole.graph.name or "graph"
+    return model
+
+
+def _add_inputs(
+    wiring: Wiring, model: onnx.ModelProto, chosen: Sequence[int], values: Mapping[str, Feed], inside: set[str]
+) -> None:
+    names = dict.fromkeys(name for node in chosen for name in wiring.received_by(node) if name not in inside)
+    for name in names:
+        value = values.get(name)
+        if name in wiring.fixed and isinstance(value, np.ndarray):
+            model.graph.initializer.append(numpy_helper.from_array(value, name))
+        else:
+            model.graph.input.append(_typed(wiring, name, values, needed=True))
+
+
+def _leaving(wiring: Wiring, chosen: Sequence[int]) -> list[str]:
+    """What others read, or all that the last one makes where nobody does."""
+    own = set(chosen)
+    elsewhere = {name for node in range(wiring.nodes) if node not in own for name in wiring.reads[node]}
+    elsewhere.update(wiring.outputs)
+    made = [name for node in chosen for name in wiring.made_by(node)]
+    return [name for name in made if name in elsewhere] or list(wiring.made_by(chosen[-1]))
+
+
+def _with_constants(wiring: Wiring, chosen: Sequence[int]) -> list[int]:
+    """The nodes and the `Constant` nodes that they read."""
+    read = {name for node in chosen for name in wiring.reads[node]}
+    made = {wiring.producer[name] for name in read if name in wiring.constants and name in wiring.producer}
+    return sorted(made | set(chosen))
+
+
+def _typed(
+    wiring: Wiring, name: str, values: Mapping[str, Feed] | None = None, needed: bool = False, rename: str = ""
+) -> onnx.ValueInfoProto:
+    """The value with its type. needed: a value without one is an error; a runtime infers the types of outputs."""
+    info = onnx.ValueInfoProto(name=rename or name)
+    declared = wiring.types.get(name)
+    value = None if values is None else values.get(name)
+    if declared is not None:
+        info.type.CopyFrom(declared)
+        if (
+            isinstance(value, np.ndarray)
+            and info.type.HasField("tensor_type")
+            and not info.type.tensor_type.HasField("shape")
+        ):
+            info.type.tensor_type.shape.CopyFrom(_tensor_type(value).tensor_type.shape)
+    elif isinstance(value, np.ndarray):
+        info.type.CopyFrom(_tensor_type(value))
+    elif needed:
+        raise SubgraphError(f"the type of the value '{name}' is not known")
+    return info
+
+
+def _tensor_type(value: Array) -> onnx.TypeProto:
+    element = onnx.TensorProto.STRING if value.dtype.kind in "OSU" else helper.np_dtype_to_tensor_dtype(value.dtype)
+    found: onnx.TypeProto = helper.make_tensor_type_proto(element, value.shape)
+    return found
+
+
+def _add_what_is_used(wiring: Wiring, model: onnx.ModelProto) -> None:
+    """Initializers and functions that the nodes of the part refer to."""
+    graph, part = wiring.model.graph, model.graph
+    names = {name for node in part.node for name in _names(node)}
+    part.initializer.extend(t for t in graph.initializer if t.name in names and t.name in wiring.constants)
+    part.sparse_initializer.extend(t for t in graph.sparse_initializer if t.values.name in names)
+    part.quantization_annotation.extend(a for a in graph.quantization_annotation if a.tensor_name in names)
+    model.functions.extend(_functions(wiring.model.functions, part.node))
+
+
+def _names(node: onnx.NodeProto) -> Iterator[str]:
+    yield from node.input
+    for _, body in bodies(node):
+        for inner in body.node:
+            yield from _names(inner)
+        yield from (output.name for output in body.output)
+
+
+def _functions(
+    functions: Sequence[onnx.FunctionProto], nodes: Iterable[onnx.NodeProto]
+) -> Iterator[onnx.FunctionProto]:
+    """The functions that the nodes call, and those that these call, in the model's order."""
+    by_name = {(one.domain, one.name): one for one in functions}
+    called: set[tuple[str, str]] = set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        pending.extend(inner for _, body in bodies(node) for inner in body.node)
+        key = (node.domain, node.op_type)
+        if key in by_name and key not in called:
+            called.add(key)
+            pending.extend(by_name[key].node)
+    yield from (one for key, one in by_name.items() if key in called)

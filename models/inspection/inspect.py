@@ -1,0 +1,231 @@
+"""Will it load: what a model's file says of itself, what ONNX says of it, and what the runtime reads."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from epcheck.conformance.targets.target import DML, Target
+from epcheck.conformance.test_data import model_file
+from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.models.execution.session import CRASH, DONE, TIMEOUT, Sessions
+from epcheck.models.feeds import dims
+from epcheck.models.graph import values
+from epcheck.models.graph.skeleton import constants, without_weights
+from epcheck.models.inspection import checking
+
+ERROR, WARNING, NOTE = "error", "warning", "note"
+
+CHECK_S = 120.0
+"""Seconds that onnx's checker and shape inference may take."""
+
+CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is to be said of a model. severity: `error` where it will not load."""
+
+    severity: str
+    text: str
+    suggestion: str = ""
+
+
+@dataclass(frozen=True)
+class ExternalFile:
+    """A file beside the model that holds weights. bytes: of the tensors in it."""
+
+    name: str
+    tensors: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What is known of a model before anything runs.
+
+    opsets: (domain, version). bytes: of the file and of its external data. inputs, outputs: name -> type in words,
+    initializers left out. dimensions: dynamic dimension of the inputs -> the size that it has unless told.
+    """
+
+    path: Path
+    ir_version: int
+    opsets: tuple[tuple[str, int], ...]
+    producer: str
+    nodes: int
+    operators: Mapping[str, int]
+    parameters: int
+    bytes: int
+    external: tuple[ExternalFile, ...]
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    dimensions: Mapping[str, int]
+    functions: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def loads(self) -> bool:
+        """Whether nothing is known that keeps it from loading."""
+        return all(finding.severity != ERROR for finding in self.findings)
+
+    def with_findings(self, more: Iterable[Finding]) -> Inspection:
+        """The same with more to say."""
+        return replace(self, findings=(*self.findings, *more))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a runtime reads, by its own word. opset: of ai.onnx, officially; ir_version. None where it does not say."""
+
+    runtime: str
+    opset: int | None
+    ir_version: int | None
+
+
+def inspect(path: Path, model: onnx.ModelProto) -> Inspection:
+    """What the file `path` says, which `model_file.parse` read as `model`.
+
+    Raises ModelFileError: for external data that is not there or leaves the folder, and where onnx's checker does not
+    survive the model.
+    """
+    places = model_file.external_data(model, path)
+    protos = list(_protos(model))
+    weights = {tensor.name for tensor in model.graph.initializer}
+    external: dict[str, ExternalFile] = {}
+    for place in places:
+        name = place.file.relative_to(path.parent.resolve()).as_posix()
+        before = external.get(name, ExternalFile(name, 0, 0))
+        external[name] = ExternalFile(name, before.tensors + 1, before.bytes + place.length)
+    operators = Counter(f"{node.domain}::{node.op_type}".removeprefix("::") for node in protos)
+    return Inspection(
+        path=path,
+        ir_version=model.ir_version,
+        opsets=tuple((entry.domain or "ai.onnx", entry.version) for entry in model.opset_import),
+        producer=" ".join(filter(None, (model.producer_name, model.producer_version))),
+        nodes=len(protos),
+        operators=dict(operators.most_common()),
+        parameters=sum(int(np.prod(tensor.dims, dtype=np.float64)) for tensor in model.graph.initializer),
+        bytes=path.stat().st_size + sum(place.length for place in places),
+        external=tuple(external.values()),
+        inputs={one.name: _type_words(one) for one in model.graph.input if one.name not in weights},
+        outputs={one.name: _type_words(one) for one in model.graph.output},
+        dimensions=dims.of_inputs(model),
+        functions=tuple(f"{one.domain}::{one.name}".removeprefix("::") for one in model.functions),
+        findings=(*_what_onnx_says(path, model), *_remarks(model, protos)),
+    )
+
+
+def limits(sessions: Sessions) -> Limits:
+    """What the runtime of a target reads, asked of the runtime: it is given models from the future, and says so."""
+    future = [sessions.run(_tiny(ir_version, opset), {"x": np.zeros(1, np.float32)}).message
+              for ir_version, opset in ((4, 999), (999, 13))]  # fmt: skip
+    opset = re.search(r"support for domain ai\.onnx is till opset (\d+)", future[0])
+    version = re.search(r"max supported IR version:? (\d+)", future[1])
+    release = sessions.facts.get("onnxruntime", "")
+    runtime = f"onnxruntime {release}" if release else sessions.target.name
+    return Limits(runtime, int(opset[1]) if opset else None, int(version[1]) if version else None)
+
+
+def against(inspection: Inspection, limits: Limits) -> Iterator[Finding]:
+    """What of the model is newer than the runtime reads."""
+    opset = dict(inspection.opsets).get("ai.onnx", 0)
+    if limits.opset is not None and opset > limits.opset:
+        yield Finding(ERROR, f"the model has opset {opset}; {limits.runtime} reads {limits.opset} at most",
+                      f"re-export with opset {limits.opset}, or use a newer runtime")  # fmt: skip
+    if limits.ir_version is not None and inspection.ir_version > limits.ir_version:
+        yield Finding(
+            ERROR,
+            f"the model has IR version {inspection.ir_version}; {limits.runtime} reads {limits.ir_version} at most",
+            f"set model.ir_version = {limits.ir_version} with the onnx package: opsets stay as they are",
+        )
+
+
+def cost_of_dimensions(inspection: Inspection, provider: str | None) -> Iterator[Finding]:
+    """What dynamic dimensions cost on a provider."""
+    if inspection.dimensions and provider == DML:
+        listed = ", ".join(f"'{name}'" for name in inspection.dimensions)
+        yield Finding(
+            NOTE,
+            f"dynamic dimensions ({listed}) keep nodes out of DirectML's fused graphs: each node runs as an operator "
+            "of its own, and is compiled again for each new shape",
+            "where a size is always the same, fix it: onnxruntime.tools.make_dynamic_shape_fixed, or "
+            "SessionOptions.add_free_dimension_override_by_name",
+        )
+
+
+def unresolved_reshapes(model: onnx.ModelProto, provider: str | None) -> Iterator[Finding]:
+    """What DirectML does not run although its provider claims it, and every torch.onnx export with a dynamic batch has:
+    a Reshape with `allowzero` whose shape has a -1 (docs/findings/movement.md)."""
+    known = constants(model)
+    found = [
+        node.name or node.output[0]
+        for node in model.graph.node
+        if node.op_type == "Reshape"
+        and any(attribute.name == "allowzero" and attribute.i for attribute in node.attribute)
+        and -1 in known.get(node.input[1], np.zeros(0))
+    ]
+    if found and provider == DML:
+        yield Finding(
+            WARNING,
+            f"{len(found)} Reshape with allowzero=1 and a -1 ('{found[0]}' first), which DirectML does not resolve",
+            "set allowzero to 0: without a 0 in the shape it changes nothing",
+        )
+
+
+def _what_onnx_says(path: Path, model: onnx.ModelProto) -> Iterator[Finding]:
+    """The checker's words, from a worker: a model that ends it is refused. Raises ModelFileError."""
+    backend = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",))
+    with Sessions(backend, CHECK_S) as sessions:
+        answer = sessions.run(without_weights(model, {}), {}, outputs=["messages"])
+    if answer.stage in (CRASH, TIMEOUT):
+        raise ModelFileError(f"'{path}' is no model that can be looked at: onnx's checker does not survive it "
+                             f"({answer.message})")  # fmt: skip
+    if answer.stage != DONE:
+        yield Finding(WARNING, f"onnx's checker ends with: {answer.message}")
+        return
+    for who, sentence in json.loads(answer.outputs["messages"].tobytes()):
+        said = "onnx's checker" if who == checking.CHECKER else "onnx's shape inference"
+        yield Finding(WARNING, f"{said}: {sentence}")
+
+
+def _remarks(model: onnx.ModelProto, protos: Iterable[onnx.NodeProto]) -> Iterator[Finding]:
+    known = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc", *(f.domain for f in model.functions)}
+    custom = sorted({f"{node.domain}::{node.op_type}" for node in protos if node.domain not in known})
+    if custom:
+        yield Finding(WARNING, f"operators of custom domains: {', '.join(custom)}",
+                      "a runtime needs the library that has their kernels")  # fmt: skip
+    if used := sorted({node.op_type for node in protos if node.op_type in CONTROL_FLOW}):
+        yield Finding(NOTE, f"control flow: {', '.join(used)}; what is in their bodies is placed node by node, too")
+    if model.functions:
+        yield Finding(NOTE, f"{len(model.functions)} functions, which a runtime puts in place of their calls")
+
+
+def _protos(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    pending = list(model.graph.node)
+    while pending:
+        node = pending.pop()
+        yield node
+        for _, body in values.bodies(node):
+            pending.extend(body.node)
+
+
+def _type_words(value: onnx.ValueInfoProto) -> str:
+    kind = values.of(value.type)
+    tensor = dims.tensor_type(value.type)
+    sizes = ", ".join(d.dim_param or (str(d.dim_value) if d.HasField("dim_value") else "?") for d in tensor.shape.dim)
+    return f"{kind.dtype or '?'}[{sizes}]" if tensor.HasField("shape") else f"{kind.dtype or '?'}"
+
+
+def _tiny(ir_version: int, opset: int) -> onnx.ModelProto:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "probe", [x], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)

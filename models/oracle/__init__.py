@@ -1,0 +1,1 @@
+"""The true values of a whole model."""

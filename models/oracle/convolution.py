@@ -1,0 +1,32 @@
+"""Conv in float64 as products of matrices: what the suite's direct sum gives, sooner."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from epcheck.generators.case import Array, Node
+from epcheck.generators.kernels.window import Windows, taps
+from epcheck.generators.operators.convolution_pooling import convolution
+
+
+def evaluate(node: Node) -> Array | str:
+    """The output of a Conv (float64), or the rule of the standard that the node breaks."""
+    parsed = convolution.parse(node)
+    if isinstance(parsed, str):
+        return parsed
+    x, w, bias, windows, group = parsed
+    x, w = x.astype(np.float64, copy=False), w.astype(np.float64, copy=False)
+    weights = w.reshape(group, w.shape[0] // group, w.shape[1] * windows.taps_each)
+    images = [weights @ _columns(image.reshape(group, w.shape[1], *image.shape[1:]), windows) for image in x]
+    total = np.array(images, np.float64).reshape(x.shape[0], w.shape[0], *windows.output)
+    return total if bias is None else total + bias.reshape(-1, *(1,) * windows.rank)
+
+
+def _columns(image: Array, windows: Windows) -> Array:
+    """[group, channels, *image] -> [group, channels * taps, places]: one image at a time, for the memory's sake."""
+    under = taps(image, windows, 0)
+    rank = windows.rank
+    by_tap = np.moveaxis(under, range(-rank, 0), range(2, 2 + rank))
+    return by_tap.reshape(image.shape[0], image.shape[1] * windows.taps_each, math.prod(windows.output))

@@ -1,0 +1,206 @@
+"""One node in float64, by whoever is right about it.
+
+First the suite's own oracle, which is checked by mutants and by onnx's node tests. onnx's ReferenceEvaluator is for
+what the suite does not have: it takes float64, but computes Erf, Gelu, GridSample and others in float32 inside, is
+wrong about reverse LSTM, padded MaxPool, LRN and others, and does not know com.microsoft (docs/zoo.md has the count).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from epcheck.generators import onnx_tests, schema, suite
+from epcheck.generators.case import Array, Output, Outputs, Refusal, Selection, Truth
+from epcheck.generators.error import EpcheckError
+from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.oracle import convolution
+
+SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
+"""Who computed a node."""
+
+_WIDENED = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16))
+"""Not the 8-bit floating types: they are levels of a quantisation, which stays."""
+
+_WIDENED_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
+_TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype", "output_dtype", "stash_type", "softmax_precision")
+"""Attributes that name the type in which something is computed or given."""
+
+
+class OracleError(EpcheckError, ValueError):
+    """The oracle cannot say what a model gives; the message names the node and says why."""
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The outputs of a node, one for each name that it has, None for omitted ones. judge: who computed them."""
+
+    values: tuple[Feed, ...]
+    judge: str
+
+
+def widened(value: Feed) -> Feed:
+    """Floating point as float64, which is exact; a sequence with each of its own; anything else as it is."""
+    if isinstance(value, list):
+        return [widened(one) for one in value]
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    return np.asarray(value, np.float64 if value.dtype in _WIDENED else value.dtype)
+
+
+def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, int]) -> Computed:
+    """The outputs of a node that has no graphs in its attributes.
+
+    inputs: widened, one for each name of the node, None for omitted ones. opsets: domain -> version.
+    Raises OracleError.
+    """
+    wide = _with_wide_types(node)
+    try:
+        return _computed(wide, inputs, opsets)
+    except OracleError:
+        raise
+    except Exception as error:  # of numpy, of onnx, whatever a model makes them do
+        raise OracleError(f"{said(node)} cannot be computed: {type(error).__name__}: {error}") from error
+
+
+def said(node: onnx.NodeProto) -> str:
+    """A node in a sentence."""
+    kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    return f"node '{node.name}' ({kind})" if node.name else f"the {kind} that writes '{next(iter(node.output), '')}'"
+
+
+def _computed(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, int]) -> Computed:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if node.op_type == "Constant" and not domain:
+        return Computed((widened(_constant(node)),), OWN)
+    if node.op_type == "Cast" and not domain and _integer(node, "to") in _WIDENED_TYPES:
+        return Computed((np.asarray(inputs[0]).astype(np.float64),), OWN)
+    if node.op_type in _OPTIONALS and not domain:
+        return Computed((_OPTIONALS[node.op_type](*inputs),), OWN)
+    _refuse_random(node, inputs, domain, opsets)
+    if _is_of_suite(node, inputs, domain, opsets):
+        return Computed(_by_suite(node, inputs, domain, opsets), SUITE)
+    return Computed(_by_reference(node, inputs, opsets), REFERENCE)
+
+
+_OPTIONALS: Mapping[str, Callable[..., Feed]] = {
+    "Optional": lambda value=None: value,
+    "OptionalGetElement": lambda value: value,
+    "OptionalHasElement": lambda value=None: np.array(value is not None),
+}
+"""An optional is its element, or None: onnx.reference has it in a list, which it then takes for a sequence."""
+
+
+def _constant(node: onnx.NodeProto) -> Array:
+    attribute = node.attribute[0]
+    value = helper.get_attribute_value(attribute)
+    match attribute.name:
+        case "value":
+            return numpy_helper.to_array(value)
+        case "value_float" | "value_floats":
+            return np.array(value, np.float32)
+        case "value_int" | "value_ints":
+            return np.array(value, np.int64)
+        case "value_string" | "value_strings":
+            return np.array([one.decode() for one in value] if isinstance(value, list) else value.decode())
+    raise OracleError(f"{said(node)} has the attribute '{attribute.name}', which is not understood")
+
+
+def _refuse_random(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> None:
+    try:
+        definition = onnx.defs.get_schema(node.op_type, opsets.get(domain, 1), domain)
+    except onnx.defs.SchemaError:
+        return
+    random = onnx.defs.OpSchema.NodeDeterminism.NonDeterministic
+    if definition.node_determinism != random:  # type: ignore[attr-defined]  # which onnx's stubs lack
+        return
+    training = inputs[2] if len(inputs) > 2 else None
+    if node.op_type != "Dropout" or (training is not None and np.any(np.asarray(training))):
+        raise OracleError(f"{said(node)} draws random numbers, of which nobody knows the truth")
+
+
+def _is_of_suite(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> bool:
+    key = f"{domain}::{node.op_type}" if domain else node.op_type
+    if key not in suite.all_operators() or not all(value is None or _is_numeric(value) for value in inputs):
+        return False
+    definition = schema.schema(node.op_type, _since_version(node, domain, opsets), domain)
+    return any(name.startswith("tensor") for formal in definition.outputs for name in formal.types)
+
+
+def _is_numeric(value: Feed) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biufV"
+
+
+def _since_version(node: onnx.NodeProto, domain: str, opsets: Mapping[str, int]) -> int:
+    versions = [v for v in schema.since_versions(node.op_type, domain) if v <= opsets.get(domain, 1)]
+    if not versions:
+        raise OracleError(f"{said(node)} is of a later opset than the model")
+    return versions[-1]
+
+
+def _by_suite(
+    proto: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]
+) -> tuple[Feed, ...]:
+    definition = schema.schema(proto.op_type, _since_version(proto, domain, opsets), domain)
+    node = onnx_tests.node_of(proto, definition, [value for value in inputs if value is not None])
+    if (domain, proto.op_type) == ("", "Conv"):
+        found_or_rule = convolution.evaluate(node)
+        if isinstance(found_or_rule, str):
+            raise OracleError(f"{said(proto)} must be refused: {found_or_rule}")
+        return (found_or_rule,)
+    key = f"{domain}::{proto.op_type}" if domain else proto.op_type
+    found = _by_name(suite.operator_of(key).truth(node), proto)
+    return tuple(found[name] if name else None for name in node.outputs)
+
+
+def _by_name(truth: Truth, proto: onnx.NodeProto) -> dict[str, Array]:
+    match truth:
+        case Outputs(outputs):
+            return {output.name: _unrounded(output) for output in outputs}
+        case Selection(accepted=accepted, names=names):
+            return dict(zip(names, accepted[0], strict=True))
+        case Refusal(reason):
+            raise OracleError(f"{said(proto)} must be refused: {reason}")
+
+
+def _unrounded(output: Output) -> Array:
+    value = output.value if output.exact is None else output.exact
+    return value.astype(np.float64) if output.value.dtype.kind == "f" else output.value
+
+
+def _by_reference(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, int]) -> tuple[Feed, ...]:
+    """The node alone, its inputs and outputs renamed by place: a model may use one name twice."""
+    alone = onnx.NodeProto()
+    alone.CopyFrom(node)
+    del alone.input[:], alone.output[:]
+    alone.input.extend(f"i{index}" if value is not None else "" for index, value in enumerate(inputs))
+    alone.output.extend(f"o{index}" if name else "" for index, name in enumerate(node.output))
+    wanted = [name for name in alone.output if name]
+    feeds = {name: value for name, value in zip(alone.input, inputs, strict=True) if name}
+    results = iter(ReferenceEvaluator(alone, opsets=dict(opsets)).run(wanted, feeds))
+    return tuple(widened(_as_feed(next(results))) if name else None for name in node.output)
+
+
+def _as_feed(value: Any) -> Feed:
+    return [_as_feed(one) for one in value] if isinstance(value, list) else None if value is None else np.asarray(value)
+
+
+def _integer(node: onnx.NodeProto, name: str) -> int:
+    return next((int(attribute.i) for attribute in node.attribute if attribute.name == name), 0)
+
+
+def _with_wide_types(node: onnx.NodeProto) -> onnx.NodeProto:
+    """A copy in which types named by attributes are wide, too: what they would round stays unrounded."""
+    wide = onnx.NodeProto()
+    wide.CopyFrom(node)
+    for attribute in wide.attribute:
+        if attribute.name in _TYPE_ATTRIBUTES and attribute.i in _WIDENED_TYPES:
+            attribute.i = TensorProto.DOUBLE
+    return wide

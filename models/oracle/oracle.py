@@ -1,0 +1,160 @@
+"""The oracle of a whole model: every floating-point value computed in float64 and never rounded to a narrower type.
+
+    answer = oracle.evaluate(model, feeds)
+    answer.values["logits"]       # float64
+
+Weights, feeds and constants are widened, which is exact; nodes that quantise do so as the standard says, on values
+that were not rounded before. A model that is too large, draws random numbers or has a node of which nobody knows what
+it does is refused with a sentence that names the node.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import inliner, numpy_helper
+
+from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph import flops, skeleton
+from epcheck.models.graph.skeleton import Shape
+from epcheck.models.oracle import control_flow
+from epcheck.models.oracle import node as oracle_node
+from epcheck.models.oracle.node import OracleError, widened
+
+__all__ = ["MAX_OPERATIONS", "Answer", "OracleError", "OracleTooLargeError", "evaluate"]
+
+MAX_OPERATIONS = 10_000_000_000
+"""Multiplications and additions of a model that is small enough: products take about a second for each 10^9."""
+
+
+class OracleTooLargeError(OracleError):
+    """The model computes more than the oracle is allowed to."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model gives.
+
+    values: wanted name -> value, floating point as float64. judges: operator -> who computed it: `epcheck.generators`
+    (the suite's oracles), `onnx.reference`, or `epcheck.models` (constants, control flow).
+    operations: multiplications and additions that it took, about.
+    """
+
+    values: Mapping[str, Feed]
+    judges: Mapping[str, str]
+    operations: int
+
+
+def evaluate(
+    model: onnx.ModelProto,
+    feeds: Mapping[str, Feed],
+    outputs: Sequence[str] = (),
+    max_operations: int = MAX_OPERATIONS,
+) -> Answer:
+    """The values of the outputs, or of any values of the main graph.
+
+    outputs: names; those of the graph's outputs unless given. Local functions are inlined first, so that values inside
+    them cannot be asked for. max_operations: checked against an estimate before anything is computed, and then against
+    what was really done. The weights have to be in the model.
+    Raises OracleError, OracleTooLargeError among them.
+    """
+    shapes = {name: value.shape for name, value in feeds.items() if isinstance(value, np.ndarray)}
+    estimated = _estimate(model, shapes)
+    if estimated > max_operations:
+        raise OracleTooLargeError(f"the model takes {estimated:.1e} operations; the oracle does {max_operations:.1e}")
+    flat = inliner.inline_local_functions(model) if model.functions else model
+    work = _Work({entry.domain: entry.version for entry in flat.opset_import}, max_operations)
+    wanted = tuple(outputs) or tuple(value.name for value in flat.graph.output)
+    given = {name: widened(value) for name, value in feeds.items()}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        values = work.run(flat.graph, given, {}, wanted)
+    return Answer(dict(zip(wanted, values, strict=True)), work.judges, work.operations)
+
+
+def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
+    """Operations of the main graph's nodes whose shapes can be inferred, bodies not counted: a lower bound."""
+    known = skeleton.inferred(skeleton.without_weights(model, shapes))
+    counts = (
+        flops.of(node, [known.get(name) for name in node.input], [known.get(name) for name in node.output])
+        for node in model.graph.node
+    )
+    return sum(count or 0.0 for count in counts)
+
+
+class _Work:
+    """The evaluation of one model: what it has cost, and who did it."""
+
+    def __init__(self, opsets: Mapping[str, int], max_operations: int) -> None:
+        self.judges: dict[str, str] = {}
+        self.operations = 0
+        self._opsets, self._max_operations = dict(opsets), max_operations
+
+    def run(
+        self, graph: onnx.GraphProto, inputs: Mapping[str, Feed], outer: Mapping[str, Feed], wanted: Sequence[str]
+    ) -> tuple[Feed, ...]:
+        """The wanted values of a graph. outer: values that it sees of the graphs around it."""
+        scope: dict[str, Feed] = {**outer}
+        scope.update((tensor.name, widened(_array(tensor))) for tensor in graph.initializer)
+        scope.update(inputs)
+        left = Counter(name for node in graph.node for name in _read(node))
+        for node in graph.node:
+            values = self._values(node, scope)
+            scope.update((name, value) for name, value in zip(node.output, values, strict=False) if name)
+            for name in _read(node):  # what nobody reads any more is let go
+                left[name] -= 1
+                if not left[name] and name not in wanted:
+                    scope.pop(name, None)
+        missing = next((name for name in wanted if name not in scope), None)
+        if missing is not None:
+            raise OracleError(f"the graph '{graph.name}' has no value '{missing}'")
+        return tuple(scope[name] for name in wanted)
+
+    def _values(self, node: onnx.NodeProto, scope: Mapping[str, Feed]) -> tuple[Feed, ...]:
+        try:
+            inputs = [scope[name] if name else None for name in node.input]
+        except KeyError as error:
+            raise OracleError(f"{oracle_node.said(node)} reads {error}, which nothing gives") from None
+        if any(attribute.HasField("g") for attribute in node.attribute):
+
+            def run(body: onnx.GraphProto, given: Mapping[str, Feed]) -> tuple[Feed, ...]:
+                return self.run(body, given, scope, tuple(value.name for value in body.output))
+
+            values, judge = control_flow.evaluate(node, inputs, run), oracle_node.OWN
+        else:
+            computed = oracle_node.evaluate(node, inputs, self._opsets)
+            values, judge = computed.values, computed.judge
+            self._spend(node, inputs, values)
+        self.judges[f"{node.domain}::{node.op_type}" if node.domain else node.op_type] = judge
+        return values
+
+    def _spend(self, node: onnx.NodeProto, inputs: Sequence[Feed], values: Sequence[Feed]) -> None:
+        self.operations += int(flops.of(node, [_shape(v) for v in inputs], [_shape(v) for v in values]) or 0)
+        if self.operations > self._max_operations:
+            raise OracleTooLargeError(f"{oracle_node.said(node)} exceeds the {self._max_operations:.1e} operations "
+                                      "that the oracle does")  # fmt: skip
+
+
+def _array(tensor: onnx.TensorProto) -> Feed:
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raise OracleError(f"the data of '{tensor.name}' is in another file; embed it first")
+    return numpy_helper.to_array(tensor)
+
+
+def _read(node: onnx.NodeProto) -> Iterator[str]:
+    """The values that a node reads, those in the graphs of its attributes among them, each once for each reader."""
+    yield from (name for name in node.input if name)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                yield from _read(inner)
+            yield from (value.name for value in graph.output)
+
+
+def _shape(value: Feed) -> Shape:
+    return value.shape if isinstance(value, np.ndarray) else ()

@@ -1,0 +1,1 @@
+"""On which provider each node runs, and why."""

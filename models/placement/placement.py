@@ -1,0 +1,291 @@
+"""Where each node of a model runs, and why: what the claims of the provider predict, and what the session recorded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import onnx
+
+from epcheck.conformance.targets.target import CPU
+from epcheck.generators.claims import Claims, claims_of
+from epcheck.generators.schema import OLDEST_OPSET
+from epcheck.models.graph import flops, values
+from epcheck.models.graph.values import UNKNOWN, Type, bodies
+from epcheck.models.placement import prediction
+from epcheck.models.placement.prediction import VERSION, Node, Prediction, Scope
+
+TO_EP, FROM_EP = "to the provider", "from the provider"
+
+UNEXPLAINED = "the claims say that the provider takes it, the session's record that it did not"
+BETTER = "the session's record says that the provider takes it, although its claims do not"
+EXPANDED = "no provider has a kernel for it: ONNX Runtime runs the operators that ONNX defines it by, which are there"
+NO_NODE = "ONNX Runtime folded it into a constant or fused it with its neighbours before it placed nodes"
+
+
+@dataclass(frozen=True)
+class NodePlacement:
+    """One node. index: in its graph. scope: the bodies that it is in, as a path; empty for the main graph.
+
+    predicted: the provider that its claims give, empty where nobody knows. real: the provider of the session's record;
+    empty where the record has no such node. flops: operations, None where a shape is not known.
+    """
+
+    index: int
+    name: str
+    operator: str
+    scope: str
+    inputs: str
+    outputs: str
+    predicted: str
+    real: str
+    kind: str
+    reason: str
+    suggestion: str
+    flops: float | None
+
+    @property
+    def provider(self) -> str:
+        """Where it runs: by the record or, where that is silent, by the claims."""
+        return self.real or self.predicted
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A tensor that travels between the provider's memory and the CPU's in each run. bytes: None where a size is not
+    known."""
+
+    value: str
+    direction: str
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The nodes of a model on one provider.
+
+    partitions: groups of nodes on the provider, of the main graph, that are connected to each other. share: of the
+    arithmetic whose size is known, what the provider does; None where there is none. unmatched: nodes of the record
+    that the model does not have, made by ONNX Runtime's optimiser. best_opset: the opset for which the claims take the
+    most nodes, and how many, where that is more than now.
+    """
+
+    provider: str
+    nodes: tuple[NodePlacement, ...]
+    partitions: int
+    copies: tuple[Copy, ...]
+    share: float | None
+    unmatched: tuple[tuple[str, str, str], ...]
+    best_opset: tuple[int, int] | None
+    recorded: bool
+
+    @property
+    def elsewhere(self) -> tuple[NodePlacement, ...]:
+        """The nodes that run, and not on the provider."""
+        return tuple(node for node in self.nodes if node.provider not in ("", self.provider))
+
+    @property
+    def copied_bytes(self) -> int:
+        """In each run, of the copies whose size is known."""
+        return sum(copy.bytes or 0 for copy in self.copies)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the size of every copy is known."""
+        return all(copy.bytes is not None for copy in self.copies)
+
+    def count(self, provider: str) -> int:
+        """How many nodes run there."""
+        return sum(node.provider == provider for node in self.nodes)
+
+
+def place(
+    model: onnx.ModelProto,
+    provider: str,
+    assignment: Sequence[tuple[str, str, str]] | None,
+    shapes: Mapping[str, tuple[int, ...]],
+) -> Placement:
+    """The placement of a model whose nodes have names (see `named`) on a provider.
+
+    assignment: (provider, operator, node) of the session's own record; None where nothing ran or nothing was recorded.
+    shapes: input name -> the sizes that it was run with.
+    """
+    claims = claims_of(provider)
+    inferred = values.inferred(model, shapes)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    graphs = list(prediction.scopes(inferred, [one.name for one in model.graph.input if one.name not in weights]))
+    recorded = {name: (where, operator) for where, operator, name in assignment or ()}
+    known = {node.proto.name for graph in graphs for node in graph.nodes}
+    unmatched = tuple(one for one in assignment or () if one[2] not in known)
+    sides = {one[0] for one in unmatched}
+    expanded = sides.pop() if len(sides) == 1 else ""
+    nodes = tuple(_all_nodes(graphs, provider, claims, recorded, assignment is not None, expanded))
+    main = graphs[0]
+    where = {node.index: node.provider for node in nodes if not node.scope}
+    return Placement(
+        provider,
+        nodes,
+        _partitions(main, where, provider),
+        tuple(_copies(model, main, where, provider, claims)),
+        _share(nodes, provider),
+        unmatched,
+        _best_opset(inferred, graphs, claims),
+        assignment is not None,
+    )
+
+
+def named(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with a name of its own for every node, in bodies as well; the model itself where they have that."""
+    taken = Counter(node.name for node in _protos(model.graph.node))
+    if not taken[""] and max(taken.values(), default=1) == 1:
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    used = set(taken)
+    seen: Counter[str] = Counter()
+    for index, node in enumerate(_protos(copy.graph.node)):
+        seen[node.name] += 1
+        if node.name and seen[node.name] == 1:
+            continue
+        base = name = node.name or f"{node.op_type}_{index}"
+        while name in used:
+            seen[base] += 1
+            name = f"{base}_{seen[base]}"
+        used.add(name)
+        node.name = name
+    return copy
+
+
+def _protos(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for _, body in bodies(node):
+            yield from _protos(body.node)
+
+
+def _all_nodes(
+    graphs: Sequence[Scope],
+    provider: str,
+    claims: Claims | None,
+    recorded: Mapping[str, tuple[str, str]],
+    ran: bool,
+    expanded: str,
+) -> Iterator[NodePlacement]:
+    """expanded: the provider of the recorded nodes that the model does not have, where that is one."""
+    for graph in graphs:
+        predictions = prediction.predict(graph, claims) if claims else None
+        for at, node in enumerate(graph.nodes):
+            one = predictions[at] if predictions else None
+            real = recorded.get(node.proto.name, ("", ""))[0]
+            if ran and not real and expanded and one is not None and not one.taken and _is_function(node):
+                yield replace(
+                    _node(node, one, provider, expanded, ran), kind="expanded", reason=EXPANDED, suggestion=""
+                )
+                continue
+            yield _node(node, one, provider, real, ran)
+
+
+def _is_function(node: Node) -> bool:
+    """Whether ONNX defines the operator by others."""
+    try:
+        definition = onnx.defs.get_schema(node.proto.op_type, node.since_version, node.proto.domain)
+    except onnx.defs.SchemaError:  # a domain that is not ONNX's
+        return False
+    # which onnx's stubs lack
+    return bool(definition.has_function or definition.has_context_dependent_function)  # type: ignore[attr-defined]
+
+
+def _node(node: Node, one: Prediction | None, provider: str, real: str, ran: bool) -> NodePlacement:
+    predicted = "" if one is None else provider if one.taken else CPU
+    kind, reason, suggestion = (one.kind, one.reason, one.suggestion) if one else ("", "", "")
+    if ran and not real:
+        kind, reason, suggestion = "folded", NO_NODE, ""
+    elif real == provider and predicted == CPU:
+        kind, reason, suggestion = "better", BETTER, ""
+    elif real and real != provider and predicted in ("", provider):
+        kind, reason, suggestion = "unexplained", UNEXPLAINED if predicted else "the provider did not take it", ""
+    if node.scope and real not in ("", provider) and kind == "unexplained":
+        kind, reason = "body", "it is inside a control-flow body, which the session keeps on the CPU"
+        suggestion = "unroll the loop, or export both branches and select with Where"
+    shapes = [one.shape for one in node.inputs], [one.shape for one in node.outputs]
+    return NodePlacement(
+        node.index, node.name, node.operator, node.scope, _words(node.inputs), _words(node.outputs), predicted, real,
+        kind, reason, suggestion, flops.of(node.proto, *shapes),
+    )  # fmt: skip
+
+
+def _words(types: Sequence[Type]) -> str:
+    return ", ".join(str(one) for one in types if one != UNKNOWN)
+
+
+def _partitions(graph: Scope, where: Mapping[int, str], provider: str) -> int:
+    """Groups of nodes on the provider that tensors connect without leaving it."""
+    maker = {name: node.index for node in graph.nodes for name in node.proto.output if name}
+    group = {node.index: node.index for node in graph.nodes if where.get(node.index) == provider}
+
+    def root(index: int) -> int:
+        while group[index] != index:
+            index = group[index]
+        return index
+
+    for node in graph.nodes:
+        for name in node.proto.input:
+            if node.index in group and (source := maker.get(name)) in group and source is not None:
+                group[root(node.index)] = root(source)
+    return len({root(index) for index in group})
+
+
+def _copies(
+    model: onnx.ModelProto, graph: Scope, where: Mapping[int, str], provider: str, claims: Claims | None
+) -> Iterator[Copy]:
+    """Each tensor that one side makes and the other reads, once for each direction; inputs and outputs of the model are
+    in the CPU's memory. What the optimiser folded away has no side."""
+    if provider == CPU:
+        return
+    made = dict.fromkeys(graph.inputs, CPU)
+    for node in graph.nodes:
+        side = CPU if node.proto.op_type in prediction.CPU_OUTPUTS else where.get(node.index, "")
+        made.update((name, side) for name in node.proto.output if name and where.get(node.index))
+    seen: set[tuple[str, str]] = set()
+    reads = [(name, _side(node, at, where, claims)) for node in graph.nodes for at, name in enumerate(node.proto.input)]
+    for name, reader in (*reads, *((value.name, CPU) for value in model.graph.output)):
+        maker = made.get(name, "")
+        direction = TO_EP if reader == provider else FROM_EP
+        if reader and maker and (reader == provider) != (maker == provider) and (name, direction) not in seen:
+            seen.add((name, direction))
+            yield Copy(name, direction, graph.types.get(name, UNKNOWN).bytes)
+
+
+def _side(node: Node, at: int, where: Mapping[int, str], claims: Claims | None) -> str:
+    """Whose memory the node reads this input from."""
+    kernel = claims.kernels.get((node.proto.domain, node.proto.op_type, node.since_version)) if claims else None
+    reads_on_cpu = node.proto.op_type in prediction.CPU_OUTPUTS or (kernel is not None and at in kernel.cpu_inputs)
+    return "" if reads_on_cpu and where.get(node.index) != CPU else where.get(node.index, "")
+
+
+def _share(nodes: Sequence[NodePlacement], provider: str) -> float | None:
+    total = sum(node.flops or 0.0 for node in nodes if node.provider)
+    return sum(node.flops or 0.0 for node in nodes if node.provider == provider) / total if total else None
+
+
+def _best_opset(model: onnx.ModelProto, graphs: Sequence[Scope], claims: Claims | None) -> tuple[int, int] | None:
+    """The opset, no newer than the model's, at which kernels of the right version exist for more nodes than now."""
+    opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+    protos = [node.proto for graph in graphs for node in graph.nodes if not node.proto.domain]
+    if claims is None or not any(one.kind == VERSION for graph in graphs for one in prediction.predict(graph, claims)):
+        return None
+
+    def taken(version: int) -> int:
+        keys = (("", proto.op_type, prediction.since_version(proto.op_type, version)) for proto in protos)
+        return sum(key in claims.operators for key in keys)
+
+    oldest = max(OLDEST_OPSET, *(first_opset(proto.op_type) for proto in protos))
+    counts = {version: taken(version) for version in range(oldest, opset + 1)}
+    best = max(counts, key=lambda version: (counts[version], version), default=opset)
+    return (best, counts[best]) if counts.get(best, 0) > counts.get(opset, 0) else None
+
+
+def first_opset(operator: str) -> int:
+    """The oldest opset that has the operator; 0 where nobody knows it."""
+    return next((v for v in range(OLDEST_OPSET, 64) if prediction.since_version(operator, v)), 0)

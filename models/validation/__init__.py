@@ -1,0 +1,1 @@
+"""Everything about one model, as data and as a page."""

@@ -1,0 +1,131 @@
+"""The page of a validation: one HTML file that needs nothing else, runs no script and believes no name in a model."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.models.bisection.bisect import Culprit
+from epcheck.models.placement.placement import NodePlacement, Placement
+from epcheck.models.validation.validate import Validation
+from epcheck.models.validation.words import again, bytes_words, ended, failures, number, operations, percent
+
+MAX_NODES = 5000
+"""Rows of the table of all nodes."""
+
+WIDTH, HEIGHT, LEFT, FOOT = 960, 200, 60, 24
+"""Of the plot, in CSS pixels, and of what its axes take."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes that are not on the provider for the same reason."""
+
+    operator: str
+    provider: str
+    reason: str
+    suggestion: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point of the plot: place, and what is said of it."""
+
+    x: float
+    y: float
+    words: str
+    is_above: bool
+
+
+@dataclass(frozen=True)
+class Plot:
+    """The error along the graph. line: where the tolerance is, None where there is none. ticks: (y, label)."""
+
+    dots: tuple[Dot, ...]
+    line: float | None
+    ticks: tuple[tuple[float, str], ...]
+    nodes: int
+
+
+def render(validation: Validation) -> str:
+    """The page as text."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(bytes=bytes_words, number=number, percent=percent, operations=operations, ended=ended)
+    folder = files(__package__)
+    style = (folder / "page.css").read_text(encoding="utf-8")
+    template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    text = template.render(
+        v=validation,
+        style=Markup(style),  # ours, and known by its hash
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        groups=grouped(validation.placement) if validation.placement else (),
+        plot=plot(validation.culprit) if validation.culprit else None,
+        providers=_providers(validation.placement),
+        max_nodes=MAX_NODES,
+        again=again(validation),
+        broken=failures(validation.steps),
+        width=WIDTH, height=HEIGHT, left=LEFT, foot=FOOT,
+    )  # fmt: skip
+    return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name
+
+
+def write(validation: Validation, path: Path) -> None:
+    """Write the page. Raises ModelFileError when it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render(validation), encoding="utf-8")
+    except OSError as error:
+        raise ModelFileError(f"the page cannot be written to '{path}': {error.strerror or error}") from None
+
+
+def grouped(placement: Placement) -> tuple[Group, ...]:
+    """The nodes elsewhere, those of one operator and reason together, the largest group first."""
+    groups: dict[tuple[str, str, str, str], list[NodePlacement]] = {}
+    for node in placement.elsewhere:
+        groups.setdefault((node.operator, node.provider, node.reason, node.suggestion), []).append(node)
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
+    return tuple(Group(*key, tuple(f"{node.scope}{node.name}" for node in nodes)) for key, nodes in ordered)
+
+
+def plot(culprit: Culprit) -> Plot | None:
+    """Its errors on a logarithmic scale; None where there are fewer than two."""
+    finite = [point for point in culprit.points if math.isfinite(point.error)]
+    sizes = [math.log10(point.error) for point in finite if point.error > 0]
+    if len(culprit.points) < 2 or not sizes:
+        return None
+    if culprit.tolerance > 0:
+        sizes.append(math.log10(culprit.tolerance))
+    low, high = math.floor(min(sizes)) - 1, math.ceil(max(sizes)) + 1
+    last = max(point.node for point in culprit.points) or 1
+
+    def y(error: float) -> float:
+        level = high if math.isinf(error) else math.log10(error) if error > 0 else low
+        return round(8 + (HEIGHT - FOOT - 8) * (high - max(level, low)) / (high - low), 1)
+
+    dots = tuple(
+        Dot(round(LEFT + (WIDTH - LEFT - 10) * point.node / last, 1), y(point.error),
+            f"node {point.node}, {point.value}: {point.error:.3g}", point.error > culprit.tolerance)
+        for point in culprit.points
+    )  # fmt: skip
+    step = max(1, (high - low) // 5)
+    ticks = tuple((y(10.0**power), f"1e{power}") for power in range(low, high + 1, step))
+    return Plot(dots, y(culprit.tolerance) if culprit.tolerance > 0 else None, ticks, last)
+
+
+def _providers(placement: Placement | None) -> Sequence[tuple[str, int]]:
+    if placement is None:
+        return ()
+    counts = Counter(node.provider or "folded or fused before" for node in placement.nodes)
+    return counts.most_common()

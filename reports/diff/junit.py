@@ -1,0 +1,59 @@
+"""A comparison as JUnit XML: one testsuite for each target, one testcase for each group of cases that changed alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from epcheck.conformance.records.record import CRASH, TIMEOUT
+from epcheck.reports.diff.difference import FLAPPING, NOT_RUN, REGRESSION, STILL, Group
+from epcheck.reports.diff.verdict import NOT_RUN as TARGET_NOT_RUN
+from epcheck.reports.diff.verdict import Verdict
+from epcheck.reports.diff.words import cases_in_words, step_in_words
+from epcheck.reports.text import visible
+
+SKIPPED = (NOT_RUN, FLAPPING, STILL)
+"""Kinds that are neither a failure nor a success of this night."""
+
+
+def junit(verdicts: Sequence[Verdict]) -> bytes:
+    """A new failure is a `failure`, or an `error` where the process crashed or did not answer; a target that did not
+    run to its end is an `error`. What is not run, flaky or still failing is `skipped`, with its reason."""
+    root = Element("testsuites", name="epcheck, compared")
+    for verdict in verdicts:
+        suite = SubElement(root, "testsuite", name=visible(verdict.target))
+        suite.extend(_testcases(verdict))
+        _count(suite, [suite])
+    _count(root, list(root))
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _testcases(verdict: Verdict) -> Iterator[Element]:
+    whole = Element("testcase", classname="epcheck", name="the target ran to its end")
+    if verdict.word == TARGET_NOT_RUN:
+        SubElement(whole, "error", type=verdict.word, message=visible(verdict.said))
+    yield whole
+    for group in verdict.difference.groups if verdict.difference else ():
+        yield _testcase(group)
+
+
+def _testcase(group: Group) -> Element:
+    name = f"{group.sample} ({group.kind}: {step_in_words(group)}; {cases_in_words(len(group.case_ids))}; {group.key})"
+    testcase = Element("testcase", classname=visible(group.operator), name=visible(name))
+    tag = "skipped" if group.kind in SKIPPED else ""
+    if group.kind == REGRESSION:
+        tag = "error" if group.newer in (CRASH, TIMEOUT) else "failure"
+    if tag:
+        SubElement(testcase, tag, type=group.kind, message=visible(group.reason)).text = visible(_details(group))
+    return testcase
+
+
+def _details(group: Group) -> str:
+    return "\n".join([group.reason, f"blame: {group.blame or 'nobody'}", *group.case_ids])
+
+
+def _count(element: Element, suites: Sequence[Element]) -> None:
+    counted = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+    for name, tag in counted.items():
+        element.set(name, str(sum(len(suite.findall(f".//{tag}")) for suite in suites)))

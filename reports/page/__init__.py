@@ -1,0 +1,1 @@
+"""The HTML page of a run, and what all pages share."""

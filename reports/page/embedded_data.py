@@ -1,0 +1,186 @@
+"""What travels compressed in the page: an index of all cases for its list, the records in bundles, and small repros."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import math
+from collections.abc import Callable, Iterator
+from itertools import chain, zip_longest
+from typing import IO, Any
+
+from markupsafe import Markup
+
+from epcheck.conformance.records import strict_json
+from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, OK, CaseFacts, Record, accuracy_of
+from epcheck.reports.page.columns import Column, column
+from epcheck.reports.runs.summary import Summary
+
+BUNDLE = 1000
+"""Records that are compressed, and unpacked in the page, together."""
+PREVIEWED = 4
+"""Elements of each value that the page shows of a case with which nothing is wrong."""
+
+Archive = Callable[[str], bytes | None]
+"""A case id -> what reproduces the case, as a zip file; None where it cannot be made."""
+
+ARCHIVES, ARCHIVES_BYTES, ELEMENTS = 300, 2 << 20, 4096
+"""How many repros travel in the page at most, how large they are together, and how many elements a case's values may
+have for its repro to be among them."""
+
+_SHAPES = bytes.maketrans(b"[,:0123456789", b"[[[0000000000")
+_LONG_INTEGER = b"[" + 16 * b"0"
+"""What an integer of 16 digits or more becomes with _SHAPES, without its sign: the store writes no spaces between."""
+_LARGEST_SAFE = 2**53
+
+
+def packed(value: Any) -> Markup:
+    """JSON, compressed, in letters, digits, `+`, `/` and `=`: nothing in it can be taken for HTML."""
+    data = strict_json.dumps(value).encode()
+    return Markup(base64.b64encode(gzip.compress(data, compresslevel=9, mtime=0)).decode("ascii"))
+
+
+class Index:
+    """What the list needs of every case, by column; the id only where it is not made of the others as usual."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[Any]] = {}
+        self._same: dict[Any, Any] = {}  # each text once, however often it was read
+        self._count = 0
+
+    def add(self, record: Record, finding: str) -> None:
+        case = record.case
+        usual = f"{case.operator_key}-{case.since_version}/{case.dtype}/{case.sample}[{case.variant}]"
+        row = {
+            "operator": case.operator_key,
+            "version": str(case.since_version),
+            "dtype": case.dtype,
+            "sample": case.sample,
+            "variant": case.variant,
+            "id": "" if case.case_id == usual else case.case_id,
+            "target": record.candidate.target,
+            "status": record.status,
+            "blame": record.blame,
+            "reading": record.reading,
+            "reason": record.reason,
+            "finding": finding,
+            "ulp": _worst_ulp(record),
+            "ms": _milliseconds(record),
+        }
+        for name, value in row.items():
+            self._columns.setdefault(name, []).append(self._same.setdefault(value, value))
+        self._count += 1
+
+    def packed(self, summary: Summary) -> Markup:
+        """The index, with the accuracy of operators for the view of each."""
+        rows: Column = {"o": {name: column(values) for name, values in self._columns.items()}}
+        return packed({"count": self._count, "rows": rows, "accuracy": _accuracy(summary), "bundle": BUNDLE})
+
+
+class Bundles:
+    """The records themselves, compressed in bundles of BUNDLE as they come, each a line of the spool."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._spool = file
+        self._open: list[Any] = []
+
+    def add(self, record: Record, line: bytes) -> None:
+        self._open.append(_travelling(record, _exact(line)))
+        if len(self._open) == BUNDLE:
+            self._close()
+
+    def packed(self) -> Iterator[Markup]:
+        if self._open:
+            self._close()
+        self._spool.seek(0)
+        return (Markup(line.decode("ascii").rstrip()) for line in self._spool)
+
+    def _close(self) -> None:
+        self._spool.write(packed(column(self._open)).encode("ascii") + b"\n")
+        self._open.clear()
+
+
+class Archives:
+    """The repros that travel: of small cases, failures first, one of each finding before the second of any."""
+
+    def __init__(self, archive: Archive | None) -> None:
+        self._archive = archive
+        self._wanted: dict[str, dict[str, dict[str, None]]] = {FAILURE: {}, FIXED: {}, EXPECTED: {}}
+
+    def add(self, record: Record, finding: str) -> None:
+        if self._archive and record.reading in self._wanted and _is_small(record.case):
+            self._wanted[record.reading].setdefault(finding, {})[record.case_id] = None
+
+    def packed(self) -> Markup:
+        """Case id -> zip file in base64."""
+        made: dict[str, str] = {}
+        room = ARCHIVES_BYTES
+        for case_id in self._in_turn():
+            if len(made) == ARCHIVES or room <= 0 or self._archive is None:
+                break
+            if case_id not in made and (data := self._archive(case_id)) is not None and len(data) <= room:
+                made[case_id] = base64.b64encode(data).decode("ascii")
+                room -= len(data)
+        return packed(made)
+
+    def _in_turn(self) -> Iterator[str]:
+        for findings in self._wanted.values():
+            yield from (case for case in chain.from_iterable(zip_longest(*findings.values())) if case is not None)
+
+
+def _is_small(case: CaseFacts) -> bool:
+    return sum(math.prod(value.shape) for value in case.values) <= ELEMENTS
+
+
+def _worst_ulp(record: Record) -> float | None:
+    found = accuracy_of(record.case, record.candidate)
+    errors = [d.max_ulp for d in record.candidate.differences if d.max_ulp is not None]
+    worst = max([*errors, *([found.max_ulp] if found else [])], default=None)
+    return None if worst is None else _digits(worst)
+
+
+def _milliseconds(record: Record) -> float | None:
+    parts = [s for s in (record.candidate.create_s, record.candidate.run_s) if s is not None]
+    return _digits(1000 * sum(parts)) if parts else None
+
+
+def _digits(value: float) -> float:
+    """Three significant digits: for sorting and a glance; the record has them all."""
+    return float(f"{value:.3g}")
+
+
+def _accuracy(summary: Summary) -> list[list[Any]]:
+    """[target, operator, dtype, [max, p99, mean] of the candidate, of the baseline] of every profile, or None."""
+    return [
+        [target.target, profile.operator, profile.dtype]
+        + [one and [one.max, one.p99, one.mean] for one in (profile.candidate, profile.baseline)]
+        for target in summary.targets
+        for profile in target.accuracy
+    ]
+
+
+def _travelling(record: Record, fields: dict[str, Any]) -> dict[str, Any]:
+    """The record as JSON, without what the page knows from the index, and less of what nobody looks at."""
+    del fields["case_id"]
+    if "{id}" not in fields["repro"]:
+        fields["repro"] = fields["repro"].replace(record.case_id, "{id}")
+    if record.reading == OK:
+        for value in fields["values"]:
+            elements = value.get("preview", "").split(", ")
+            if len(elements) > PREVIEWED + 1:
+                value["preview"] = ", ".join([*elements[:PREVIEWED], "…"])
+    return fields
+
+
+def _exact(line: bytes) -> Any:
+    """The record of the line, with integers that a browser's numbers would round written as `{"$int": "..."}`."""
+    record = strict_json.loads(line)
+    return _long_as_text(record) if _LONG_INTEGER in line.translate(_SHAPES, b"-") else record
+
+
+def _long_as_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _long_as_text(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_long_as_text(item) for item in value]
+    return {"$int": str(value)} if isinstance(value, int) and abs(value) > _LARGEST_SAFE else value

@@ -1,0 +1,186 @@
+"""The HTML report of a run: one file that needs nothing else, and believes nothing it was given.
+
+What is always wanted (headline, fingerprint, matrix, accuracy, findings) is written out and needs no script. The cases
+travel compressed (see cargo.py), and the page unpacks a bundle of them when one is opened. Escaping, style, charts and
+the page's policy are the shell's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO
+
+from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Run
+from epcheck.reports.page import shell
+from epcheck.reports.page.chart import POINTS, Chart, Series
+from epcheck.reports.page.device_claims import Claims, claims
+from epcheck.reports.page.embedded_data import Archive, Archives, Bundles, Index
+from epcheck.reports.runs.report import Entry, spool
+from epcheck.reports.runs.summary import (
+    NOTHING_RAN,
+    WORST_FIRST,
+    Cell,
+    Profile,
+    Spread,
+    Summary,
+    TargetSummary,
+    dtype_order,
+    headline,
+)
+
+SCRIPTS = (
+    "run/page_data.js",
+    "run/page_list.js",
+    "run/page_operator.js",
+    "run/page_graph.js",
+    "run/page_case.js",
+    "run/page_main.js",
+)
+VIRTUAL_LIST = "vendor/virtual-core/virtual-core.iife.min.js"
+
+SYMBOLS = {FAILURE: "✕", FIXED: "▲", EXPECTED: "≈", NOTED: "i", OK: "✓", NOTHING_RAN: "–"}
+MEANINGS = {
+    FAILURE: "conformance failure",
+    FIXED: "an expectation that no longer fails",
+    EXPECTED: "expected deviation",
+    NOTED: "remark",
+    OK: "nothing wrong",
+    NOTHING_RAN: "no case ran on it",
+}
+
+
+class Page:
+    """The page in the making. The bundles wait on disk: they are most of it, and stand near its end.
+
+    archive: makes what a case is reproduced with, for download; without one the page has the commands only.
+    """
+
+    def __init__(self, run: Run, file: IO[bytes], held: ExitStack, archive: Archive | None = None) -> None:
+        self._run = run
+        self._file = file
+        self._index = Index()
+        self._bundles = Bundles(spool(file, held))
+        self._archives = Archives(archive)
+
+    def add(self, entry: Entry) -> None:
+        self._index.add(entry.record, entry.finding)
+        self._bundles.add(entry.record, entry.line)
+        self._archives.add(entry.record, entry.finding)
+
+    def finish(self, summary: Summary) -> None:
+        shell.write(
+            self._file,
+            "run/page.html.j2",
+            scripts=SCRIPTS,
+            styles=("run/page.css",),
+            libraries=(VIRTUAL_LIST,),
+            run=self._run,
+            summary=summary,
+            headline=headline(self._run, summary),
+            state=_state(self._run, summary),
+            matrix=_matrix,
+            accuracy_charts=_accuracy_charts,
+            facts=_facts(self._run),
+            claims=_claims(self._run),
+            symbols=SYMBOLS,
+            meanings=MEANINGS,
+            index=self._index.packed(summary),
+            bundles=self._bundles.packed(),
+            archives=self._archives.packed(),
+        )
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The cases of an operator, in all its versions, whose first varied dtype is the same."""
+
+    passes: int
+    total: int
+    worst: str
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """Operators x dtypes of one candidate: an operator that varies several dtypes stands at the first of them."""
+
+    dtypes: tuple[str, ...]
+    rows: tuple[tuple[str, str, dict[str, _Cell]], ...]
+    """Operator, its worst reading, and its cells by dtype."""
+
+
+def _matrix(target: TargetSummary) -> _Matrix:
+    together: dict[str, dict[str, list[Cell]]] = {}
+    for cell in target.matrix:
+        row = together.setdefault(_operator(cell.domain, cell.operator), {})
+        row.setdefault(cell.dtype.partition("-")[0], []).append(cell)
+    rows = {operator: {dtype: _joined(cells) for dtype, cells in row.items()} for operator, row in together.items()}
+    dtypes = {dtype for row in rows.values() for dtype in row}
+    return _Matrix(
+        tuple(sorted(dtypes, key=dtype_order)),
+        tuple(
+            (operator, _worst(cell.worst for cell in row.values()), row)
+            for operator, row in sorted(rows.items(), key=lambda item: ("::" in item[0], item[0]))
+        ),
+    )
+
+
+def _joined(cells: Iterable[Cell]) -> _Cell:
+    cells = tuple(cells)
+    return _Cell(sum(c.passes for c in cells), sum(c.total for c in cells), _worst(c.worst for c in cells))
+
+
+def _worst(readings: Iterable[str]) -> str:
+    return min(readings, key=(*WORST_FIRST, NOTHING_RAN).index)
+
+
+def _accuracy_charts(run: Run, target: TargetSummary) -> list[Chart]:
+    """The largest errors of candidate and baseline by operator, a chart for each dtype, the most inaccurate first."""
+    by_dtype: dict[str, list[Profile]] = {}
+    for profile in target.accuracy:
+        by_dtype.setdefault(profile.dtype.partition("-")[0], []).append(profile)
+    return [_accuracy_chart(run, target.target, dtype, by_dtype[dtype]) for dtype in sorted(by_dtype, key=dtype_order)]
+
+
+def _accuracy_chart(run: Run, target: str, dtype: str, profiles: list[Profile]) -> Chart:
+    ordered = sorted(profiles, key=lambda p: (-p.candidate.max if p.candidate else 1.0, p.operator, p.dtype))
+    candidate = Series(target, tuple(_max(p.candidate) for p in ordered))
+    baseline = Series(f"{run.baseline} (baseline)", tuple(_max(p.baseline) for p in ordered))
+    return Chart(
+        title=f"Largest error in {dtype}",
+        labels=tuple(p.operator if p.dtype == dtype else f"{p.operator} {p.dtype}" for p in ordered),
+        series=(candidate, baseline) if any(p.baseline for p in ordered) else (candidate,),
+        unit="ULP",
+        kind=POINTS,
+        log=True,
+        foot=0.1,
+        links=tuple(shell.query(operator=p.operator, dtype=p.dtype) for p in ordered),
+    )
+
+
+def _max(spread: Spread | None) -> float | None:
+    return None if spread is None else spread.max
+
+
+def _state(run: Run, summary: Summary) -> str:
+    """The headline's colour: `failure`, `incomplete` or `ok`."""
+    if summary.missing or run.status != "complete" or not summary.recorded:
+        return "incomplete"
+    return "failure" if summary.by_reading.get(FAILURE) else "ok"
+
+
+def _facts(run: Run) -> list[tuple[str, list[str]]]:
+    """The fingerprint by row: a fact, and what each target says of it, in the order of `run.targets`."""
+    names = dict.fromkeys(name for facts in run.targets.values() for name, value in facts.items() if value)
+    return [(name, [str(facts.get(name, "")) for facts in run.targets.values()]) for name in names]
+
+
+def _claims(run: Run) -> list[tuple[str, Claims]]:
+    """The targets whose device said what it supports, beside what is documented."""
+    told = ((name, claims(facts)) for name, facts in run.targets.items())
+    return [(name, one) for name, one in told if one is not None]
+
+
+def _operator(domain: str, operator: str) -> str:
+    return f"{domain}::{operator}" if domain else operator

@@ -1,0 +1,176 @@
+"""What a run ran on: which runs may be compared night by night, and what changed between two of them.
+
+The *class* of a target stays when its driver, its runtime or the suite are updated; the *fingerprint* is all that may
+change then. Both are read from the Run alone: `Run.targets` has what each worker told of itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from epcheck.conformance.records.record import INCIDENTAL, Run
+
+CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
+
+WHOLE_SUITE = "the whole suite"
+
+
+@dataclass(frozen=True, order=True)
+class FingerprintClass:
+    """What two nights have in common that may be compared. provider: an execution provider, or the target's name where
+    that does not tell. adapter: the GPU, or the CPU where there is none. selection: which cases, in words."""
+
+    provider: str
+    adapter: str
+    selection: str
+
+    def __str__(self) -> str:
+        return f"{self.provider} on {self.adapter}, {self.selection}"
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A part of the fingerprint that is not what it was. older, newer: empty where the run does not have it."""
+
+    part: str
+    older: str
+    newer: str
+
+    def __str__(self) -> str:
+        if self.older and self.newer:
+            return f"{self.part}: {self.older} → {self.newer}"
+        return f"{self.part}: {self.newer}, not there before" if self.newer else f"{self.part}: {self.older} is gone"
+
+
+def fingerprint_class(run: Run, target: str) -> FingerprintClass:
+    """The class of one of the run's targets. A run that never reached its target has an adapter of `unknown`."""
+    return FingerprintClass(provider_of(run, target), _adapter(run.targets.get(target, {})), _selection(run.selection))
+
+
+def provider_of(run: Run, target: str) -> str:
+    """The execution provider of one of the run's targets, as far as facts or its specification tell (see
+    `epcheck.conformance.targets.target`); otherwise the target's name."""
+    told = run.targets.get(target, {}).get("execution_provider")
+    path, has_provider, provider = target.partition("#")
+    if told or (has_provider and provider):
+        return told or provider
+    if target.startswith("python:"):
+        return target
+    known = {"dml": DML, "cpu": CPU}.get(target.partition("@")[0])
+    return known or (CPU if "/" in path or "\\" in path else target)
+
+
+PARTS: Mapping[str, str] = {
+    "driver_version": "driver",
+    "driver": "driver",
+    "DirectML.dll": "DirectML.dll",
+    "onnxruntime": "onnxruntime",
+    "os": "OS",
+    "wine": "Wine",
+    "vkd3d": "vkd3d",
+    "vulkan_driver": "Vulkan driver",
+    "graphics_stack": "graphics stack",
+    "adapter": "adapter",
+    "processor": "CPU",
+    "onnxruntime_build": "onnxruntime's build",
+    "epcheck": "epcheck",
+    "onnx": "onnx",
+    "python": "Python",
+    "numpy": "NumPy",
+}
+"""Fact of a target -> what people call it, in the order in which they ask. Other facts follow under their own names."""
+
+IMPLIED: Mapping[str, str] = {
+    "Vulkan driver": "driver",
+    "adapter": "driver",
+    "onnxruntime's build": "onnxruntime",
+    "providers": "onnxruntime",
+    "assignment": "onnxruntime",
+    "NumPy": "Python",
+    "machine": "OS",
+    **dict.fromkeys(("vendor_id", "device_id", "dxgi_vendor_id"), "adapter"),
+}
+"""A part that changes along with another, and is told only where that one has not changed. (Mesa has the release of
+LLVM in the adapter's name.)"""
+
+
+def fingerprint(run: Run, target: str) -> dict[str, str]:
+    """Part -> value of all that the run tells of a target, the runner's epcheck and onnx among it, in reading order."""
+    facts = {name: value for name, value in run.targets.get(target, {}).items() if name not in INCIDENTAL and value}
+    stack = dict(_stack(facts.pop("graphics_stack", ""), facts.get("vulkan_driver", "")))
+    runner = {name: run.versions[name] for name in ("epcheck", "onnx") if name in run.versions}
+    told = {**runner, **facts, **stack}
+    ordered = [name for name in PARTS if name in told] + [name for name in told if name not in PARTS]
+    return {PARTS.get(name, name): told[name] for name in ordered}
+
+
+def changes(older: Mapping[str, str], newer: Mapping[str, str]) -> tuple[Changed, ...]:
+    """What differs between two fingerprints, in reading order; what merely follows from another change is left out."""
+    if older == newer:  # most nights
+        return ()
+    every = {**older, **newer}
+    order = [part for part in dict.fromkeys(PARTS.values()) if part in every]
+    order += [part for part in every if part not in order]
+    differing = [part for part in order if older.get(part) != newer.get(part)]
+    return tuple(
+        Changed(part, older.get(part, ""), newer.get(part, ""))
+        for part in differing
+        if IMPLIED.get(part) not in differing
+    )
+
+
+def in_words(changed: tuple[Changed, ...]) -> str:
+    """What changed, in one sentence."""
+    if not changed:
+        return "Driver, runtime and system are the same."
+    return f"Changed: {'; '.join(map(str, changed))}."
+
+
+def _adapter(facts: Mapping[str, str]) -> str:
+    """Name and PCI ids of the GPU, without the versions that drivers put into parentheses; otherwise the CPU's name."""
+    if name := facts.get("adapter"):
+        bare = _without_parentheses(name)
+        ids = [facts.get(key, "") for key in ("vendor_id", "device_id")]
+        known = all(re.fullmatch(r"0x[0-9a-fA-F]+", one) and int(one, 16) for one in ids)
+        return f"{bare} [{ids[0][2:]}:{ids[1][2:]}]" if known else bare
+    return _without_parentheses(facts.get("processor", "").partition(", ")[0]) or "unknown"
+
+
+def _without_parentheses(name: str) -> str:
+    return " ".join(re.sub(r"\([^()]*\)", " ", name).split()) or name
+
+
+def _stack(stack: str, vulkan_driver: str) -> Iterator[tuple[str, str]]:
+    """The parts of a graphics stack, `wine 10.0, vkd3d 1.14 DXIL, llvmpipe Mesa 25.0.7`, by name; the Vulkan driver is
+    a fact of its own."""
+    unnamed = []
+    for part in stack.removesuffix(vulkan_driver).split(", "):
+        name, _, version = part.strip().partition(" ")
+        if name in ("wine", "vkd3d") and version:
+            yield name, version
+        elif part.strip():
+            unnamed.append(part.strip())
+    if unnamed:
+        yield "graphics_stack", ", ".join(unnamed)
+
+
+def _selection(selection: Mapping[str, object]) -> str:
+    """Which cases a run selects, in words that are the same for the same cases."""
+    words = [
+        f"{name} {_listed(selection[name])}" for name in ("operators", "dtypes", "patterns") if selection.get(name)
+    ]
+    if limit := selection.get("limit"):
+        words.append(f"at most {limit}")
+    if (source := selection.get("source", "suite")) != "suite":
+        words.append(f"source {source}")
+    if selection.get("thin"):
+        words.append("thin")
+    if shard := selection.get("shard"):
+        words.append(f"shard {shard}")
+    return ", ".join(words) or WHOLE_SUITE
+
+
+def _listed(value: object) -> str:
+    return "+".join(sorted(map(str, value))) if isinstance(value, list | tuple) else str(value)

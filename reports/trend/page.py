@@ -1,0 +1,101 @@
+"""A trend as a page: rates over the nights as charts, what broke and what came with it, machines side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from epcheck.reports.page import shell
+from epcheck.reports.page.chart import Chart, Mark, Series
+from epcheck.reports.runs.run_folder import replacing
+from epcheck.reports.store.nights import Machine, Ran
+from epcheck.reports.trend import sections
+from epcheck.reports.trend.trend import Trend
+
+FAMILY_CHARTS = 12
+"""Families that have a chart: those whose rate moved most."""
+
+MARKS = 40
+"""Changes of drivers and runtimes that are marked in a chart; the newest ones."""
+
+CASES = 200
+"""Cases of an event that are listed; the JSON document has all."""
+
+
+def write_html(trend: Trend, path: Path) -> Path:
+    """Write the trend as one self-contained page. Raises StoreError."""
+    with replacing(path) as file:
+        shell.write(
+            file,
+            "trend/trend.html.j2",
+            trend=trend,
+            words=sections,
+            sections={section.title: section for section in sections.sections(trend, most=1000)},
+            rates=_chart(trend, "Cases that pass, of those that pass or fail", "%", _rates, _marks(trend)),
+            failures=_chart(trend, "Failing cases, more or fewer than on the first night", "cases", _more_failures),
+            families=[
+                _chart(trend, family, "points", partial(_points, family=family)) for family in _moved_most(trend)
+            ],
+            most=CASES,
+        )
+    return path
+
+
+Values = Callable[[Machine], dict[str, float | None]]
+"""The numbers of a machine by the labels of its nights."""
+
+
+def _chart(trend: Trend, title: str, unit: str, values: Values, marks: tuple[Mark, ...] = ()) -> Chart:
+    """One line for each machine, with a gap where it did not run."""
+    found = [(machine.name, values(machine)) for machine in trend.machines]
+    series = tuple(Series(name, tuple(each.get(label) for label in trend.labels)) for name, each in found)
+    return Chart(title, trend.labels, series, unit, marks=marks)
+
+
+def _rates(machine: Machine) -> dict[str, float | None]:
+    return {night.label: None if (rate := night.rate()) is None else 100 * rate for night in machine.nights}
+
+
+def _more_failures(machine: Machine) -> dict[str, float | None]:
+    """Against the first whole night: what moves is small beside what always fails."""
+    failing = {night.label: float(night.counts.failing) for night in machine.nights if night.ran is Ran.WHOLE}
+    start = next(iter(failing.values()), 0.0)
+    return {label: number - start for label, number in failing.items()}
+
+
+def _points(machine: Machine, family: str) -> dict[str, float | None]:
+    """By how many percentage points the rate of a family differs from that of the first whole night."""
+    rates = {night.label: rate for night in machine.nights if (rate := night.rate(family)) is not None}
+    start = next(iter(rates.values()), 0.0)
+    return {label: round(100 * (rate - start), 6) for label, rate in rates.items()}
+
+
+def _marks(trend: Trend) -> tuple[Mark, ...]:
+    """What changed on which machines, one mark for each night."""
+    at = {label: index for index, label in enumerate(trend.labels)}
+    changes: dict[int, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for machine in trend.machines:
+        for night in machine.nights:
+            if night.changed:
+                changes[at[night.label]]["; ".join(map(str, night.changed))].append(machine.name)
+    told = sorted(changes.items())[-MARKS:]
+    return tuple(
+        Mark(index, "; ".join(f"{', '.join(names)}: {what}" for what, names in of_night.items()))
+        for index, of_night in told
+    )
+
+
+def _moved_most(trend: Trend) -> list[str]:
+    """Families whose rate was not the same in all nights, in the order of how far it moved."""
+    moved = {}
+    for family in trend.families:
+        spans = [
+            max(rates) - min(rates)
+            for machine in trend.machines
+            if (rates := [rate for night in machine.nights if (rate := night.rate(family)) is not None])
+        ]
+        if spans and max(spans) > 0:
+            moved[family] = max(spans)
+    return sorted(moved, key=lambda family: -moved[family])[:FAMILY_CHARTS]

@@ -1,0 +1,177 @@
+"""A trend in words and tables, which the terminal and Markdown show alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from epcheck.reports.store.nights import Machine, Night, Ran
+from epcheck.reports.trend.trend import Affected, Event, Flake, Trend
+
+NOTHING_CHANGED = "nothing that the fingerprints tell"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, sentences, and a table if there are rows. numbers: the columns of numbers."""
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    numbers: Collection[int] = ()
+
+
+def sections(trend: Trend, most: int = 20) -> tuple[Section, ...]:
+    """All of the trend in reading order, lists cut after `most` entries, with the number of those left out."""
+    every = (_machines(trend), _events(trend, most), _families(trend), _flakes(trend, most), _not_run(trend, most),
+             _troubles(trend))  # fmt: skip
+    return tuple(section for section in every if section.rows or section.sentences)
+
+
+def headline(trend: Trend) -> str:
+    """The store in one sentence."""
+    ran = sum(night.ran is not Ran.NOT_RUN for machine in trend.machines for night in machine.nights)
+    if not ran:
+        return f"{trend.store}: no night is recorded."
+    runs, machines = _count(ran, "night"), _count(len(trend.machines), "machine")
+    return f"{runs} of {machines}, {trend.labels[0]} to {trend.labels[-1]}."
+
+
+def percent(rate: float | None) -> str:
+    """A share; `not run` for none. What is not all is never rounded to 100 %."""
+    if rate is None:
+        return "not run"
+    return "100 %" if rate == 1 else f"{min(rate, 0.9999):.2%}".replace("%", " %")
+
+
+def standing(machine: Machine) -> Night | None:
+    """The newest whole night of a machine."""
+    return next((night for night in reversed(machine.nights) if night.ran is Ran.WHOLE), None)
+
+
+def first(machine: Machine) -> Night | None:
+    """The oldest whole night of a machine."""
+    return next((night for night in machine.nights if night.ran is Ran.WHOLE), None)
+
+
+def came_with(event: Event) -> str:
+    """What came with an event, in words."""
+    changed = "; ".join(map(str, event.changed)) or NOTHING_CHANGED
+    unknown = f"; {_count(event.not_run, 'night')} before it did not run" if event.not_run else ""
+    return changed + unknown
+
+
+def by_operator(cases: Iterable[Affected], most: int = 4) -> str:
+    """`Conv 12, Slice 3, 2 more operators`."""
+    counts = Counter(case.operator for case in cases).most_common()
+    words = [f"{operator} {count}" for operator, count in counts[:most]]
+    return ", ".join([*words, f"{_count(len(counts) - most, 'more operator')}"] if len(counts) > most else words)
+
+
+def how_often(flake: Flake) -> str:
+    """In what way a case flickers."""
+    words = [f"differs between repeats in {_count(flake.wavering, 'night')}"] if flake.wavering else []
+    words += [f"changed {flake.flips} times for no reason"] if flake.flips >= 2 else []
+    return ", ".join(words)
+
+
+def _machines(trend: Trend) -> Section:
+    rows = []
+    for machine in trend.machines:
+        counts = Counter(night.ran for night in machine.nights)
+        newest, now, then = machine.nights[-1], standing(machine), first(machine)
+        rows.append((
+            machine.name, str(counts[Ran.WHOLE]), str(counts[Ran.PARTIAL]), str(counts[Ran.NOT_RUN]),
+            f"{newest.label}: {newest.ran}" if newest.ran is not Ran.WHOLE else newest.label,
+            percent(_rate(then)), percent(_rate(now)), f"{now.counts.failing:,}" if now else "not run",
+        ))  # fmt: skip
+    header = ("machine", "whole", "partial", "not run", "newest night", "pass at first", "pass now", "failing now")
+    return Section("Machines side by side", (), header, tuple(rows), (1, 2, 3, 5, 6, 7))
+
+
+def _events(trend: Trend, most: int) -> Section:
+    broke = sum(event.broke for event in trend.events)
+    sentences = [
+        f"{_count(broke, 'time')} cases broke and {_count(len(trend.events) - broke, 'time')} they were mended."
+    ] if trend.events else ["Nothing broke and nothing was mended."]  # fmt: skip
+    rows = tuple(
+        (
+            event.night,
+            "broke" if event.broke else "mended",
+            str(len(event.cases)),
+            str(event.lasting),
+            by_operator(event.cases),
+            came_with(event),
+            event.machine,
+        )
+        for event in trend.events[:most]
+    )
+    sentences += _left_out(len(trend.events), most)
+    header = ("night", "", "cases", "still so", "operators", "what came with it", "machine")
+    return Section("What broke, and what came with it", tuple(sentences), header, rows, (2, 3))
+
+
+def _families(trend: Trend) -> Section:
+    """Families that are not all right on every machine, worst first."""
+    now = [standing(machine) for machine in trend.machines]
+    then = [first(machine) for machine in trend.machines]
+    rows, right = [], 0
+    for family in trend.families:
+        rates = [_rate(night, family) for night in now]
+        right += all(rate == 1 for rate in rates)
+        if any(rate is not None and rate < 1 for rate in rates):
+            before = [_rate(night, family) for night in then]
+            cells = [_moved(old, new) for old, new in zip(before, rates, strict=True)]
+            rows.append((min(rate for rate in rates if rate is not None), family, cells))
+    families = _count(len(trend.families), "operator family", "operator families")
+    sentences = (f"Wholly passing on every machine: {right} of {families}.",) if trend.families else ()
+    header = ("family", *(machine.name for machine in trend.machines))
+    table = tuple((name, *cells) for _, name, cells in sorted(rows))
+    return Section("Pass rate by family, now", sentences, header, table, range(1, len(header)))
+
+
+def _flakes(trend: Trend, most: int) -> Section:
+    rows = tuple(
+        (flake.case_id, how_often(flake), f"{flake.failing} of {flake.nights}", flake.last, flake.machine)
+        for flake in trend.flakes[:most]
+    )
+    header = ("case", "how", "failing nights", "last", "machine")
+    return Section("Flakiest cases", tuple(_left_out(len(trend.flakes), most)) if rows else (), header, rows, (2,))
+
+
+def _not_run(trend: Trend, most: int) -> Section:
+    """Nights that say nothing, or only of a part."""
+    found = [
+        (night.label, str(night.ran), night.why, machine.name)
+        for machine in trend.machines
+        for night in machine.nights
+        if night.ran is not Ran.WHOLE
+    ]
+    rows = tuple(sorted(found, reverse=True)[:most])
+    header = ("night", "", "why", "machine")
+    return Section("Nights not run", tuple(_left_out(len(found), most)), header, rows)
+
+
+def _troubles(trend: Trend) -> Section:
+    return Section("Files that are not counted", tuple(f"{t.kind}: {t.sentence}" for t in trend.troubles))
+
+
+def _rate(night: Night | None, family: str | None = None) -> float | None:
+    return None if night is None else night.rate(family)
+
+
+def _moved(old: float | None, new: float | None) -> str:
+    """The rate now, and by how many percentage points it differs from that of the first night."""
+    if new is None or old is None or f"{new - old:+.2%}" in ("+0.00%", "-0.00%"):
+        return percent(new)
+    return f"{percent(new)} ({(new - old) * 100:+.2f})"
+
+
+def _left_out(count: int, most: int) -> list[str]:
+    return [f"The first {most} of {count:,} are listed."] if count > most else []
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {several or f'{one}s'}"

@@ -1,0 +1,118 @@
+"""`epcheck expect`: a run's failures as expectations, reviewed as a diff."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import call, refused
+from stored_records import a_run, a_slice, a_wrong_slice, stored
+
+from epcheck.conformance.targets import expectation, expectation_file
+from epcheck.conformance.targets.expectation import Expectation, ExpectationError
+from epcheck.conformance.targets.expectation_file import Found
+from epcheck.generators import suite
+
+FILE = "expectations.toml"
+EXISTING = '# Why we keep this file.\n\n[[expect]]\ncase = "TopK-*"\nstatus = "crash"\nreason = "old"\n'
+IDS = [case.id for case in suite.cases(["Transpose"])]
+WRONG = [Found(case_id, "mismatch") for case_id in IDS if case_id.startswith("Transpose-13/float16/")]
+
+
+def written(existing: str = "", failures: list[Found] = WRONG, reason: str = "ticket 1", link: str = "") -> str:
+    taken = {one.case_id for one in failures}
+    return expectation_file.baseline(existing, FILE, failures, [i for i in IDS if i not in taken], reason, link).text
+
+
+def test_what_is_written_covers_the_failures_and_nothing_else() -> None:
+    assert written(link="https://example.test/1") == (
+        '[[expect]]\ncase = "Transpose-13/float16/*[runtime]"\nstatus = "mismatch"\nreason = "ticket 1"\n'
+        'link = "https://example.test/1"\n'
+    )
+
+
+def test_a_case_of_the_suite_that_did_not_run_keeps_a_glob_from_being_written() -> None:
+    some = WRONG[::2]
+    text = expectation_file.baseline("", FILE, some, [], "ticket 1").text
+    known = expectation.parse(text, FILE)
+    covered = {i for i in IDS if any(expectation_file.is_expected(Found(i, "mismatch"), [one]) for one in known)}
+    assert covered == {one.case_id for one in some}
+
+
+def test_what_stands_in_the_file_stays_as_it_is() -> None:
+    text = written(EXISTING)
+    assert text.startswith(EXISTING + "\n[[expect]]\n")
+    shown = expectation_file.diff(EXISTING, text, FILE)
+    assert [line for line in shown.splitlines() if line.startswith("-")] == [f"--- {FILE}"]
+    assert '+case = "Transpose-13/float16/*[runtime]"' in shown.splitlines()
+
+
+def test_failures_that_are_expected_already_are_not_written_again() -> None:
+    text = written(EXISTING)
+    again = expectation_file.baseline(text, FILE, WRONG, [], "ticket 1")
+    assert (again.text, again.added, again.covered) == (text, 0, len(WRONG))
+    assert expectation_file.diff(text, again.text, FILE) == ""
+
+
+def test_each_operator_and_status_is_an_entry() -> None:
+    failures = [Found("A-1/x/a[r]", "crash"), Found("A-1/x/b[r]", "mismatch"), Found("B-1/x/a[r]", "mismatch")]
+    known = expectation.parse(expectation_file.baseline("", FILE, failures, [], "known").text, FILE)
+    assert known == tuple(Expectation(one.case_id, one.status, "known") for one in failures)
+
+
+def test_an_id_is_not_taken_for_a_part_of_another_operators() -> None:
+    """`Gelu-1/…` without a wildcard is looked for anywhere in an id, and so found in `com.microsoft::Gelu-1/…`."""
+    failures = [Found(f"Gelu-1/x/{name}[r]", "mismatch") for name in ("a", "b")]
+    text = expectation_file.baseline(
+        "", FILE, failures, [f"com.microsoft::{one.case_id}" for one in failures], "known"
+    ).text
+    assert expectation.parse(text, FILE)[0].case.startswith("Gelu-")
+    assert "*" in text
+
+
+@pytest.mark.parametrize("reason", ["", "  "])
+def test_a_reason_is_mandatory(reason: str) -> None:
+    with pytest.raises(ExpectationError, match="needs a reason"):
+        written(reason=reason)
+
+
+def test_words_of_strangers_stay_words() -> None:
+    reason = 'a "quote"\\ \x7f\n[[expect]]\ncase = "*"'
+    (one,) = expectation.parse(written(reason=reason), FILE)
+    assert (one.case, one.reason) == ("Transpose-13/float16/*[runtime]", reason)
+
+
+def test_a_file_that_is_not_valid_is_refused() -> None:
+    with pytest.raises(ExpectationError, match="is not valid TOML"):
+        written("[[expect")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    records = [a_wrong_slice(sample="far_1"), a_wrong_slice(sample="far_2"), a_slice(sample="rank_1")]
+    return stored(tmp_path / "run", records, a_run(3))
+
+
+def test_the_command_shows_the_diff_and_writes_only_when_it_is_told_to(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text(EXISTING, encoding="utf-8")
+    asked = ("expect", "--from", str(run), "--reason", "ticket 7", "--file", str(file))
+    shown = call(*asked)
+    assert shown.code == 0
+    assert '+case = "Slice-13/float16/far_*[runtime]"' in shown.out
+    assert shown.err == f"{file}: 2 failures are expected with it (not written; --write does)\n"
+    assert file.read_text(encoding="utf-8") == EXISTING
+    assert call(*asked, "--write").out == shown.out
+    assert [one.case for one in expectation.load(file)] == ["TopK-*", "Slice-13/float16/far_*[runtime]"]
+    assert call(*asked).err == f"{file}: nothing to add; 2 failures are expected already\n"
+
+
+def test_only_the_chosen_failures_are_written(run: Path, tmp_path: Path) -> None:
+    shown = call("expect", "--from", str(run), "--reason", "x", "--file", str(tmp_path / FILE), "-k", "far_2")
+    assert '+case = "Slice-13/float16/far_2[runtime]"' in shown.out
+
+
+def test_what_the_command_cannot_do_is_one_sentence(run: Path, tmp_path: Path) -> None:
+    assert "needs a reason" in refused("expect", "--from", str(run), "--reason", " ", "--file", str(tmp_path / FILE))
+    assert "is not a run folder" in refused("expect", "--from", str(tmp_path), "--reason", "x")
+    assert "has no target 'cpu'" in refused("expect", "--from", str(run), "--reason", "x", "--target", "cpu")

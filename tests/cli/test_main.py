@@ -1,0 +1,338 @@
+"""The commands as a user has them: what they print, what they leave, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from command_line import ENVIRONMENT, START, call, epcheck, refused
+from small_cases import HERE
+
+from epcheck import reports
+from epcheck.api.request import Request, request_of, selection
+from epcheck.conformance.records.record import FAILURE, Run
+from epcheck.conformance.scheduling.shard import Shard
+from epcheck.generators import suite
+
+CPU_ALONE = ("run", "--target", "cpu", "--baseline", "none", "--no-reference")
+MANY = (*CPU_ALONE, "--op", "Slice", "--limit", "700")
+FEW = (*CPU_ALONE, "--op", "Slice", "-k", "rank_", "--limit", "8")
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and limits")
+
+
+def folder_of(root: Path) -> Path:
+    (folder,) = (path for path in (root / "epcheck-runs").iterdir() if path.is_dir())
+    return folder
+
+
+def test_a_good_run_ends_with_0_and_leaves_every_report(tmp_path: Path) -> None:
+    done = epcheck(*FEW, cwd=tmp_path)
+    folder = folder_of(tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert "cpu: no conformance failure, 8 of 8 cases pass." in done.out
+    assert done.out.rstrip().endswith(f"Report: epcheck-runs/{folder.name}/report.html")
+    assert {path.name for path in folder.iterdir()} >= {
+        "run.json", "journal.jsonl", "outcomes.parquet", "report.html", "report.json", "junit.xml",
+    }  # fmt: skip
+    run = reports.read_run(folder)
+    assert (run.status, run.planned, run.candidates, run.baseline) == ("complete", 8, ("cpu",), None)
+    assert "onnxruntime" in run.targets["cpu"]
+    for item in reports.read_records(folder):
+        assert item.candidate.assignment == (("CPUExecutionProvider", "Slice"),)
+
+
+@posix
+def test_a_conformance_failure_ends_with_1_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(HERE)
+    target = "python:faulty_backends:aborts_always"
+    arguments = ("--baseline", "none", "--no-reference", "--op", "Slice", "--limit", "2", "--root", str(tmp_path))
+    done = call("run", "-t", target, *arguments)
+    assert (done.code, done.err) == (1, "")
+    assert f"{target} brings its process down: the worker process ended: killed by SIGABRT" in done.out
+    assert 'reproduce: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in done.out
+
+
+@posix
+@pytest.mark.parametrize(("status", "strict", "code"), [("crash", False, 0), ("crash", True, 0), ("timeout", False, 1)])
+def test_an_expected_failure_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, strict: bool, code: int
+) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text(f'[[expect]]\ncase = "Slice-*"\nstatus = "{status}"\nreason = "it aborts, always"\n')
+    monkeypatch.chdir(HERE)
+    done = call(
+        "run", "-t", "python:faulty_backends:aborts_always", "--baseline", "none", "--no-reference", "--op", "Slice",
+        "--limit", "1", "--root", str(tmp_path), "--expect", str(known), *["--strict"] * strict,
+    )  # fmt: skip
+    assert done.code == code
+
+
+def test_an_expectation_that_no_longer_fails_fails_a_strict_run_only(tmp_path: Path) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text('[[expect]]\ncase = "Slice-*"\nstatus = "crash"\nreason = "it did once"\n')
+    for extra, code in (((), 0), (("--strict",), 1)):
+        assert call(*FEW, "--limit", "1", "--expect", str(known), "--root", str(tmp_path), *extra).code == code
+
+
+def test_a_target_that_is_given_twice_runs_once(tmp_path: Path) -> None:
+    assert call(*FEW, "--target", "cpu", "--root", str(tmp_path / "epcheck-runs")).code == 0
+    assert reports.read_run(folder_of(tmp_path)).planned == 8
+    assert len(list(reports.read_records(folder_of(tmp_path)))) == 8
+
+
+def test_two_candidates_are_compared_in_one_run(tmp_path: Path) -> None:
+    done = call(*FEW, "--target", "reference", "--root", str(tmp_path / "epcheck-runs"))
+    assert "cpu: no conformance failure, 8 of 8 cases pass." in done.out
+    assert {item.candidate.target for item in reports.read_records(folder_of(tmp_path))} == {"cpu", "reference"}
+
+
+def test_a_target_that_cannot_start_ends_with_2_and_can_be_taken_up_again(tmp_path: Path) -> None:
+    done = call("run", "-t", "python:nothing:here", "--op", "Slice", "--limit", "2", "--root", str(tmp_path))
+    assert done.code == 2
+    why = "its worker does not start: the worker process ended: exit code 1; it said: ModuleNotFoundError"
+    assert f"it failed: target 'python:nothing:here': {why}: No module named 'nothing'" in done.out
+    assert done.err == f"epcheck: the run failed: target 'python:nothing:here': {why}: No module named 'nothing'\n"
+    assert "Take it up again with: epcheck run --resume" in done.out
+
+
+@contextmanager
+def running(root: Path, records: int) -> Iterator[tuple[subprocess.Popen[bytes], Path, list[psutil.Process]]]:
+    """A run with so many records at least, its folder and its workers."""
+    with subprocess.Popen(
+        [*START, *MANY], cwd=root, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        journal = None
+        while journal is None or journal.read_bytes().count(b"\n") < records:
+            assert process.poll() is None, process.communicate()
+            journal = next(root.glob("epcheck-runs/*/journal.jsonl"), None)
+            time.sleep(0.02)
+        family = psutil.Process(process.pid).children(recursive=True)
+        workers = [one for one in family if one.ppid() != process.pid] or family  # those that a template forked, if any
+        assert workers
+        yield process, journal.parent, workers
+
+
+def recorded(folder: Path) -> list[tuple[str, str]]:
+    return [(item.candidate.target, item.case_id) for item in reports.read_records(folder)]
+
+
+def resume(root: Path, folder: Path) -> None:
+    """Complete the run; nothing is lost, nothing is there twice."""
+    before = recorded(folder)
+    done = epcheck("run", "--resume", "latest", cwd=root)
+    run, after = reports.read_run(folder), recorded(folder)
+    assert folder_of(root) == folder
+    assert (run.status, len(after), len(set(after))) == ("complete", run.planned, run.planned)
+    assert after[: len(before)] == before
+    failing = any(item.reading == FAILURE for item in reports.read_records(folder))
+    assert (done.code, done.err) == (1 if failing else 0, "")
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_run_ends_with_130_keeps_what_it_has_and_can_be_resumed(tmp_path: Path, name: str) -> None:
+    with running(tmp_path, records=60) as (process, folder, workers):
+        os.killpg(process.pid, getattr(signal, name))  # as the terminal does
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, b"")
+    assert psutil.wait_procs(workers, timeout=5)[1] == []
+    run = reports.read_run(folder)
+    assert (run.status, len(recorded(folder)) >= 60, len(recorded(folder)) < run.planned) == ("interrupted", True, True)
+    assert (folder / "report.html").is_file()
+    assert f"Take it up again with: epcheck run --resume epcheck-runs/{folder.name}".encode() in out
+    resume(tmp_path, folder)
+
+
+@posix
+def test_an_impatient_user_does_not_keep_the_run_from_being_closed(tmp_path: Path) -> None:
+    with running(tmp_path, records=60) as (process, folder, workers):
+        while process.poll() is None and reports.read_run(folder).status == "running":
+            for _ in range(200):
+                process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert psutil.wait_procs(workers, timeout=5)[1] == []
+    assert reports.read_run(folder).status == "interrupted"
+    resume(tmp_path, folder)
+
+
+@posix
+def test_a_run_that_is_killed_leaves_no_worker_and_can_be_resumed(tmp_path: Path) -> None:
+    with running(tmp_path, records=30) as (process, folder, workers):
+        process.kill()
+        process.communicate()
+    assert psutil.wait_procs(workers, timeout=5)[1] == []
+    assert reports.read_run(folder).status == "running"
+    resume(tmp_path, folder)
+
+
+@posix
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 130), ("SIGKILL", -9)])
+def test_a_worker_that_hangs_ends_with_its_run(tmp_path: Path, name: str, code: int) -> None:
+    function = "python:faulty_backends:hangs_always"
+    command = [*START, "run", "-t", function, "--op", "Slice", "--baseline", "none", "--root", str(tmp_path)]
+    with subprocess.Popen(
+        command, cwd=HERE, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        while not any(b'"interpreter"' in path.read_bytes() for path in tmp_path.glob("*/run.json")):  # greeted
+            time.sleep(0.05)
+        time.sleep(0.3)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        hanging = any(function in word for worker in workers for word in worker.cmdline())
+        process.send_signal(getattr(signal, name))
+        _, err = process.communicate(timeout=20)
+    assert hanging
+    assert (process.returncode, err) == (code, b"")
+    assert psutil.wait_procs(workers, timeout=5)[1] == []
+
+
+@posix
+def test_a_worker_that_is_killed_costs_the_run_nothing_but_a_repetition(tmp_path: Path) -> None:
+    with running(tmp_path, records=30) as (process, folder, workers):
+        of_the_target = [worker for worker in workers if "onnxruntime" in worker.cmdline()]
+        for worker in of_the_target:
+            worker.suspend()
+        time.sleep(0.5)  # by now one has been sent something: an idle one ends without anyone's loss
+        for worker in of_the_target:
+            worker.kill()
+        process.communicate(timeout=60)
+    run, found = reports.read_run(folder), list(reports.read_records(folder))
+    assert (run.status, len(found), len({item.case_id for item in found})) == ("complete", run.planned, run.planned)
+    assert not [item.case_id for item in found if "killed by SIGKILL" in item.reason]
+    assert [note for note in run.notes if "killed by SIGKILL" in note]
+    assert process.returncode == 0
+
+
+@posix
+@pytest.mark.parametrize("size", [4_000, 60_000], ids=["before_the_first_record", "in_the_middle"])
+def test_a_full_disk_ends_the_run_with_one_sentence_and_it_can_be_resumed(tmp_path: Path, size: int) -> None:
+    import resource
+
+    def little_space() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    done = epcheck(*MANY, "--limit", "100", cwd=tmp_path, preexec_fn=little_space)
+    folder = folder_of(tmp_path)
+    assert done.code == 2
+    assert done.err == (
+        f"epcheck: epcheck-runs/{folder.name}/journal.jsonl: cannot write (File too large); every record before it is "
+        "kept: free the disk and continue with --resume\n"
+    )
+    assert (folder / "journal.jsonl").stat().st_size <= size
+    assert len(recorded(folder)) == (folder / "journal.jsonl").read_bytes().count(b"\n")
+    assert reports.read_run(folder).status == f"failed: {done.err.removeprefix('epcheck: ').rstrip()}"
+    resume(tmp_path, folder)
+
+
+@posix
+def test_a_disk_that_is_full_when_the_report_is_written(tmp_path: Path) -> None:
+    import resource
+
+    def little_space() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+
+    done = epcheck(*FEW, cwd=tmp_path, preexec_fn=little_space)
+    folder = folder_of(tmp_path)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert done.err.startswith(f"epcheck: epcheck-runs/{folder.name}/report.html: cannot write (File too large)")
+    assert reports.read_run(folder).status == "complete"
+    assert len(recorded(folder)) == 8
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_output_that_cannot_be_written_is_said() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*START, "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "epcheck: No space left on device")
+
+
+def test_the_journal_of_a_running_run_belongs_to_one_process(tmp_path: Path) -> None:
+    assert call(*FEW, "--root", str(tmp_path / "epcheck-runs")).code == 0
+    folder = folder_of(tmp_path)
+    with reports.resume(folder).journal:
+        done = call("run", "--resume", str(folder))
+    assert (done.code, "another process is writing this run" in done.err) == (2, True)
+
+
+def test_a_run_is_not_taken_up_again_by_another_driver(tmp_path: Path) -> None:
+    assert call(*FEW, "--root", str(tmp_path)).code == 0
+    (folder,) = tmp_path.iterdir()
+    run = reports.read_run(folder)
+    (folder / "journal.jsonl").write_bytes(b"")
+    older = {"cpu": {**run.targets["cpu"], "onnxruntime": "1.0", "interpreter": "/elsewhere"}}
+    reports.write_run(folder, replace(run, status="interrupted", targets=older))
+    assert refused("run", "--resume", str(folder)) == (
+        f"run {folder.name}: target 'cpu' is not what it was: onnxruntime is '1.0' and "
+        f"'{run.targets['cpu']['onnxruntime']}'; start a new run, or say --may-differ onnxruntime"
+    )
+    assert recorded(folder) == []
+    assert call("run", "--resume", str(folder), "--may-differ", "onnxruntime").code == 0
+    assert reports.read_run(folder).targets["cpu"]["onnxruntime"] == f"1.0 | {run.targets['cpu']['onnxruntime']}"
+
+
+def a_run() -> Run:
+    return Run("run", "", (), ("cpu",), None, {}, 0, {}, {})
+
+
+def test_the_request_of_a_run_survives_the_way_to_disk() -> None:
+    request = Request(
+        candidates=("cpu",), baseline="none", reference=False, operators=("Slice",), dtypes=("int8",), patterns=("*",),
+        limit=3, expect=(Path("a.toml"),), config=Path("b.toml"), vulkan=Path("c.json"), pack=True,
+        shard=Shard(3, 16), balance=Path("night"), scheduler="tcp://a",
+    )  # fmt: skip
+    stored = replace(a_run(), selection=json.loads(json.dumps(selection(request, ("cpu",), None))))
+    assert request_of(stored, Request()) == request
+    assert request_of(stored, Request(scheduler="tcp://b", may_differ=("os",))) == replace(
+        request, scheduler="tcp://b", may_differ=("os",)
+    )
+
+
+def test_list_prints_the_ids_that_run_and_repro_take() -> None:
+    done = call("list", "--op", "TopK", "--dtype", "int8", "-k", "TopK-11/*")
+    ids = done.out.splitlines()
+    assert done.code == 0
+    assert ids
+    assert all(case_id.startswith("TopK-11/int8/") for case_id in ids)
+
+
+def test_what_a_code_page_lacks_is_written_out(tmp_path: Path) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text('[[expect]]\ncase = "*"\nstatus = "crash"\nreason = "it did once"\n', encoding="utf-8")
+    (tmp_path / "epcheck.toml").write_text('[targets."ж∞"]\nbase = "cpu"\n', encoding="utf-8")
+    arguments = ("run", "-t", "ж∞", "--baseline", "none", "--no-reference", "--op", "Slice", "--limit", "1")
+    done = epcheck(*arguments, "--expect", str(known), cwd=tmp_path, env={**ENVIRONMENT, "PYTHONIOENCODING": "cp1252"})
+    assert (done.code, done.err) == (0, "")
+    assert "\\u0436\\u221e: no conformance failure" in done.out
+
+
+def test_list_operators_counts_the_cases() -> None:
+    lines = call("list", "operators").out.splitlines()
+    found = {line.split()[0]: line.split()[1:] for line in lines}
+    assert found.keys() == suite.all_operators().keys()
+    slices = len(call("list", "--op", "Slice").out.splitlines())
+    assert found["Slice"] == [f"{slices}", "cases", "since_version", "1,", "10,", "11,", "13"]
+
+
+def test_list_targets_has_those_of_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.joinpath("epcheck.toml").write_text('[targets.mine]\nbase = "cpu"\n')
+    monkeypatch.chdir(tmp_path)
+    lines = call("list", "targets").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["cpu", "dml", "directml", "reference", "mine", "default"]
+
+
+def test_without_arguments_it_shows_what_there_is_and_with_version_its_version() -> None:
+    assert all(f" {name} " in call().out + call().err for name in ("run", "list", "repro", "replay", "report", "lab"))
+    from importlib.metadata import version
+
+    assert call("--version").out == f"epcheck {version('epcheck')}\n"

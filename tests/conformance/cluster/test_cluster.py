@@ -1,0 +1,386 @@
+"""A run on a real cluster of processes: every case once, whoever is lost, and the verdicts of a run on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import call, refused
+from small_cases import HERE, backend, identities, identity, records_of
+
+from epcheck import reports
+from epcheck.cli.terminal import display
+from epcheck.conformance.cluster import node
+from epcheck.conformance.cluster.node import Answer, ClusterError, Line, Order
+from epcheck.conformance.records.record import Record, decode
+from epcheck.conformance.scheduling.supervisor import TargetDown
+from epcheck.generators import suite
+from epcheck.generators.case import BuiltCase, Case
+
+pytest.importorskip("distributed")
+
+import dask
+from distributed import Client, LocalCluster
+
+from epcheck.conformance.cluster import cluster as distributed
+from epcheck.conformance.cluster.cluster import Cluster
+
+SLOW, RIGHT, NO_BACKEND = "python:faulty_backends:slow", "python:faulty_backends:right", "python:nothing:here"
+RESOURCES = {"cpu": 1, "mine": 1, SLOW: 1, RIGHT: 1, NO_BACKEND: 1}
+
+
+@contextlib.contextmanager
+def cluster_of(machines: int, deaths: int = 0) -> Iterator[LocalCluster]:
+    """Dask workers in processes of their own, which find the faulty backends. deaths: how many Dask allows of the
+    machines that take a task, before it gives the task up."""
+    with pytest.MonkeyPatch.context() as patch, dask.config.set({"distributed.scheduler.allowed-failures": deaths}):
+        patch.setenv("PYTHONPATH", str(HERE))
+        with LocalCluster(
+            n_workers=machines, threads_per_worker=1, processes=True, resources=RESOURCES, dashboard_address=":0",
+            silence_logs="CRITICAL",
+        ) as cluster:  # fmt: skip
+            yield cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with cluster_of(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "CHUNK", 8)
+    monkeypatch.setattr(distributed, "SMALLEST_CHUNK", 1)
+
+
+Change = Callable[[Answer, Sequence[Case]], Answer]
+
+
+def one_machine_says(cluster: LocalCluster, change: Change) -> None:
+    """From now on, one machine does this to what it answers."""
+
+    def install(change: Change) -> None:
+        from epcheck.conformance.cluster import node
+
+        original = node._Post.run
+
+        def run(post: node._Post, cases: Sequence[Case]) -> Answer:
+            return change(original(post, cases), cases)
+
+        run.original = original  # type: ignore[attr-defined]
+        node._Post.run = run  # type: ignore[method-assign]
+
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        client.run(install, change, workers=[*client.nthreads()][:1])
+
+
+@pytest.fixture
+def honest_again(cluster: LocalCluster) -> Iterator[None]:
+    """After the test, all machines say what is."""
+
+    def restore() -> None:
+        from epcheck.conformance.cluster import node
+
+        node._Post.run = getattr(node._Post.run, "original", node._Post.run)  # type: ignore[method-assign]
+
+    yield
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        client.run(restore)
+
+
+def an_order(candidate: str, run: str = "a run", **changes: Any) -> Order:
+    return Order(run, candidate, **{"baseline": None, "reference": False, **changes})
+
+
+def run(
+    cluster: LocalCluster, order: Order, cases: Sequence[Case], said: list[str] | None = None
+) -> tuple[list[Record], tuple[str, ...]]:
+    """The records that come back, and the notes."""
+    lines: list[Line] = []
+    with Cluster(cluster.scheduler_address, [order], (said if said is not None else []).append) as connected:
+        connected.run(cases, (), lines.append, lambda _: None)
+        notes = connected.notes
+    return [decode(text) for text, _ in lines], notes
+
+
+def statuses(records: Sequence[Record]) -> dict[str, str]:
+    assert len({record.case_id for record in records}) == len(records)
+    return {record.case.sample: record.status for record in records}
+
+
+def folder_in(root: Path) -> Path:
+    (folder,) = root.iterdir()
+    return folder
+
+
+def verdicts(folder: Path) -> dict[str, tuple[str, str, str, str]]:
+    records = list(reports.read_records(folder))
+    assert len({record.case_id for record in records}) == len(records)
+    return {r.case_id: (r.status, r.reading, r.blame, r.reason) for r in records}
+
+
+FEW = ("run", "-t", "cpu", "--op", "TopK", "--dtype", "float32", "--dtype", "uint8", "--limit", "60")
+
+
+def test_the_verdicts_are_those_of_a_run_on_this_machine(cluster: LocalCluster, tmp_path: Path) -> None:
+    done = call(*FEW, "--root", str(tmp_path / "there"), "--scheduler", cluster.scheduler_address)
+    assert (done.code, done.err) == (0, "")
+    assert call(*FEW, "--root", str(tmp_path / "here")).code == 0
+    there, here = folder_in(tmp_path / "there"), folder_in(tmp_path / "here")
+    assert verdicts(there) == verdicts(here)
+    assert len(verdicts(there)) == 60
+    one, other = reports.read_run(there), reports.read_run(here)
+    assert (one.status, one.planned, one.baseline, one.notes) == ("complete", 60, "reference", ())
+    assert (one.targets, one.share) == (other.targets, other.share)
+    assert one.selection["scheduler"] == cluster.scheduler_address
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_machine_that_is_killed_costs_no_case_and_no_verdict(cluster: LocalCluster) -> None:
+    cases = [*identities(36), *(identity(f"accepted_{n}", n, must_refuse=True) for n in range(4))]
+    lines: list[Line] = []
+
+    def take(line: Line) -> None:
+        lines.append(line)
+        if len(lines) == 1:
+            (victim, *_) = cluster.workers.values()
+            os.kill(victim.pid, signal.SIGKILL)
+
+    with Cluster(cluster.scheduler_address, [an_order(SLOW)]) as connected:
+        connected.run(cases, (), take, lambda _: None)
+    here = records_of(cases, backend("slow"))
+    assert statuses([decode(text) for text, _ in lines]) == {name: record.status for name, record in here.items()}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_case_that_takes_machines_down_is_named_and_all_others_are_run(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distributed, "SMALLEST_CHUNK", 8)
+
+    def deadly(case: Case) -> BuiltCase:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError(case.id)
+
+    cases = identities(7)
+    cases.insert(3, replace(identity("deadly"), builder=deadly))
+    lines: list[Line] = []
+    unrecorded = r"1 case is not recorded.*: Identity-16/float32/deadly\[runtime\]"
+    with (
+        Cluster(cluster.scheduler_address, [an_order(RIGHT)]) as connected,
+        pytest.raises(ClusterError, match=unrecorded),
+    ):
+        connected.run(cases, (), lines.append, lambda _: None)
+    assert statuses([decode(text) for text, _ in lines]) == {f"number_{n}": "pass" for n in range(7)}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_the_only_machine_may_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "RESULT_S", 0.5)
+    lines: list[Line] = []
+    with cluster_of(1, deaths=3) as own, Cluster(own.scheduler_address, [an_order(RIGHT)]) as connected:
+
+        def take(line: Line) -> None:
+            lines.append(line)
+            if len(lines) == 1:
+                (only,) = own.workers.values()
+                os.kill(only.pid, signal.SIGKILL)
+
+        connected.run(identities(24), (), take, lambda _: None)
+    assert statuses([decode(text) for text, _ in lines]) == {f"number_{n}": "pass" for n in range(24)}
+
+
+def test_a_run_that_is_interrupted_is_taken_up_again(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+
+        def interrupt(shown: display.Display, reading: str) -> None:
+            shown._counts[reading] += 1
+            if shown._counts.total() == 20:
+                raise KeyboardInterrupt
+
+        patch.setattr(display.Display, "take", interrupt)
+        assert call(*FEW, "--root", str(tmp_path), "--scheduler", cluster.scheduler_address).code == 130
+    folder = folder_in(tmp_path)
+    assert len(verdicts(folder)) == 20
+    assert call("run", "--resume", str(folder)).code == 0
+    assert (len(verdicts(folder)), reports.read_run(folder).status) == (60, "complete")
+
+
+def other_driver(answer: Answer, _cases: Sequence[Case]) -> Answer:
+    return replace(answer, facts={name: {**facts, "driver": "2.0"} for name, facts in answer.facts.items()})
+
+
+@pytest.mark.usefixtures("honest_again")
+def test_machines_with_different_drivers_are_not_mixed(cluster: LocalCluster) -> None:
+    one_machine_says(cluster, other_driver)
+    with pytest.raises(ClusterError) as error:
+        run(cluster, an_order(RIGHT), identities(3))
+    assert f"its '{RIGHT}' is not what other machines have: driver is " in str(error.value)
+    assert str(error.value).endswith("give its target and resource another name, or say --may-differ driver")
+
+
+@pytest.mark.usefixtures("honest_again")
+def test_drivers_may_differ_where_the_user_says_so(cluster: LocalCluster) -> None:
+    one_machine_says(cluster, other_driver)
+    facts: dict[str, Any] = {}
+    with Cluster(cluster.scheduler_address, [an_order(RIGHT)], may_differ=("driver",)) as connected:
+        connected.run(identities(3), (), lambda _: None, facts.update)
+    assert facts[RIGHT]["driver"] == "2.0"
+
+
+@pytest.mark.usefixtures("honest_again")
+def test_baselines_that_are_not_the_same_are_said(cluster: LocalCluster) -> None:
+    def other_numpy(answer: Answer, _cases: Sequence[Case]) -> Answer:
+        return replace(answer, facts={**answer.facts, "cpu": {**answer.facts["cpu"], "numpy": "0.1"}})
+
+    one_machine_says(cluster, other_numpy)
+    _, notes = run(cluster, an_order(RIGHT, baseline="cpu"), identities(3))
+    assert notes == ("The target cpu is not the same on all machines; it differs in numpy",)
+
+
+@pytest.mark.usefixtures("honest_again")
+def test_a_machine_whose_target_breaks_is_left_out_and_the_others_go_on(cluster: LocalCluster) -> None:
+    def breaks(answer: Answer, cases: Sequence[Case]) -> Answer:
+        if cases:
+            raise TargetDown("the GPU has fallen off the bus")
+        return answer
+
+    one_machine_says(cluster, breaks)
+    said: list[str] = []
+    records, notes = run(cluster, an_order(RIGHT), identities(40), said)
+    assert statuses(records) == {f"number_{n}": "pass" for n in range(40)}
+    assert said == list(notes)
+    (note,) = notes
+    assert note.startswith("Left out: ")
+    assert note.endswith("the GPU has fallen off the bus")
+
+
+def test_a_target_that_no_machine_can_start_is_said_at_once(cluster: LocalCluster) -> None:
+    with pytest.raises(ClusterError, match=r"its worker does not start: .*No module named 'nothing'"):
+        run(cluster, an_order(NO_BACKEND), identities(3))
+
+
+def test_a_target_that_no_machine_declares_is_said_with_what_to_do(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distributed, "PATIENCE_S", 0.2)
+    address = cluster.scheduler_address
+    assert refused(*FEW[:2], "dml", "--scheduler", address) == (
+        f"no Dask worker declares the resource 'dml'; start one where the target is: "
+        f'dask worker {address} --nthreads 1 --resources "dml=1"'
+    )
+
+
+def test_another_epcheck_on_a_machine_is_said(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "version", lambda package: {"epcheck": "9.9", "onnx": "1.0"}[package])
+    with pytest.raises(ClusterError, match=r"tcp://.*: it has epcheck [\d.]+, and this machine 9\.9"):
+        run(cluster, an_order(RIGHT), identities(3))
+
+
+def test_tables_and_expectations_of_the_client_travel(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    known = '[[expect]]\ncase = "{}"\nstatus = "crash"\nreason = "a test"\n'
+    Path("own.toml").write_text(known.format("TopK-*/float32/*"))
+    Path("further.toml").write_text(known.format("Nothing-*"))
+    Path("epcheck.toml").write_text('[targets.mine]\nbase = "cpu"\nexpectations = "own.toml"\n')
+    few = list(suite.cases(["TopK"], ["float32"], limit=5))
+    monkeypatch.setattr(suite, "cases", lambda *_: iter(few))
+    options = ("--expect", "further.toml", "--root", "runs", "--scheduler", cluster.scheduler_address)
+    assert call("run", "-t", "mine", *options).code == 0
+    folder = folder_in(Path("runs"))
+    assert {reading for _, reading, _, _ in verdicts(folder).values()} == {"fixed"}
+    assert "mine: Nothing-*" in reports.read_run(folder).stale
+    assert "mine: TopK-*/float32/*" not in reports.read_run(folder).stale
+
+
+def test_workers_stay_warm_within_a_run_and_end_with_it(cluster: LocalCluster) -> None:
+    def idle(dask_worker: Any) -> int:
+        del dask_worker
+        from epcheck.conformance.cluster import node
+
+        return sum(post.order.run == "warm" for post in node._idle)
+
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        with Cluster(cluster.scheduler_address, [an_order(RIGHT, run="warm")]) as connected:
+            connected.run(identities(40), (), lambda _: None, lambda _: None)
+            assert list(client.run(idle).values()) == [1, 1]
+        until = time.monotonic() + 10
+        while any(client.run(idle).values()) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert not any(client.run(idle).values())
+
+
+def test_a_scheduler_that_is_lost_ends_the_run_and_keeps_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "CONNECT_S", 1.0)
+    lines: list[Line] = []
+    with cluster_of(1) as own:
+
+        def take(line: Line) -> None:
+            lines.append(line)
+            if len(lines) == 1:
+                own.close()
+
+        with Cluster(own.scheduler_address, [an_order(SLOW)]) as connected, pytest.raises(ClusterError, match="lost"):
+            connected.run(identities(64), (), take, lambda _: None)
+    assert 1 <= len(lines) < 64
+
+
+def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "CONNECT_S", 0.5)
+    assert refused(*FEW, "--scheduler", "tcp://127.0.0.1:9").startswith(
+        "the Dask scheduler 'tcp://127.0.0.1:9' does not answer: "
+    )
+
+
+@pytest.mark.parametrize("address", ["host", "host:8786", "http://host:8786", "tcp://host", "tcp://host:1/x"])
+def test_what_is_no_address_of_a_scheduler(address: str) -> None:
+    expected = f"'{address}' is no address of a Dask scheduler; write for example tcp://host:8786"
+    assert refused(*FEW, "--scheduler", address) == expected
+
+
+def test_a_cluster_does_not_choose_the_candidate() -> None:
+    sentence = "a cluster does not choose the candidate; name one with --target"
+    assert refused("run", "--scheduler", "tcp://host:8786") == sentence
+
+
+def test_without_dask_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from epcheck.conformance import cluster as package
+
+    monkeypatch.delattr(package, "cluster")
+    monkeypatch.delitem(sys.modules, "epcheck.conformance.cluster.cluster")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    sentence = "--scheduler needs dask.distributed; run: pip install 'epcheck[distributed]'"
+    assert refused(*FEW, "--scheduler", "tcp://host:8786") == sentence
+
+
+def test_cases_travel_in_a_hundred_bytes_each() -> None:
+    import pickle
+
+    cases = tuple(suite.cases())
+    assert len(pickle.dumps(cases)) / len(cases) < 150
+    assert pickle.loads(pickle.dumps(cases[-1])).build().model == cases[-1].build().model
+
+
+def test_workers_that_nobody_asks_for_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "IDLE_S", 0.05)
+    with contextlib.chdir(HERE):
+        answer = node.work(an_order(RIGHT, run="idle"), identities(2))
+    assert isinstance(answer, node.Answer)
+    assert len(answer.lines) == 2
+    until = time.monotonic() + 10
+    while node._idle and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not node._idle

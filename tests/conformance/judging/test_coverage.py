@@ -1,0 +1,146 @@
+"""Claims against cases and runs: what is covered, what passes, what cannot be reached and why."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from command_line import call, refused
+from small_cases import identities, records_of
+
+from epcheck.conformance.judging import coverage
+from epcheck.conformance.records import record
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.targets.target import resolve
+from epcheck.generators.claims import Claims, claims_of, table_path, why_unreachable
+
+DML = "DmlExecutionProvider"
+FEW = Claims(
+    "few",
+    {
+        ("", "Slice", 13): {"T": frozenset(("float32", "bool")), "Tind": frozenset(("int32", "int64"))},
+        ("", "TopK", 24): {"T": frozenset(("float32", "bfloat16"))},
+        ("", "If", 7): {"B": frozenset(("bool",))},
+        ("", "Sigmoid", 13): {"T": frozenset(("bfloat16", "float64"))},
+        ("", "Round", 11): {"T": frozenset(("float32",)), "Unused": frozenset(("int32",))},
+        ("nowhere", "Unknown", 1): {"T": frozenset(("float32",))},
+        ("", "QLinearConv", 10): {"T1": frozenset(("uint8", "int32"))},
+    },
+)
+
+
+def states(triples: object) -> dict[tuple[str, str], str]:
+    return {(f"{t.operator}-{t.key[2]}", t.dtype): t.state for t in triples}  # type: ignore[attr-defined]
+
+
+def test_a_claim_is_covered_where_a_case_binds_its_dtype_to_any_constraint() -> None:
+    assert states(coverage.of_suite(FEW)) == {
+        ("Slice-13", "bool"): "covered",
+        ("Slice-13", "float32"): "covered",
+        ("Slice-13", "int32"): "covered",
+        ("Slice-13", "int64"): "covered",
+        ("TopK-24", "bfloat16"): "unreachable",
+        ("TopK-24", "float32"): "covered",
+        ("If-7", "bool"): "unreachable",
+        ("nowhere::Unknown-1", "float32"): "unreachable",
+        ("QLinearConv-10", "uint8"): "covered",
+        ("QLinearConv-10", "int32"): "covered",
+        ("Sigmoid-13", "bfloat16"): "unreachable",
+        ("Sigmoid-13", "float64"): "covered",
+        ("Round-11", "float32"): "covered",
+        ("Round-11", "int32"): "unreachable",
+    }
+
+
+def test_a_run_says_which_claims_pass_fail_and_are_declined() -> None:
+    cases = identities(4)
+    (good, *_) = records_of(cases, resolve("cpu")).values()
+
+    def said(operator: str, version: int, dtype: str, status: str) -> Record:
+        facts = replace(good.case, operator=operator, since_version=version, types={"T": dtype})
+        return replace(good, case=facts, status=status)
+
+    seen = coverage.tally(
+        [
+            said("Slice", 13, "float32", record.PASS),
+            said("Slice", 13, "float32", record.UNPLACED),
+            said("Slice", 13, "bool", record.UNPLACED),
+            said("Slice", 13, "int64", record.PASS),
+            said("Slice", 13, "int64", record.CRASH),
+            said("Elsewhere", 1, "int64", record.PASS),
+        ]
+    )
+    found = states(coverage.of_run(FEW, seen))
+    assert found["Slice-13", "float32"] == "passing"
+    assert found["Slice-13", "bool"] == "unplaced"
+    assert found["Slice-13", "int64"] == "failing"
+    assert found["Slice-13", "int32"] == "missing"
+    assert found["If-7", "bool"] == "unreachable"
+
+
+def test_every_claim_of_the_dml_ep_is_one_of_its_table() -> None:
+    claims = claims_of(DML)
+    assert claims is not None
+    triples = list(coverage.of_run(claims, {}))
+    assert len(triples) == 3086
+    assert len({triple.operator for triple in triples}) == 205
+
+
+@pytest.mark.parametrize(
+    ("key", "dtype", "why"),
+    [
+        (("", "Slice", 13), "float32", ""),
+        (("", "Slice", 12), "float32", "no opset has a revision 12 of Slice"),
+        (("", "SequenceAt", 11), "seq(float)", ""),
+        (("", "SequenceAt", 11), "seq(bfloat16)", "the schema of that version does not allow the dtype"),
+        (("", "TopK", 10), "int8", "the schema of that version does not allow the dtype"),
+        (("", "If", 16), "string", "a tensor of strings holds nothing that a provider computes"),
+        (("", "OptionalHasElement", 18), "optional(seq(tensor(bfloat16)))", "the schema of that version"),
+    ],
+)
+def test_why_a_claim_cannot_be_reached(key: tuple[str, str, int], dtype: str, why: str) -> None:
+    said = why_unreachable(key, dtype)
+    assert said.startswith(why)
+    assert bool(said) == bool(why)
+
+
+def test_the_command_prints_counts_and_writes_every_claim(tmp_path: Path) -> None:
+    result = call("coverage", "--json", str(tmp_path / "claims.json"))
+    document = json.loads((tmp_path / "claims.json").read_text(encoding="utf-8"))
+    counts = Counter(one["state"] for one in document)
+    assert f"3,086 claims of 205 operators, {3086 - counts['unreachable']:,} can be reached" in result.out
+    assert result.code == (1 if counts["missing"] else 0)
+    assert {(one["operator"], one["since_version"]) for one in document if one["state"] == "covered"} >= {
+        ("Slice", 13), ("TopK", 11), ("QLinearConv", 10),
+    }  # fmt: skip
+
+
+def test_a_provider_without_a_table_is_named() -> None:
+    said = refused("coverage", "--provider", "CPUExecutionProvider")
+    assert said == "provider 'CPUExecutionProvider' has no claim table; there is one of DmlExecutionProvider"
+
+
+def test_claims_are_refreshed_into_a_file_of_choice(tmp_path: Path) -> None:
+    page = tmp_path / "kernels.md"
+    page.write_text(
+        "## Operators implemented by DmlExecutionProvider\n|**Operator Domain:** *ai.onnx*||||\n"
+        "|Slice|x|14+|**T** = tensor(float)|\n",
+        encoding="utf-8",
+    )
+    result = call("claims", "refresh", str(page), "--out", str(tmp_path / "table.json"))
+    assert result.code == 0
+    assert "added: Slice-14\nchanged: nothing\n" in result.out
+    written = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
+    path = table_path(DML)
+    assert path is not None
+    assert len(written["operators"]) == len(json.loads(path.read_text(encoding="utf-8"))["operators"]) + 1
+
+
+def test_a_page_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("# Something else", encoding="utf-8")
+    said = refused("claims", "refresh", str(tmp_path / "page.md"), "--out", str(tmp_path / "table.json"))
+    assert said.startswith("the page has no section")
+    assert not (tmp_path / "table.json").exists()

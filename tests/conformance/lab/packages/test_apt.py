@@ -1,0 +1,115 @@
+from pathlib import Path
+
+import pytest
+
+from epcheck.conformance.lab import LabError
+from epcheck.conformance.lab.packages import apt
+from epcheck.conformance.lab.packages.apt import Package, Source
+
+ONE_LINE = """\
+# deb http://commented.example/archive trixie main
+deb [arch=amd64 signed-by=/etc/keys/x.gpg] http://tools.example/apt stable-tools main
+deb-src http://mirror.example/archive bookworm main
+deb http://mirror.example/updates bookworm-security main
+deb http://mirror.example/archive bookworm main contrib # ours
+"""
+
+DEB822 = """\
+# a comment
+Types: deb deb-src
+URIs: http://one.example/archive http://two.example/archive
+Suites: bookworm
+ bookworm-updates
+Components: main
+Signed-By:
+ -----BEGIN PGP PUBLIC KEY BLOCK-----
+ .
+ abc
+
+Types: deb
+URIs: http://off.example/archive
+Suites: bookworm
+Components: main
+Enabled: no
+
+Types: deb-src
+URIs: http://sources.example/archive
+Suites: bookworm
+Components: main
+"""
+
+URIS = """\
+'http://m.example/pool/libc6_2.41-12+deb13u4_amd64.deb' libc6_2.41-12+deb13u4_amd64.deb 2846580 MD5Sum:00
+'http://m.example/pool/libx11-6_1.8.12-1_amd64.deb' libx11-6_2%3a1.8.12-1_amd64.deb 815292 SHA256:11
+Reading package lists...
+"""
+
+MANIFEST = {"wine64": {"version": "10.0", "sha256": "aa"}, "libc6": {"version": "2.41", "sha256": "bb"}}
+
+
+def test_one_line_sources_skip_comments_options_and_source_packages() -> None:
+    assert apt.parse_one_line(ONE_LINE) == [
+        Source("http://tools.example/apt", ("stable-tools",), ("main",)),
+        Source("http://mirror.example/updates", ("bookworm-security",), ("main",)),
+        Source("http://mirror.example/archive", ("bookworm",), ("main", "contrib")),
+    ]
+
+
+def test_deb822_sources_read_folded_fields_and_skip_what_is_disabled_or_source_only() -> None:
+    suites = ("bookworm", "bookworm-updates")
+    assert apt.parse_deb822(DEB822) == [
+        Source("http://one.example/archive", suites, ("main",)),
+        Source("http://two.example/archive", suites, ("main",)),
+    ]
+
+
+def test_the_mirror_is_the_archive_of_a_debian_suite_and_not_its_security_archive() -> None:
+    assert apt.find_mirror(apt.parse_one_line(ONE_LINE)) == "http://mirror.example/archive"
+
+
+def test_another_distribution_has_no_debian_mirror() -> None:
+    assert apt.find_mirror([Source("http://archive.example/ubuntu", ("noble",), ("main", "universe"))]) is None
+
+
+def test_all_source_files_of_the_machine_are_read(tmp_path: Path) -> None:
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "sources.list").write_text("deb http://a.example/archive sid main\n")
+    (tmp_path / "sources.list.d/b.list").write_text("deb http://b.example/archive sid main\n")
+    (tmp_path / "sources.list.d/c.sources").write_text(
+        "Types: deb\nURIs: http://c.example/archive\nSuites: sid\nComponents: main\n"
+    )
+    assert [s.uri[7] for s in apt.machine_sources(tmp_path)] == ["a", "b", "c"]
+    assert apt.machine_sources(tmp_path / "absent") == []
+
+
+def test_printed_uris_give_name_version_with_epoch_and_size() -> None:
+    assert apt.parse_uris(URIS) == [
+        Package("libc6", "2.41-12+deb13u4", "libc6_2.41-12+deb13u4_amd64.deb", 2846580),
+        Package("libx11-6", "2:1.8.12-1", "libx11-6_2%3a1.8.12-1_amd64.deb", 815292),
+    ]
+
+
+def test_a_pinned_version_with_another_hash_is_refused() -> None:
+    with pytest.raises(LabError, match=r"wine64\.deb has SHA-256 cc, but epcheck was tested with aa"):
+        apt.check(Package("wine64", "10.0", "wine64.deb", 1), "cc", MANIFEST)
+
+
+def test_the_pinned_file_another_version_and_an_unknown_package_are_accepted() -> None:
+    apt.check(Package("wine64", "10.0", "wine64.deb", 1), "aa", MANIFEST)
+    apt.check(Package("wine64", "10.1", "wine64.deb", 1), "cc", MANIFEST)
+    apt.check(Package("new", "1", "new.deb", 1), "cc", MANIFEST)
+
+
+def test_an_archive_that_moved_on_is_said_in_one_line() -> None:
+    as_tested, moved = Package("libc6", "2.41", "f", 1), Package("wine64", "10.1", "f", 1)
+    assert apt.moved([as_tested], MANIFEST) is None
+    line = "the archive has moved on in 1 of 2 packages: wine64 10.1 (tested: 10.0)"
+    assert apt.moved([as_tested, moved], MANIFEST) == line
+
+
+def test_a_machine_without_apt_is_told_of_its_own_wine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    reason = apt.missing()
+    assert reason is not None
+    assert reason.startswith("this machine has no apt-get and no dpkg-deb: ")
+    assert "--system-wine" in reason

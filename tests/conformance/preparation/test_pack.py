@@ -1,0 +1,329 @@
+"""Packs: many cases in one session, and the verdicts of sessions of their own."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from epcheck.conformance import lab
+from epcheck.conformance.preparation import pack, prepared_case
+from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.records.outcome import DONE, PLACED, Outcome
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.scheduling import session as runner
+from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.target import Target
+from epcheck.generators import suite
+from epcheck.generators.case import Case
+
+
+def prepared(case_id: str) -> Prepared:
+    return prepared_case.of(suite.case_by_id(case_id).build())
+
+
+SLICE = prepared("Slice-13/float32/inner_forward[symbolic]")
+TOPK = prepared("TopK-11/float32/defaults[initializer]")
+OTHER = prepared("Slice-13/int64/inner_backward_by_2[runtime]")
+
+
+CPU_ALONE = Target("cpu", (), (), provider=targets.CPU)
+
+
+def records(target: Target, cases: list[Case], pack: bool = True) -> dict[str, Record]:
+    found: list[Record] = []
+    runner.run(runner.Plan(cases, (target,), pack=pack), found.append)
+    return {item.case_id: item for item in found}
+
+
+def verdicts(found: dict[str, Record]) -> dict[str, tuple[str, str, str, str]]:
+    return {case_id: (r.status, r.blame, r.reading, r.reason) for case_id, r in found.items()}
+
+
+def test_a_pack_holds_disjoint_subgraphs() -> None:
+    model = onnx.ModelProto.FromString(pack.model([SLICE, OTHER]))
+    onnx.checker.check_model(model, full_check=True)
+    assert [node.op_type for node in model.graph.node] == ["Slice", "Slice"]
+    names = [{*node.input, *node.output} - {""} for node in model.graph.node]
+    assert not names[0] & names[1]
+    one, other = pack.prefixes([SLICE, OTHER])
+    assert {f"{one}data", f"{other}data"} <= {value.name for value in model.graph.input}
+    assert [value.name for value in model.graph.output] == [f"{one}output", f"{other}output"]
+
+
+def test_symbolic_dimensions_of_two_cases_are_two() -> None:
+    again = prepared("Slice-13/float32/inner_backward_by_2[symbolic]")
+    graph = onnx.ModelProto.FromString(pack.model([SLICE, again])).graph
+    dims = [value.type.tensor_type.shape.dim[0].dim_param for value in graph.input]
+    assert dims == [f"{SLICE.prefix}data_0", f"{again.prefix}data_0"]
+
+
+def test_a_single_case_is_its_own_pack() -> None:
+    assert (pack.model([SLICE]), pack.prefixes([SLICE])) == (SLICE.model, ("",))
+
+
+def test_only_cases_of_the_same_opset_have_the_same_shell() -> None:
+    assert SLICE.shell == OTHER.shell != TOPK.shell
+
+
+def test_a_pack_of_many_is_as_long_as_its_length_says() -> None:
+    """Lengths of one, two and three bytes in protobuf's own notation."""
+    cases = [
+        prepared_case.of(case.build()) for case in suite.cases(["Slice"], ["float32"], ["Slice-13/*[initializer]"])
+    ]
+    for count in (2, 40, len(cases)):
+        assert len(onnx.ModelProto.FromString(pack.model(cases[:count])).graph.node) == count
+
+
+def test_names_in_the_graphs_of_attributes_are_a_cases_own_as_well() -> None:
+    one, other = (prepared(f"If-16/float32/then_{name}[initializer]") for name in ("sequence", "nested"))
+    model = onnx.ModelProto.FromString(pack.model([one, other]))
+    onnx.checker.check_model(model, full_check=True)
+    nodes = [node for node in model.graph.node if node.op_type == "If"]
+    for case, node in zip((one, other), nodes, strict=True):
+        branches = [attribute.g for attribute in node.attribute]
+        inner = [name for g in branches for n in g.node for name in (n.name, *n.input, *n.output)]
+        inner += [value.name for g in branches for value in (*g.output, *g.initializer)]
+        assert len(branches) == 2
+        assert inner
+        assert all(name.startswith(case.prefix) for name in inner)
+
+
+@pytest.mark.parametrize("field", ["value_info", "functions", "value_info of a subgraph"])
+def test_a_model_with_names_elsewhere_is_not_taken_apart(field: str) -> None:
+    model = onnx.ModelProto.FromString(SLICE.model)
+    match field:
+        case "value_info":
+            model.graph.value_info.add().name = "output"
+        case "functions":
+            model.functions.add().name = "f"
+        case _:
+            model.graph.node[0].attribute.add().g.value_info.add().name = "output"
+    assert pack.parts(model.SerializeToString(), "a/")[1] == b""
+
+
+def test_each_case_gets_its_own_part_of_the_outcome() -> None:
+    one, two = np.array([1.0], np.float32), np.array([2], np.int64)
+    mine, yours = (f"{case.prefix}output" for case in (SLICE, OTHER))
+    whole = Outcome(DONE, unwritten=(yours,), repeat_differs=(mine,), create_s=0.5, run_s=0.25)
+    nodes = [(targets.DML, "Slice", f"{SLICE.prefix}node"), (targets.CPU, "Slice", f"{OTHER.prefix}node")]
+    tensors = [[mine, "float32", [1]], [yours, "int64", [1]]]
+    answer = pack.Answer(tensors, one.tobytes() + two.tobytes(), nodes)
+    first, second = pack.unpack([SLICE, OTHER], whole, answer)
+    assert (first.outputs, first.unwritten, first.repeat_differs) == ({"output": one}, (), ("output",))
+    assert (second.outputs, second.unwritten, second.repeat_differs) == ({"output": two}, ("output",), ())
+    assert first.assignment == ((targets.DML, "Slice"),)
+    assert second.assignment == ((targets.CPU, "Slice"),)
+    assert (first.create_s, first.run_s, first.shared) == (0.25, 0.125, 2)
+
+
+@pytest.mark.parametrize(
+    ("providers", "told"),
+    [
+        ((targets.DML, targets.DML), ((targets.DML, pack.INLINED),)),
+        ((targets.DML, targets.CPU), ()),
+    ],
+)
+def test_nodes_of_inlined_functions_have_no_name_and_tell_where_they_are_alike(
+    providers: tuple[str, str], told: tuple[tuple[str, str], ...]
+) -> None:
+    """Nobody can say whose they are; where all went to one provider, nobody has to."""
+    nodes = [(provider, operator, "") for provider, operator in zip(providers, ("Tanh", "Cast"), strict=True)]
+    named = (targets.DML, "Slice", f"{OTHER.prefix}node")
+    answer = pack.Answer([], b"", [*nodes, named])
+    first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answer)
+    assert (first.assignment, second.assignment) == (told, ((targets.DML, "Slice"),))
+    placed, _ = pack.unpack([SLICE, OTHER], Outcome(PLACED), answer)
+    assert placed.assignment == ()
+
+
+def answered(*bodies: bytes) -> pack.Answer:
+    """What a session of SLICE and OTHER answers with these bytes for their outputs."""
+    nodes = [(targets.CPU, "Slice", f"{case.prefix}node") for case in (SLICE, OTHER)]
+    return pack.Answer([*SLICE.expected[0], *OTHER.expected[0]], b"".join(bodies), nodes)
+
+
+def test_cases_that_answer_exactly_what_is_expected_share_an_outcome() -> None:
+    right = [case.expected[1] for case in (SLICE, OTHER)]
+    first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answered(*right))
+    assert first.exact
+    assert first is second
+
+
+def test_a_session_of_its_own_is_as_exact_but_its_names_have_no_prefix() -> None:
+    ((_, dtype, shape),), right = SLICE.expected
+    answer = pack.Answer([["output", dtype, shape]], right, [(targets.CPU, "Slice", "node")])
+    (outcome,) = pack.unpack([SLICE], Outcome(DONE), answer)
+    assert (outcome.exact, outcome.outputs["output"].tobytes()) == (True, right)
+    (of_another_name,) = pack.unpack([SLICE], Outcome(DONE), replace(answer, tensors=[["other", dtype, shape]]))
+    assert not of_another_name.exact
+
+
+def test_one_other_bit_is_not_exactly_what_is_expected() -> None:
+    one, other = (case.expected[1] for case in (SLICE, OTHER))
+    wrong = bytes([other[0] ^ 1]) + other[1:]
+    first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answered(one, wrong))
+    assert (first.exact, second.exact) == (True, False)
+    assert second.outputs["output"].tobytes() == wrong
+    second, first = pack.unpack([OTHER, SLICE], Outcome(DONE), replace(
+        answered(), tensors=[*OTHER.expected[0], *SLICE.expected[0]], body=wrong + one))  # fmt: skip
+    assert (first.exact, second.exact) == (True, False)
+
+
+@pytest.mark.parametrize("change", [("uint64", None), (None, [1, 1])])
+def test_another_dtype_or_shape_is_not_exactly_what_is_expected(change: tuple[str | None, list[int] | None]) -> None:
+    answer = answered(*(case.expected[1] for case in (SLICE, OTHER)))
+    name, dtype, shape = answer.tensors[1]
+    other = replace(answer, tensors=[answer.tensors[0], [name, change[0] or dtype, change[1] or shape]])
+    if np.prod(other.tensors[1][2]) * np.dtype(other.tensors[1][1]).itemsize == len(OTHER.expected[1]):
+        first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), other)
+        assert (first.exact, second.exact) == (True, False)
+    else:
+        with pytest.raises(ValueError, match="belong to no case"):
+            list(pack.unpack([SLICE, OTHER], Outcome(DONE), other))
+
+
+def test_an_output_under_another_s_name_is_nobody_s() -> None:
+    answer = answered(*(case.expected[1] for case in (SLICE, OTHER)))
+    strange = replace(answer, tensors=[answer.tensors[0], ["elsewhere/output", *answer.tensors[1][1:]]])
+    first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), strange)
+    assert (first.exact, second.exact, second.outputs) == (True, False, {})
+
+
+@pytest.mark.parametrize("shape", [[-1], ["x"], [1 << 40]])
+def test_tensors_that_do_not_describe_the_body_are_no_answer(shape: list[object]) -> None:
+    answer = answered(*(case.expected[1] for case in (SLICE, OTHER)))
+    name, dtype, _ = answer.tensors[1]
+    with pytest.raises(ValueError, match=r"has the shape|is larger than the body"):
+        list(
+            pack.unpack(
+                [SLICE, OTHER], Outcome(DONE), replace(answer, tensors=[answer.tensors[0], [name, dtype, shape]])
+            )
+        )
+
+
+def test_an_unsteady_session_is_exactly_nothing() -> None:
+    right = [case.expected[1] for case in (SLICE, OTHER)]
+    unsteady = Outcome(DONE, repeat_differs=(f"{SLICE.prefix}output",))
+    first, second = pack.unpack([SLICE, OTHER], unsteady, answered(*right))
+    assert (first.exact, first.repeat_differs, second.repeat_differs) == (False, ("output",), ())
+
+
+@pytest.mark.parametrize(
+    ("case_id", "shared"),
+    [
+        ("Slice-13/float32/inner_forward[runtime]", True),
+        ("Slice-13/float32/refused_step_0[runtime]", False),
+        ("TopK-11/float32/defaults[initializer]", True),
+        ("TopK-24/float32/defaults[initializer]", False),  # DirectML's provider does not claim it
+    ],
+)
+def test_what_is_predicted_to_fail_stays_alone(case_id: str, shared: bool) -> None:
+    dml = Target("dml", (), (), provider=targets.DML)
+    session = runner.Session(runner.Plan((), (dml,)), lambda _record: None)
+    assert bool(session.group(prepared(case_id), dml, last="")) is shared
+
+
+def test_the_last_run_s_status_is_the_better_prediction() -> None:
+    session = runner.Session(runner.Plan((), (CPU_ALONE,)), lambda _record: None)
+    good, wrong, crashed = (session.group(SLICE, CPU_ALONE, last) for last in ("pass", "mismatch", "crash"))
+    assert good == session.group(SLICE, CPU_ALONE, "")
+    assert wrong
+    assert wrong != good
+    assert crashed == b""
+
+
+def test_cases_with_empty_outputs_keep_to_themselves() -> None:
+    session = runner.Session(runner.Plan((), (CPU_ALONE,)), lambda _record: None)
+    empty = prepared("Slice-13/float32/empty_start_after_end[runtime]")
+    assert session.group(empty, CPU_ALONE, "") not in (b"", session.group(SLICE, CPU_ALONE, ""))
+
+
+def test_packing_changes_no_verdict_on_cpu() -> None:
+    """Every case of the suite, with everything that is wrong with the CPU provider and no expectation to predict it."""
+    shipped = targets.resolve("cpu")
+    cpu = replace(shipped, expectations=())
+    cases = [case for case in suite.cases() if not _is_unsteady(shipped, case)]
+    packed = records(cpu, cases)
+    assert verdicts(packed) == verdicts(records(cpu, cases, pack=False))
+    shared = [r.candidate.shared for r in packed.values() if r.status == "pass"]
+    assert sum(count > 1 for count in shared) > 3000
+    assert all(r.candidate.shared == 1 for r in packed.values() if r.status != "pass")
+
+
+def test_packing_changes_no_verdict_on_directml() -> None:
+    if sys.platform != "win32" and not lab.status().installed:
+        lab.install()
+    dml = replace(targets.resolve("dml"), expectations=())
+    cases = list(_steady_sample(targets.resolve("dml")))
+    packed = records(dml, cases)
+    assert verdicts(packed) == verdicts(records(dml, cases, pack=False))
+    proofs = {
+        (r.case.operator, r.candidate.assignment)
+        for r in packed.values()
+        if r.candidate.shared > 1 and r.status == "pass"
+    }
+    assert proofs >= {(name, ((targets.DML, name),)) for name in ("Slice", "TopK", "QLinearConv")}
+    assert {provider for _, nodes in proofs for provider, _ in nodes or ()} == {targets.DML}
+
+
+def _steady_sample(dml: targets.Target) -> Iterator[Case]:
+    """Every sixth case of three operators, and some of all others; not those whose answer is what the memory holds."""
+    for case in suite.cases():
+        number = zlib.crc32(case.id.encode())
+        if case.operator in ("Slice", "TopK", "QLinearConv"):
+            if number % 6 == 0:
+                yield case
+        elif number % 97 == 0 and not dml.expected(case.id):
+            yield case
+
+
+def _is_unsteady(target: targets.Target, case: Case) -> bool:
+    """Whether the answer is known to be what the memory holds."""
+    return any(e.status in ("flaky", "order-dependent") for e in target.expected(case.id))
+
+
+FAULTY = """
+import os
+import numpy as np
+import onnxruntime as ort
+
+def crashes_on_7_elements(model, feeds):
+    if any(array.shape == (7,) for array in feeds.values()):
+        os.abort()
+    return answers(model, feeds)
+
+def refuses_7_elements(model, feeds):
+    if any(array.shape == (7,) for array in feeds.values()):
+        raise ValueError("seven")
+    return answers(model, feeds)
+
+def answers(model, feeds):
+    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return {o.name: v for o, v in zip(session.get_outputs(), session.run(None, feeds))}
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "status"), [("crashes_on_7_elements", "crash"), ("refuses_7_elements", "refused")]
+)
+def test_a_failing_pack_is_split_until_the_culprit_stands_alone(
+    function: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "faulty_in_packs.py").write_text(FAULTY, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    target = replace(targets.resolve(f"python:faulty_in_packs:{function}"), pack=16)
+    cases = list(suite.cases(["Slice"], ["float32"], ["Slice-13/float32/*_by_*[initializer]"]))
+    found = records(target, cases)
+    wrong = {case_id for case_id, item in found.items() if item.status != "pass"}
+    assert wrong == {f"Slice-13/float32/{way}_by_3_over_7[initializer]" for way in ("forward", "backward")}
+    assert {found[case_id].status for case_id in wrong} == {status}
+    assert {found[case_id].candidate.attempts for case_id in wrong} == {2}
+    assert len(found) == len(cases)
+    assert max(item.candidate.shared for item in found.values()) > 1

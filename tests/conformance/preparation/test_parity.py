@@ -1,0 +1,101 @@
+"""However a run is made faster, its records are the same: cold and warm cache, one worker or two, packed or not."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epcheck.conformance.cache.cache import Cache
+from epcheck.conformance.records import record
+from epcheck.conformance.records.record import Opinion, Record
+from epcheck.conformance.scheduling import session
+from epcheck.conformance.targets import target as targets
+from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.generators import suite
+
+CPU = replace(targets.resolve("cpu"), expectations=())
+"""With nothing to predict what fails: that has to be found."""
+
+CASES = [case for case in suite.cases() if zlib.crc32(case.id.encode()) % 67 == 0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("parity")
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmWorkers]:
+    with closing(WarmWorkers(keep=8)) as workers:
+        yield workers
+
+
+def run(cache: Path | None, warm: WarmWorkers, **further: Any) -> dict[str, Record]:
+    """Case id -> record."""
+    taken: list[Record] = []
+    plan = session.Plan(CASES, (CPU,), targets.resolve("reference"), targets.resolve("reference"), **further)
+    with closing(Cache(cache)) as kept:
+        session.run(plan, taken.append, cache=kept, warm=warm)
+    assert len(taken) == len(CASES)
+    return {r.case_id: r for r in taken}
+
+
+def timeless(opinion: Opinion) -> Opinion:
+    """Without what varies with the machine's load, with where a buffer lies, which moves the last bits of sums, and
+    with what a session was shared."""
+    return replace(opinion, create_s=None, run_s=None, shared=1, remembered=False, accuracy=None, attempts=1)
+
+
+def as_told(found: dict[str, Record]) -> dict[str, str]:
+    """The records as they are stored, without the times and with whom a session was shared."""
+    return {
+        case_id: record.encode(
+            replace(r, candidate=timeless(r.candidate), baseline=r.baseline and timeless(r.baseline))
+        )
+        for case_id, r in found.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def cold(folder: Path, warm: WarmWorkers) -> dict[str, Record]:
+    """The run that the others are compared with: one worker, packed, nothing in the cache."""
+    return run(folder / "cache.sqlite", warm, jobs=1)
+
+
+def test_the_run_is_worth_comparing(cold: dict[str, Record]) -> None:
+    assert len(cold) > 500
+    assert {r.status for r in cold.values()} >= {record.PASS, record.MISMATCH, record.UNPLACED}
+    assert {r.candidate.attempts for r in cold.values()} >= {1, 2}
+    assert sum(r.candidate.shared > 1 for r in cold.values()) > 300
+    assert not any(r.baseline is None or r.baseline.remembered for r in cold.values())
+
+
+def test_a_warm_cache_changes_no_record(folder: Path, warm: WarmWorkers, cold: dict[str, Record]) -> None:
+    again = run(folder / "cache.sqlite", warm, jobs=1)
+    assert as_told(again) == as_told(cold)
+    steady = [r.baseline.remembered for r in again.values() if r.baseline is not None]
+    assert sum(steady) > 0.99 * len(steady)
+
+
+def test_no_cache_changes_no_record(warm: WarmWorkers, cold: dict[str, Record]) -> None:
+    assert as_told(run(None, warm, jobs=1)) == as_told(cold)
+
+
+def test_two_workers_change_no_record(folder: Path, warm: WarmWorkers, cold: dict[str, Record]) -> None:
+    assert as_told(run(folder / "two.sqlite", warm, jobs=2)) == as_told(cold)
+
+
+def test_sessions_of_one_case_change_no_record(folder: Path, warm: WarmWorkers, cold: dict[str, Record]) -> None:
+    apart = run(folder / "apart.sqlite", warm, jobs=1, pack=False)
+    assert as_told(apart) == as_told(cold)
+    assert {r.candidate.shared for r in apart.values()} == {1}
+
+
+def test_all_of_it_together_changes_no_record(folder: Path, warm: WarmWorkers, cold: dict[str, Record]) -> None:
+    assert as_told(run(folder / "cache.sqlite", warm, jobs=2)) == as_told(cold)

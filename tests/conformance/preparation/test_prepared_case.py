@@ -1,0 +1,145 @@
+"""A prepared case survives its way to the cache and back to the last bit, and nothing else comes back from there."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from small_cases import identity
+
+from epcheck.conformance.cache.row_groups import plain_pickle
+from epcheck.conformance.preparation import case_facts, prepared_case
+from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.generators import suite
+from epcheck.generators.case import BuiltCase, Case
+
+TOPK = suite.case_by_id("TopK-11/float32/defaults[initializer]")
+
+
+@pytest.fixture(scope="module")
+def whole_suite() -> list[tuple[BuiltCase, Prepared, Prepared]]:
+    """Of every operator, version and dtype: as it is built, as it is prepared, and as it comes back from its row."""
+    built = [case.build() for case in suite.cases(thin=True)]
+    prepared = [prepared_case.of(one) for one in built]
+    loaded = [prepared_case.from_row(one.case, prepared_case.to_row(one)) for one in prepared]
+    return list(zip(built, prepared, loaded, strict=True))
+
+
+def lost(one: Any, other: Any, path: str = "") -> Iterator[str]:
+    """Where two values of the same kind differ, down to the bits of their arrays."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        if (one.dtype, one.shape, one.tobytes()) != (other.dtype, other.shape, other.tobytes()):
+            yield path
+    elif type(one) is not type(other):
+        yield f"{path}: {type(one).__name__} became {type(other).__name__}"
+    elif dataclasses.is_dataclass(one):
+        for item in dataclasses.fields(one):
+            yield from lost(getattr(one, item.name), getattr(other, item.name), f"{path}.{item.name}")
+    elif isinstance(one, tuple) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from lost(*pair, f"{path}[{index}]")
+    elif one != other:
+        yield f"{path}: {one!r} became {other!r}"
+
+
+def test_what_is_lost_is_seen() -> None:
+    """The comparison of these tests, tested."""
+    output = TOPK.build().truth
+    assert list(lost(output, output)) == []
+    assert list(lost((np.float32([0.0]),), (np.float32([-0.0]),))) == ["[0]"]
+    assert list(lost((np.float32([1]), 2), (np.float64([1]), 2.0))) == ["[0]", "[1]: int became float"]
+
+
+def test_no_truth_loses_a_bit(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
+    """Arrays, bounds, floors and their sources, what may be one step beside, every answer that is accepted."""
+    assert [found for built, _, loaded in whole_suite for found in lost(built.truth, loaded.truth, built.case.id)] == []
+    kinds = {type(built.truth).__name__ for built, _, _ in whole_suite}
+    assert kinds == {"Outputs", "Selection", "Refusal"}
+
+
+def test_no_feed_loses_a_bit(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
+    for built, _, loaded in whole_suite:
+        feeds = {name: np.frombuffer(data, dtype).reshape(shape) for name, dtype, shape, data in loaded.feeds}
+        assert list(feeds) == list(built.feeds)
+        assert list(lost(tuple(built.feeds.values()), tuple(feeds.values()), built.case.id)) == []
+
+
+def test_no_fact_loses_a_word(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
+    for built, prepared, loaded in whole_suite:
+        told = dataclasses.replace(case_facts.of(built), rounded=loaded.facts.rounded)
+        assert loaded.facts.text == prepared.facts.text == told.text
+
+
+def test_facts_are_equal_whether_they_were_kept_or_not(
+    whole_suite: list[tuple[BuiltCase, Prepared, Prepared]],
+) -> None:
+    different = [p.case.id for _, p, loaded in whole_suite if p.facts != loaded.facts]
+    assert different == []
+    assert any(isinstance(value, list) for _, p, _ in whole_suite for value in p.facts.attributes.values())
+
+
+def test_everything_else_is_equal_as_well(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
+    names = set(Prepared._fields) - {"facts"}
+    assert {"model", "feeds", "oracles", "answer", "digest", "expected"} <= names
+    for _, prepared, loaded in whole_suite:
+        for name in names:
+            assert getattr(prepared, name) == getattr(loaded, name), (prepared.case.id, name)
+
+
+def test_preparing_again_gives_the_same_row() -> None:
+    for case in suite.cases(["Slice", "TopK"], ["int8"]):
+        assert prepared_case.to_row(prepared_case.of(case.build())) == prepared_case.to_row(
+            prepared_case.of(case.build())
+        )
+
+
+def test_what_comes_back_cannot_be_changed() -> None:
+    prepared = prepared_case.of(TOPK.build())
+    truth = prepared_case.from_row(TOPK, prepared_case.to_row(prepared)).truth
+    with pytest.raises(ValueError, match="read-only"):
+        truth.accepted[0][0][0] = 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        None, 7, (), (1, 2, 3), ({}, "", ()), ("a" * 20, "", ()), [[]], {"model": b""}, b"", b"garbage",
+        prepared_case.to_row(prepared_case.of(TOPK.build()))[:-1],
+    ],
+    ids=lambda row: repr(row)[:30],
+)  # fmt: skip
+def test_another_row_is_refused(foreign: Any) -> None:
+    with pytest.raises(ValueError, match="not a prepared case: "):
+        prepared_case.from_row(TOPK, foreign)
+
+
+def test_a_row_holds_builtin_types_alone(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
+    for _, prepared, _ in whole_suite:
+        row = prepared_case.to_row(prepared)
+        assert plain_pickle(pickle.dumps(row)) == row
+
+
+def test_a_case_that_cannot_be_built_is_told_with_where_and_why() -> None:
+    def broken(case: Case) -> BuiltCase:
+        raise ZeroDivisionError(f"{case.sample}\nhas no shape")
+
+    unprepared = prepared_case.prepare(dataclasses.replace(identity("a"), builder=broken))
+    assert isinstance(unprepared, prepared_case.Unprepared)
+    assert unprepared.why == "the case cannot be built: ZeroDivisionError: a has no shape"
+    assert "in broken" in unprepared.log
+
+
+def test_what_is_surely_right_is_what_the_comparison_accepts() -> None:
+    """A truth that is defined to the last bit, and one that leaves an order open: the preferred answer is right."""
+    built = TOPK.build()
+    prepared = prepared_case.of(built)
+    values, indices = built.truth.accepted[0]  # type: ignore[union-attr]
+    names = [[prepared.prefix + name, array.dtype.name, [*array.shape]] for name, array in
+             (("Values", values), ("Indices", indices))]  # fmt: skip
+    assert prepared.expected == (names, values.tobytes() + indices.tobytes())
+    refused = prepared_case.of(suite.case_by_id("Slice-13/float32/refused_step_0[runtime]").build())
+    assert (refused.must_be_refused, refused.expected, refused.expected_bits) == (True, ([], b""), "")

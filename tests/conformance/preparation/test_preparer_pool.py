@@ -1,0 +1,309 @@
+"""Cases on their way to being prepared come out the same, whoever prepares them and whatever happens to a helper."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_cases import backend, identities, identity, own_workers
+
+from epcheck.conformance.cache.cache import Cache
+from epcheck.conformance.cache.row_groups import Rows, shelf
+from epcheck.conformance.preparation import prepared_case, preparer_pool
+from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
+from epcheck.conformance.preparation.preparer_pool import Preparation
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.scheduling import session
+from epcheck.conformance.workers.process import Event, WarmWorkers
+from epcheck.generators import suite
+from epcheck.generators.case import Case
+
+CHUNK, WORTH_HELP = 16, 64
+"""Smaller than they are, so that a few cases will do."""
+
+OWN = list(suite.cases(["Slice"], limit=WORTH_HELP + 2 * CHUNK))
+UNBUILDABLE = [replace(case, dtype="float33") for case in OWN]
+"""The suite's own cases, as if ONNX had a dtype that numpy has not."""
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+
+
+class Driver:
+    """A preparation and the loop around it. Nothing is prepared here while a helper could do it."""
+
+    def __init__(self, cache: Cache, helpers: int, warm: WarmWorkers) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.preparation = Preparation(cache, self.events, warm, helpers)
+
+    def run(
+        self, cases: Collection[Case], meanwhile: Callable[[], None] = lambda: None
+    ) -> dict[str, Prepared | Unprepared]:
+        """Case id -> what came out. meanwhile: what happens before each event."""
+        for case in cases:
+            self.preparation.add(case)
+        self.preparation.look_up()
+        while len(self.preparation.ready) < len(cases):
+            self.preparation.help()
+            if not self.preparation._helpers:
+                assert self.preparation.has_work, "cases were lost"
+                self.preparation.work()
+                continue
+            meanwhile()
+            self.preparation.listen(True)
+            event = self.events.get(timeout=60)
+            if self.preparation.owns(event):
+                self.preparation.handle(event)
+        assert not self.preparation.has_work
+        return {one.case.id: one for one in self.preparation.ready}
+
+
+@contextmanager
+def driver(helpers: int = 1, path: Path | None = None) -> Iterator[Driver]:
+    with closing(Cache(path)) as cache, closing(WarmWorkers()) as warm:
+        running = Driver(cache, helpers, warm)
+        yield running
+        running.preparation.close()
+    assert own_workers() == []
+
+
+@pytest.fixture(autouse=True)
+def _a_few_cases_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparer_pool, "CHUNK", CHUNK)
+    monkeypatch.setattr(preparer_pool, "WORTH_HELP", WORTH_HELP)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ids of the cases that are prepared in this process."""
+    ids: list[str] = []
+    original = prepared_case.prepare
+
+    def noted(case: Case) -> Prepared | Unprepared:
+        ids.append(case.id)
+        return original(case)
+
+    monkeypatch.setattr(prepared_case, "prepare", noted)
+    return ids
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, Prepared | Unprepared]:
+    return {case.id: prepared_case.prepare(case) for case in OWN}
+
+
+@pytest.mark.parametrize("helpers", [1, 2])
+def test_helpers_give_the_same_as_here(
+    helpers: int, expected: dict[str, Prepared | Unprepared], here: list[str]
+) -> None:
+    with driver(helpers) as running:
+        assert running.run(OWN) == expected
+    assert len(here) <= CHUNK
+
+
+def test_a_few_cases_are_not_worth_a_helper(here: list[str]) -> None:
+    few = OWN[: WORTH_HELP - 1]
+    with driver() as running:
+        assert running.run(few).keys() == {case.id for case in few}
+    assert len(here) == len(few)
+
+
+@posix
+def test_a_helper_that_dies_costs_nothing(expected: dict[str, Prepared | Unprepared]) -> None:
+    killed: list[int] = []
+
+    def kill_the_first() -> None:
+        if not killed:
+            while not (helpers := own_workers()):
+                time.sleep(0.01)
+            killed.append(helpers[0].pid)
+            helpers[0].kill()
+
+    with driver() as running:
+        assert running.run(OWN, kill_the_first) == expected
+    assert len(killed) == 1
+
+
+@posix
+def test_a_helper_that_dies_while_another_works_costs_nothing(expected: dict[str, Prepared | Unprepared]) -> None:
+    killed: list[int] = []
+
+    def kill_one_of_two() -> None:
+        if not killed and len(own_workers()) == 2:
+            killed.append(own_workers()[0].pid)
+            own_workers()[0].kill()
+
+    with driver(helpers=2) as running:
+        assert running.run(OWN, kill_one_of_two) == expected
+    assert len(killed) == 1
+
+
+def test_a_helper_that_cannot_start_costs_nothing(
+    expected: dict[str, Prepared | Unprepared], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparer_pool, "HELPER", replace(preparer_pool.HELPER, arguments=("python:nothing:here",)))
+    with driver() as running:
+        assert running.run(OWN) == expected
+
+
+def test_a_helper_whose_answer_is_no_row_is_asked_no_more_of_those_cases(
+    expected: dict[str, Prepared | Unprepared], here: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, refused = prepared_case.from_row, list[str]()
+
+    def not_the_first(case: Case, row: bytes) -> Prepared:
+        if len(refused) < CHUNK:
+            refused.append(case.id)
+            raise ValueError("not a prepared case")
+        return original(case, row)
+
+    monkeypatch.setattr(prepared_case, "from_row", not_the_first)
+    with driver() as running:
+        assert running.run(OWN) == expected
+    assert set(refused) <= set(here)
+    assert len(here) == len(set(here))
+
+
+def test_a_generator_that_raises_in_a_helper_gives_the_same_words(here: list[str]) -> None:
+    with driver() as running:
+        said = running.run(UNBUILDABLE)
+    by_helper = next(case for case in UNBUILDABLE if case.id not in here)
+    found = said[by_helper.id]
+    assert isinstance(found, Unprepared)
+    assert found.why == "the case cannot be built: TypeError: data type 'float33' not understood"
+    assert "in _build" in found.log
+    assert found == prepared_case.prepare(by_helper)
+
+
+def test_cases_that_are_not_the_suite_s_stay_here_and_are_not_kept(tmp_path: Path, here: list[str]) -> None:
+    """They may be made by code that changes without a change of their names."""
+    foreign = identities(WORTH_HELP + CHUNK)
+    with driver(path=tmp_path / "cache.sqlite") as running:
+        running.run(foreign, lambda: pytest.fail("a helper was asked"))
+    assert len(here) == len(foreign)
+    with closing(Cache(tmp_path / "cache.sqlite")) as kept:
+        assert kept.entries() == 0
+
+
+def test_helpers_are_sent_the_suite_s_own_cases_among_others(
+    tmp_path: Path, here: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, original = list[Case](), preparer_pool._request
+
+    def noted(chunk: tuple[Case, ...]) -> list[bytes]:
+        sent.extend(chunk)
+        return original(chunk)
+
+    monkeypatch.setattr(preparer_pool, "_request", noted)
+    mixed = [case for pair in zip(OWN, identities(len(OWN)), strict=True) for case in pair]
+    with driver(path=tmp_path / "cache.sqlite") as running:
+        assert len(running.run(mixed)) == len(mixed)
+    assert sent
+    assert {case.operator for case in sent} == {"Slice"}
+    assert sorted([case.id for case in sent] + here) == sorted(case.id for case in mixed)
+    with closing(Cache(tmp_path / "cache.sqlite")) as kept:
+        shelves = Rows(kept, "prepared").of({shelf(case) for case in mixed})
+    assert sorted(case_id for rows in shelves.values() for case_id in rows) == sorted(case.id for case in OWN)
+
+
+def test_a_case_of_the_suite_s_name_that_somebody_else_builds_is_not_taken_from_the_cache(tmp_path: Path) -> None:
+    own = OWN[0]
+    other = replace(own, builder=lambda case: replace(identity("other").build(), case=case))
+    with driver(0, tmp_path / "cache.sqlite") as running:
+        running.run([own])
+    with driver(0, tmp_path / "cache.sqlite") as running:
+        for case in (own, other):
+            running.preparation.add(case)
+        running.preparation.look_up()
+        assert [one.op_type for one in running.preparation.ready if isinstance(one, Prepared)] == ["Slice"]
+        running.preparation.work()
+        assert [one.op_type for one in running.preparation.ready if isinstance(one, Prepared)] == ["Slice", "Identity"]
+
+
+def test_an_operator_with_samples_of_somebody_else_is_not_the_suite_s() -> None:
+    operator = suite.all_operators()["Slice"]
+    assert suite.is_own(next(operator.cases()))
+    assert not suite.is_own(next(replace(operator, samples=lambda: operator.samples()).cases()))
+
+
+def test_cases_that_cannot_be_sent_are_prepared_here(here: list[str]) -> None:
+    """As of an operator that is made of lambdas."""
+    operator = suite.all_operators()["Slice"]
+    truth = lambda node: operator.truth(node)  # noqa: E731
+    truth.__module__ = operator.truth.__module__
+    cases = list(replace(operator, truth=truth).cases())[: WORTH_HELP + CHUNK]
+    assert suite.is_own(cases[0])
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(cases[0])
+    with driver() as running:
+        assert len(running.run(cases)) == len(cases)
+    assert len(here) == len(cases)
+
+
+def test_what_was_prepared_is_found_the_next_time(
+    tmp_path: Path, expected: dict[str, Prepared | Unprepared], here: list[str]
+) -> None:
+    for prepared_here in (True, False):
+        here.clear()
+        with driver(path=tmp_path / "cache.sqlite") as running:
+            assert running.run(OWN) == expected
+        assert bool(here) == prepared_here
+
+
+@pytest.mark.parametrize("damaged", [b"garbage", ((), "", ()), None])
+def test_a_damaged_row_is_prepared_again_and_replaced(tmp_path: Path, here: list[str], damaged: Any) -> None:
+    path, (one, other) = tmp_path / "cache.sqlite", OWN[:2]
+    right = {case.id: prepared_case.to_row(prepared_case.of(case.build())) for case in (one, other)}
+    with closing(Cache(path)) as kept:
+        rows = Rows(kept, "prepared")
+        for case in (one, other):
+            rows.put(shelf(case), case.id, damaged if case is one else right[case.id])
+        rows.write()
+    with driver(path=path) as running:
+        assert running.run([one, other])[one.id] == prepared_case.of(one.build())
+    assert here == [one.id]
+    with closing(Cache(path)) as kept:
+        assert Rows(kept, "prepared").of([shelf(one)]) == {shelf(one): right}
+
+
+def test_helpers_stay_warm_with_the_other_workers() -> None:
+    with closing(WarmWorkers(keep=2)) as warm, closing(Cache(None)) as cache:
+        pids = []
+        for _ in range(2):
+            running = Driver(cache, 1, warm)
+            running.run(OWN)
+            running.preparation.close()
+            pids.append([child.pid for child in own_workers()])
+    assert pids[0] == pids[1] != []
+
+
+def test_a_run_that_fails_ends_its_helpers_at_work_and_idle() -> None:
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    with closing(WarmWorkers(keep=2)) as warm:
+        preparing = Preparation(Cache(None), events, warm, 2)
+        for case in OWN:
+            preparing.add(case)
+        preparing.look_up()
+        preparing.help()
+        preparing.help()
+        while not preparing._idle:
+            preparing.handle(events.get(timeout=60))
+        assert (len(preparing._idle), len(preparing._helpers), len(own_workers())) == (1, 1, 2)
+        preparing.kill()
+        assert own_workers() == []
+
+
+def test_a_sink_that_fails_leaves_no_helper() -> None:
+    def full(_record: Record) -> None:
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        session.run(session.Plan(OWN, (backend("right"),), jobs=3), full)
+    assert own_workers() == []

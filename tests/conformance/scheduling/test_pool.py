@@ -1,0 +1,367 @@
+"""A crew's choices: how many cases share a session, who gets the last ones, and who is found when a session fails."""
+
+from __future__ import annotations
+
+import math
+import queue
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import Any, cast
+
+import pytest
+
+from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
+from epcheck.conformance.scheduling import pool as crews
+from epcheck.conformance.scheduling.pool import PACK_BYTES, RUNGS, Crew, Sizing
+from epcheck.conformance.scheduling.supervisor import Job
+from epcheck.conformance.targets.target import MEBIBYTE, Target
+from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.generators.case import BuiltCase, Case
+
+Cost = Callable[[int], float]
+"""Cases in a session -> seconds that it takes."""
+
+COSTS: dict[str, tuple[int, Cost]] = {
+    "next_to_nothing": (1, lambda cases: 0.01 + 1.0 * cases + 0.1 * cases**2),
+    "as_much_as_4_cases": (8, lambda cases: 4.0 + 1.0 * cases + 0.06 * cases**2),
+    "as_much_as_20_cases": (32, lambda cases: 20.0 + 1.0 * cases + 0.02 * cases**2),
+    "far_more_than_a_case": (128, lambda cases: 600.0 + 1.0 * cases),
+}
+"""What making a session costs: the size at which a case is cheapest, and the cost of a session."""
+
+
+def sizes_in_turn(sizing: Sizing, cost: Cost, sessions: int, seed: int) -> list[int]:
+    """The sizes that are chosen one after the other, on a machine that is at times up to three times as slow."""
+    noise, chosen = random.Random(seed), []
+    for _ in range(sessions):
+        size = sizing.next(waiting=1000)
+        chosen.append(size)
+        sizing.measured(size, cost(size) * (1 + 2 * noise.random() ** 2))
+    return chosen
+
+
+@pytest.mark.parametrize("session_costs", COSTS)
+def test_the_size_settles_where_a_case_is_cheapest(session_costs: str) -> None:
+    best, cost = COSTS[session_costs]
+    assert min(RUNGS, key=lambda cases: cost(cases) / cases) == best
+    for seed in range(10):
+        later = sizes_in_turn(Sizing(128), cost, 300, seed)[100:]
+        assert later.count(best) > 0.75 * len(later)
+
+
+def test_the_size_follows_cases_of_another_kind() -> None:
+    sizing = Sizing(128)
+    sizes_in_turn(sizing, COSTS["far_more_than_a_case"][1], 200, seed=1)
+    later = sizes_in_turn(sizing, COSTS["as_much_as_4_cases"][1], 1500, seed=2)[1000:]
+    assert later.count(8) > 0.9 * len(later)
+
+
+def test_every_size_is_tried_now_and_then() -> None:
+    sizes = sizes_in_turn(Sizing(128), COSTS["as_much_as_20_cases"][1], 500, seed=3)
+    assert set(sizes[100:]) == set(RUNGS)
+
+
+def test_the_size_of_the_last_run_is_not_tried_for_again() -> None:
+    cost = COSTS["far_more_than_a_case"][1]
+    first = Sizing(128)
+    assert not first.is_known
+    sizes_in_turn(first, cost, 100, seed=5)
+    assert first.is_known
+    again = sizes_in_turn(Sizing(128, known=first.best), cost, 20, seed=6)
+    assert again == [first.best] * 20
+
+
+def test_a_size_that_no_longer_exists_is_no_size() -> None:
+    assert Sizing(64, known=128).best == crews.START
+
+
+def test_a_size_is_not_tried_before_so_many_cases_wait() -> None:
+    sizing = Sizing(128)
+    assert {sizing.next(waiting=40) for _ in range(100)} == {1, 8, 32}
+    assert sizing.next(waiting=31) == crews.START
+
+
+@pytest.mark.parametrize("largest", [1, 2, 7, 8, 9, 31, 33, 100, 128, 500])
+def test_no_size_exceeds_the_largest(largest: int) -> None:
+    for _, cost in COSTS.values():
+        assert max(sizes_in_turn(Sizing(largest), cost, 200, seed=4)) <= largest
+
+
+def test_sessions_of_odd_sizes_change_nothing() -> None:
+    """The last ones of a run, and what PACK_BYTES cut short."""
+    sizing = Sizing(128)
+    for _ in range(100):
+        sizing.measured(31, 1e-9)
+        sizing.measured(5, 1e9)
+    assert sizing.best == crews.START
+
+
+class Settled(Sizing):
+    """A size that nothing changes."""
+
+    def next(self, waiting: int) -> int:  # noqa: ARG002
+        return self.largest
+
+
+@dataclass(frozen=True)
+class Weight:
+    """What a crew looks at in a prepared case."""
+
+    case: Case
+    size_bytes: int
+
+
+class SimulatedLane:
+    """A worker that is always ready and takes one session at a time; the simulation says when it is done."""
+
+    def __init__(self, _target: Target, _events: object, source: Crew, _warm: WarmWorkers, _alone: bool) -> None:
+        self.jobs: tuple[Job, ...] = ()
+        self._source = source
+
+    def advance(self) -> None:
+        if not self.jobs:
+            self.jobs = self._source.next(room=10_000, idle=True)
+
+
+class Simulation:
+    """A crew whose sessions cost what `cost` says, by a clock of its own, and crash when a culprit is among them or
+    when they have more than `bound` large cases, whose operator is Conv.
+
+    sessions: numbers of the jobs of each, in the order in which they ended. outcomes: number -> kinds.
+    """
+
+    def __init__(
+        self,
+        culprits: Collection[int] = (),
+        cost: Cost = lambda cases: 5.0 + cases,
+        bound: int | None = None,
+        **crew: Any,
+    ) -> None:
+        self.crew = Crew(Target("simulated", (), ()), queue.SimpleQueue(), WarmWorkers(), **{"pack": 128, **crew})
+        self.sessions: list[tuple[int, ...]] = []
+        self.outcomes: dict[int, list[str]] = defaultdict(list)
+        self._culprits = culprits
+        self._bound = bound
+        self._cost = cost
+
+    def submit(
+        self, numbers: Collection[int], group: bytes = b"good", size_bytes: int = 100, operator: str = "Identity"
+    ) -> None:
+        def build(case: Case) -> BuiltCase:
+            raise AssertionError(case)
+
+        for number in numbers:
+            prepared = Weight(Case(operator, "", 16, "float32", str(number), "runtime", build), size_bytes)
+            self.crew.submit(Job(cast(Prepared, prepared), partial(self._take, number), group))
+
+    def run(self) -> float:
+        """Until nothing is left; how long that took. No worker is ever idle while a job waits."""
+        busy: dict[SimulatedLane, float] = {}
+        now = 0.0
+        while True:
+            self.crew.advance(last=True)
+            lanes = cast(list[SimulatedLane], self.crew.lanes)
+            assert all(lane.jobs for lane in lanes) or not self.crew.backlog
+            for lane in lanes:
+                if lane.jobs and lane not in busy:
+                    busy[lane] = now + self._cost(len(lane.jobs))
+            if not busy:
+                return now
+            lane, now = min(busy.items(), key=itemgetter(1))
+            del busy[lane]
+            jobs, lane.jobs = lane.jobs, ()
+            self._end(jobs)
+
+    def sizes(self) -> list[int]:
+        return [len(session) for session in self.sessions]
+
+    def _end(self, jobs: tuple[Job, ...]) -> None:
+        numbers = tuple(int(job.prepared.case.sample) for job in jobs)
+        self.sessions.append(numbers)
+        crashed = not set(numbers).isdisjoint(self._culprits)
+        if crashed and len(jobs) > 1:
+            self.crew.split(jobs, "it crashed")
+            return
+        if self._bound is not None and sum(job.prepared.case.operator == "Conv" for job in jobs) > self._bound:
+            self.crew.split(jobs, "it took 5000 MiB", too_much=True)
+            return
+        self.crew.sizing.measured(len(jobs), self._cost(len(jobs)))
+        for job in jobs:
+            job.finished(Outcome(CRASHED if crashed else DONE))
+
+    def _take(self, number: int, outcome: Outcome) -> None:
+        self.outcomes[number].append(outcome.kind)
+
+
+@pytest.fixture(autouse=True)
+def _simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crews, "Lane", SimulatedLane)
+
+
+def test_cases_of_one_group_share_sessions_and_others_do_not() -> None:
+    crew = Simulation()
+    crew.submit(range(100), b"good")
+    crew.submit(range(100, 200), b"bad")
+    crew.submit(range(200, 210), b"")
+    crew.run()
+    groups = [{number // 100 for number in session} for session in crew.sessions]
+    assert all(len(group) == 1 for group in groups)
+    assert {len(session) for session, group in zip(crew.sessions, groups, strict=True) if group == {2}} == {1}
+    assert sorted(number for session in crew.sessions for number in session) == list(range(210))
+
+
+def test_without_packs_every_case_has_a_session_of_its_own() -> None:
+    crew = Simulation(pack=1)
+    crew.submit(range(50))
+    crew.run()
+    assert crew.sizes() == [1] * 50
+
+
+def test_a_pack_waits_for_more_cases_while_more_may_come() -> None:
+    simulation = Simulation()
+    simulation.submit(range(crews.START - 1))
+    crew = cast(Any, simulation.crew)
+    crew.advance(last=False)
+    assert (crew.lanes[0].jobs, crew.backlog) == ((), crews.START - 1)
+    simulation.submit([99])
+    crew.advance(last=False)
+    assert (len(crew.lanes[0].jobs), crew.backlog) == (crews.START, 0)
+
+
+def test_a_pack_holds_so_many_bytes_and_no_more() -> None:
+    crew = Simulation()
+    crew.submit(range(20), size_bytes=3 * MEBIBYTE)
+    crew.run()
+    assert PACK_BYTES == 16 * MEBIBYTE
+    assert crew.sizes() == [5, 5, 5, 5]
+
+
+def test_a_case_that_is_larger_than_a_pack_runs_alone_and_lets_others_pass() -> None:
+    crew = Simulation()
+    crew.submit(range(10), size_bytes=MEBIBYTE)
+    crew.submit([10], size_bytes=100 * MEBIBYTE)
+    crew.submit(range(11, 20), size_bytes=MEBIBYTE)
+    crew.run()
+    assert crew.sessions == [tuple(range(10)), (10,), tuple(range(11, 20))]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 8])
+@pytest.mark.parametrize("cases", [1, 2, 63, 64, 65, 130, 1000])
+def test_every_case_is_run_once_by_however_many_workers(jobs: int, cases: int) -> None:
+    crew = Simulation(jobs=jobs)
+    for number in range(cases):
+        crew.submit([number], b"%d" % (number % 3))
+    crew.run()
+    assert crew.outcomes == {number: [DONE] for number in range(cases)}
+    assert 1 <= len(crew.crew.lanes) <= jobs
+
+
+def test_there_are_as_many_workers_as_have_enough_to_do() -> None:
+    simulation = Simulation(jobs=8)
+    simulation.submit(range(200), b"")
+    for _ in range(10):
+        simulation.crew.advance(last=True)
+    assert len(simulation.crew.lanes) == math.ceil(200 / crews.PER_LANE) == 4
+
+
+def test_two_workers_take_half_the_time() -> None:
+    alone, two = Simulation(jobs=1), Simulation(jobs=2)
+    for crew in (alone, two):
+        crew.submit(range(2000))
+    assert two.run() < 0.55 * alone.run()
+
+
+def test_what_is_left_at_the_end_is_shared_out() -> None:
+    """The last cases, fewer than a pack, go to two workers: a half to the first, a half of the rest to the second."""
+    crew = Simulation(jobs=2, cost=lambda cases: cases)
+    crew.submit(range(3 * 32 + 20))
+    crew.run()
+    assert crew.sizes()[:3] == [32] * 3
+    assert sorted(crew.sizes()[3:], reverse=True) == [10, 5, 3, 1, 1]
+
+
+def test_a_few_cases_share_a_session_however_many_cores_there_are() -> None:
+    crew = Simulation(jobs=64)
+    crew.submit(range(40))
+    crew.run()
+    assert crew.sizes() == [32, 8]
+
+
+@pytest.mark.parametrize("culprits", [{0}, {127}, {50}, {50, 51}, {3, 120}, {0, 40, 41, 90}])
+def test_culprits_are_found_by_quartering(culprits: set[int]) -> None:
+    """Each ends a worker for the whole, a part of 32, of 8, of 2, and alone."""
+    crew = Simulation(culprits)
+    crew.crew.sizing = Settled(128)
+    crew.submit(range(128))
+    crew.run()
+    assert {number for number, kinds in crew.outcomes.items() if kinds == [CRASHED]} == culprits
+    assert {number for number, kinds in crew.outcomes.items() if kinds == [DONE]} == set(range(128)) - culprits
+    ended = [session for session in crew.sessions if not culprits.isdisjoint(session)]
+    assert len(ended) <= 1 + 4 * len(culprits)
+    assert len(crew.sessions) <= 1 + (4 + 4 + 4 + 2) * len(culprits)
+
+
+def test_a_pack_of_nothing_but_culprits_is_taken_apart_and_no_more_than_that() -> None:
+    crew = Simulation(range(128))
+    crew.crew.sizing = Settled(128)
+    crew.submit(range(128))
+    crew.run()
+    assert crew.outcomes == {number: [CRASHED] for number in range(128)}
+    assert len(crew.sessions) == 1 + 4 + 16 + 64 + 128
+
+
+def test_a_pack_that_failed_is_one_incident_however_often_it_is_split() -> None:
+    crew = Simulation({7})
+    crew.submit(range(40))
+    crew.run()
+    (incident,) = crew.crew.incidents
+    assert incident.why == "it crashed"
+    assert incident.cases == tuple(f"Identity-16/float32/{number}[runtime]" for number in range(32))
+
+
+def test_the_parts_of_a_failed_pack_run_before_anything_else_and_a_culprit_shares_no_session_again() -> None:
+    crew = Simulation({0})
+    crew.submit(range(96))
+    crew.run()
+    parts = [tuple(range(size)) for size in (32, 8, 2, 1)]
+    assert crew.sessions[:4] == parts
+    assert [session for session in crew.sessions if 0 in session] == parts
+
+
+def test_what_a_lost_worker_had_not_begun_is_run_next_and_in_its_order() -> None:
+    simulation = Simulation()
+    simulation.submit(range(100), b"")
+    crew = simulation.crew
+    parcels = [crew.next(room=1, idle=True) for _ in range(5)]
+    crew.give_back(parcels[1:])
+    simulation.run()
+    assert simulation.sessions == [(number,) for number in range(1, 100)]
+
+
+def test_what_was_too_much_for_a_worker_comes_in_smaller_sessions_from_then_on() -> None:
+    crew = Simulation(bound=4)
+    crew.crew.sizing = Settled(128)
+    crew.submit(range(1000), operator="Conv")
+    crew.submit(range(1000, 1500), b"others")
+    crew.run()
+    assert crew.outcomes == {number: [DONE] for number in range(1500)}
+    of_conv = [len(session) for session in crew.sessions if session[0] < 1000]
+    assert of_conv == [128, 32, 8, *[2] * 500]
+    assert max(len(session) for session in crew.sessions if session[0] >= 1000) == 128
+    assert len(crew.crew.incidents) == 1
+
+
+def test_other_operators_of_a_session_that_is_made_smaller_have_their_own_size() -> None:
+    crew = Simulation(bound=4)
+    crew.crew.sizing = Settled(128)
+    crew.submit(range(100, 200))
+    crew.submit(range(28), operator="Conv")
+    crew.submit(range(200, 584), operator="Relu")
+    crew.run()
+    assert sorted(number for session in crew.sessions[-3:] for number in session) == list(range(200, 584))
+    assert crew.outcomes.keys() == {*range(28), *range(100, 584)}

@@ -1,0 +1,154 @@
+"""Workers that do not start, do not greet or speak another language: the target is down, and it is said why."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_cases import HERE, backend, identity, processes_with
+
+from epcheck.conformance.preparation import prepared_case
+from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
+from epcheck.conformance.scheduling import session as runner
+from epcheck.conformance.scheduling.pool import Crew
+from epcheck.conformance.scheduling.supervisor import STARTS, Job, TargetDown
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers.process import Event, WarmWorkers
+
+
+def misbehaving(mode: str, **changes: Any) -> Target:
+    return Target("odd", (sys.executable,), (mode,), worker=str(HERE / "faulty_worker.py"), **changes)
+
+
+@contextlib.contextmanager
+def started(*targets: Target) -> Iterator[None]:
+    """A session whose targets have all greeted."""
+    with runner.Session(runner.Plan((), targets), lambda _record: None) as session:
+        while not session.ready:
+            session.turn(more=True)
+        yield
+
+
+def why_down(target: Target) -> str:
+    with pytest.raises(TargetDown) as caught, started(target):
+        pass
+    assert processes_with("faulty_worker.py") == []
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("of_the_future", "its worker speaks protocol 4, this epcheck 3"),
+        ("of_no_version", "its worker speaks protocol None, this epcheck 3"),
+        ("without_facts", "its worker does not start: its worker sent a malformed greeting"),
+        ("with_odd_facts", "its worker does not start: its worker sent a malformed greeting"),
+        ("exits", "its worker does not start: the worker process ended: exit code 5; "
+                  "it said: ImportError: libfoo.so is not there"),
+        ("talks", "its worker does not start: "
+                  "its worker wrote 16 bytes that are no frame: b'Welcome to this ' to stdout"),
+        ("answers_first", "its worker does not start: its worker answered what nobody asked: 'x'"),
+    ],
+)  # fmt: skip
+def test_a_worker_that_cannot_greet_takes_its_target_down(mode: str, words: str) -> None:
+    said = why_down(misbehaving(mode))
+    late = "; it said: BrokenPipeError: [Errno 32] Broken pipe"  # of one that goes on talking to nobody
+    assert said.removesuffix(late) == f"target 'odd': {words}"
+
+
+def test_a_worker_that_never_greets_is_given_its_time_and_no_more() -> None:
+    started = time.monotonic()
+    said = why_down(misbehaving("never", startup_s=0.4))
+    assert said == "target 'odd': its worker does not start: no answer within 0.4 s of starting"
+    assert 0.4 * STARTS <= time.monotonic() - started < 0.4 * STARTS + 5
+
+
+def test_a_runtime_without_the_provider_is_told_before_the_first_case() -> None:
+    said = why_down(misbehaving("without_the_provider", provider="DmlExecutionProvider"))
+    assert said == "target 'odd': its onnxruntime has no DmlExecutionProvider; it has CPUExecutionProvider, Other"
+
+
+def test_an_interpreter_that_is_not_there_or_cannot_be_executed(tmp_path: Path) -> None:
+    plain = tmp_path / "python"
+    plain.write_text("no program")
+    for path, words in ((tmp_path / "none", "No such file"), (plain, "Permission denied")):
+        said = why_down(Target("odd", (str(path),), ()))
+        assert said.startswith("target 'odd': its interpreter cannot be started: ")
+        assert words in said
+
+
+def test_an_environment_that_no_system_takes_is_named() -> None:
+    said = why_down(Target("odd", (sys.executable,), (), environment={"A\0B": "c"}))
+    assert said == "target 'odd': its interpreter cannot be started: embedded null byte"
+
+
+def test_another_target_that_does_start_is_ended() -> None:
+    with pytest.raises(TargetDown), started(backend("right"), misbehaving("exits")):
+        pass
+    assert processes_with("python:faulty_backends:right") == []
+
+
+class Driver:
+    """A lane and the loop around it."""
+
+    def __init__(self, target: Target, alone: bool = False) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.warm = WarmWorkers()
+        self.crew = Crew(target, self.events, self.warm, alone=alone)
+        self.outcomes: list[Outcome] = []
+
+    def close(self) -> None:
+        self.crew.close()
+        self.warm.close()
+
+    def run(self, *faults: str) -> list[Outcome]:
+        for number, fault in enumerate(faults):
+            self.crew.submit(Job(prepared_case.of(identity(f"{number}", number, fault).build()), self.outcomes.append))
+        while len(self.outcomes) < len(faults):
+            self.crew.advance(last=True)
+            for lane in self.crew.lanes:
+                lane.listen(True)
+            event = self.events.get(timeout=20)
+            if lane := self.crew.owner(event):
+                lane.handle(event)
+        return self.outcomes
+
+    def watch_until_it_raises(self) -> None:
+        while True:
+            (lane,) = self.crew.lanes
+            lane.watch(time.monotonic())
+            with contextlib.suppress(queue.Empty):
+                event = self.events.get(timeout=0.005)
+                if lane.owns(event):
+                    lane.handle(event)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_jobs_behind_a_crash_run_in_the_next_worker_in_their_order() -> None:
+    driver = Driver(backend("faulty"))
+    outcomes = driver.run("", "abort", "", "exit", "", "")
+    driver.close()
+    assert [o.kind for o in outcomes] == [DONE, CRASHED, DONE, CRASHED, DONE, DONE]
+    assert [float(o.outputs["y"][1]) for o in outcomes if o.kind == DONE] == [0.0, 2.0, 4.0, 5.0]
+
+
+def test_alone_means_that_nothing_ran_before() -> None:
+    together, apart = Driver(backend("wrong_after_case_2")), Driver(backend("wrong_after_case_2"), alone=True)
+    answers = [[float(o.outputs["y"][1]) for o in driver.run(*[""] * 6)] for driver in (together, apart)]
+    together.close()
+    apart.close()
+    assert answers == [[0.0, 1.0, 2.0, 3.0, 4.0, 6.0], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]
+
+
+def test_the_memory_bound_holds_while_a_worker_starts() -> None:
+    driver = Driver(backend("right", memory_bytes=1 << 20))
+    driver.crew.start()
+    with pytest.raises(TargetDown, match=r"does not start: the worker took \d+ MiB of memory; the bound is 1 MiB"):
+        driver.watch_until_it_raises()
+    driver.close()

@@ -1,0 +1,238 @@
+"""Expectations: what a file may say, what each mistake is told, and what an expectation covers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epcheck.conformance.records.record import STATUSES, Difference, Expected, Opinion
+from epcheck.conformance.targets import expectation
+from epcheck.conformance.targets.expectation import Expectation, ExpectationError
+from epcheck.conformance.targets.target import Target
+from epcheck.generators import suite
+
+VALID = """
+[[expect]]
+case = "TopK-*/float32/nan_*"
+status = "mismatch"
+reason = "NaN loses its place"
+link = "issue 1"
+bound = 2
+
+[[expect]]
+case = "Slice-10/float32/end_int32_max_step_minus_1[initializer]"
+status = "crash"
+reason = "the end is not clamped"
+"""
+
+
+def complaint(text: str) -> str:
+    with pytest.raises(ExpectationError) as raised:
+        expectation.parse(text, "dml.toml")
+    return str(raised.value)
+
+
+def entry(**fields: str) -> str:
+    """A valid entry with some fields replaced; a value is TOML."""
+    given = {"case": '"Slice-*"', "status": '"mismatch"', "reason": '"known"'} | fields
+    return "[[expect]]\n" + "\n".join(f"{name} = {value}" for name, value in given.items() if value)
+
+
+def mismatch(*max_ulps: float | None) -> Opinion:
+    differences = tuple(Difference("y", "float32", (1,), "wrong", 1, 1, max_ulp) for max_ulp in max_ulps)
+    return Opinion("dml", "mismatch", differences=differences)
+
+
+def test_a_valid_file() -> None:
+    assert expectation.parse(VALID, "dml.toml") == (
+        Expectation("TopK-*/float32/nan_*", "mismatch", "NaN loses its place", "issue 1", 2),
+        Expectation("Slice-10/float32/end_int32_max_step_minus_1[initializer]", "crash", "the end is not clamped"),
+    )
+
+
+def test_an_empty_file_expects_nothing() -> None:
+    assert expectation.parse("", "dml.toml") == ()
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_every_status_may_be_expected(status: str) -> None:
+    (found,) = expectation.parse(entry(status=f'"{status}"'), "dml.toml")
+    assert found.status == status
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[expect]\n", "dml.toml is not valid TOML: "),
+        ("[[expected]]\n", "dml.toml: unknown key 'expected'; entries are tables named [[expect]]"),
+        (
+            "[expect]\ncase = 'x'\n",
+            "dml.toml: write [[expect]] with two brackets, one table for each expectation",
+        ),
+        ("expect = ['Slice-*']\n", "dml.toml: write [[expect]] with two brackets, one table for each expectation"),
+        (
+            entry(because='"x"'),
+            "dml.toml, entry 1: unknown field 'because'; an expectation has case, status, reason, link, bound",
+        ),
+        (
+            entry(case=""),
+            "dml.toml, entry 1: 'case' is missing; every expectation says which case, what and why",
+        ),
+        (
+            entry(status=""),
+            "dml.toml, entry 1: 'status' is missing; every expectation says which case, what and why",
+        ),
+        (
+            entry(reason='"  "'),
+            "dml.toml, entry 1: 'reason' is missing; every expectation says which case, what and why",
+        ),
+        (entry(case="7"), "dml.toml, entry 1: 'case' has the wrong type, int"),
+        (entry(link="[]"), "dml.toml, entry 1: 'link' has the wrong type, list"),
+        (entry(bound='"2"'), "dml.toml, entry 1: 'bound' has the wrong type, str"),
+        (entry(bound="true"), "dml.toml, entry 1: 'bound' has the wrong type, bool"),
+        (entry(bound="-1"), "dml.toml, entry 1: 'bound' is -1; it is a number of ULP, 0 or more"),
+        (entry(bound="nan"), "dml.toml, entry 1: 'bound' is nan; it is a number of ULP, 0 or more"),
+        (
+            entry() + "\n" + entry(status='"fail"'),
+            f"dml.toml, entry 2: unknown status 'fail'; one of {', '.join(STATUSES)}",
+        ),
+    ],
+)
+def test_each_mistake_is_told_in_one_sentence(text: str, said: str) -> None:
+    assert complaint(text).startswith(said)
+    assert "\n" not in complaint(text)
+    if "valid TOML" not in said:
+        assert complaint(text) == said
+
+
+def test_a_file_is_read_and_named_in_errors(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(VALID, encoding="utf-8")
+    assert expectation.load(path) == expectation.parse(VALID, "")
+    path.write_text("[[expect]]", encoding="utf-8")
+    with pytest.raises(ExpectationError) as raised:
+        expectation.load(path)
+    assert str(raised.value).startswith(f"{path}, entry 1: 'case' is missing")
+
+
+def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ExpectationError, match=r"cannot be read: .*No such file"):
+        expectation.load(tmp_path / "missing.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ExpectationError, match=r"cannot be read: .*decode"):
+        expectation.load(tmp_path / "binary.toml")
+
+
+def test_only_its_own_status_is_covered() -> None:
+    expected = Expectation("*", "crash", "known")
+    assert expected.covers(Opinion("dml", "crash"))
+    assert not expected.covers(Opinion("dml", "timeout"))
+    assert not expected.covers(Opinion("dml", "pass"))
+
+
+@pytest.mark.parametrize(
+    ("bound", "opinion", "covered"),
+    [
+        (None, mismatch(1e9), True),
+        (None, mismatch(None), True),
+        (2.0, mismatch(2.0), True),
+        (2.0, mismatch(2.5), False),
+        (2.0, mismatch(1.0, 3.0), False),
+        (2.0, mismatch(None), False),
+        (2.0, mismatch(1.0, None), False),
+        (2.0, mismatch(), False),
+        (0.0, mismatch(0.0), True),
+    ],
+)
+def test_a_bound_covers_finite_ulp_up_to_it_and_nothing_else(
+    bound: float | None, opinion: Opinion, covered: bool
+) -> None:
+    assert Expectation("*", "mismatch", "known", bound=bound).covers(opinion) is covered
+
+
+def test_a_bound_says_nothing_of_other_statuses() -> None:
+    assert Expectation("*", "crash", "known", bound=2.0).covers(Opinion("dml", "crash"))
+
+
+def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_literally() -> None:
+    one, two, three = (
+        Expectation(case, "mismatch", "known")
+        for case in ("Slice-13/*[runtime]", "Slice-13/float32/steps_omitted[runtime]", "Slice-13/*[rt]")
+    )
+    target = Target("mine", (), (), expectations=(two, three, one))
+    assert target.expected("Slice-13/float32/steps_omitted[runtime]") == (two, one)
+    assert target.expected("Slice-10/float32/steps_omitted[runtime]") == ()
+
+
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
+def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target: str) -> None:
+    shipped = expectation.shipped(target)
+    mine = Target("mine", (), (), expectations=shipped)
+    ids = [e.case for e in shipped if "*" not in e.case] + [case.id for case in suite.cases()][::211]
+    for case_id in ids:
+        assert mine.expected(case_id) == tuple(e for e in shipped if suite.matches(case_id, e.case)), case_id
+
+
+@pytest.mark.parametrize(
+    ("case", "found"),
+    [
+        ("Gelu-1/float32/wide[runtime]", True),
+        ("com.microsoft::Gelu-1/float32/wide[runtime]", True),
+        ("float32/wide[", True),
+        ("1/float32/wide[runtime]", True),
+        ("lu-1/float32/wide[runtime]", True),
+        ("FastGelu-1/float32/wide[runtime]", False),
+    ],
+)
+def test_a_part_of_an_id_is_found_in_it(case: str, found: bool) -> None:
+    mine = Target("mine", (), (), expectations=(Expectation(case, "crash", "known"),))
+    assert bool(mine.expected("com.microsoft::Gelu-1/float32/wide[runtime]")) is found
+
+
+def test_an_expectation_that_matches_no_case_is_stale() -> None:
+    ids = ["Slice-13/float32/a[runtime]", "TopK-11/int8/b[runtime]"]
+    used, stale = Expectation("Slice-*", "crash", "known"), Expectation("Slice-9*", "crash", "known")
+    assert expectation.stale((used, stale), iter(ids)) == (stale,)
+    assert expectation.stale((used, stale), []) == (used, stale)
+
+
+def test_a_record_keeps_what_was_expected_and_why() -> None:
+    kept = Expectation("Slice-*", "crash", "known", "issue 2", 3.0).as_expected()
+    assert kept == Expected("Slice-*", "crash", "known", "issue 2")
+
+
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
+def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) -> None:
+    shipped = expectation.shipped(target)
+    ids = [case.id for case in suite.cases()]
+    assert [e.case for e in expectation.stale(shipped, ids)] == []
+    assert [e.case for e in shipped if len(e.reason) < 20] == []
+
+
+def test_targets_of_other_names_have_none() -> None:
+    nothing: tuple[Any, ...] = ()
+    assert expectation.shipped("openvino") == nothing
+
+
+def test_a_list_of_globs_is_an_expectation_for_each() -> None:
+    text = '[[expect]]\ncase = ["Slice-1*", "TopK-1*"]\nstatus = "crash"\nreason = "why"\n'
+    assert [(e.case, e.reason) for e in expectation.parse(text, "dml.toml")] == [
+        ("Slice-1*", "why"),
+        ("TopK-1*", "why"),
+    ]
+
+
+@pytest.mark.parametrize("globs", ["[1]", '[""]', '["Slice-1*", 2]'])
+def test_a_list_holds_globs_only(globs: str) -> None:
+    text = f'[[expect]]\ncase = {globs}\nstatus = "crash"\nreason = "why"\n'
+    with pytest.raises(expectation.ExpectationError, match="'case' is a glob or a list of globs"):
+        expectation.parse(text, "dml.toml")
+
+
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
+def test_every_shipped_expectation_matches_a_case(target: str) -> None:
+    shipped = expectation.shipped(target)
+    assert len(shipped) >= 9
+    assert expectation.stale(shipped, [case.id for case in suite.cases()]) == ()

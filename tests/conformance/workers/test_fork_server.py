@@ -1,0 +1,113 @@
+"""Workers that a template forks: they are as good as new ones, and the template is nobody's problem."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import psutil
+import pytest
+from small_cases import backend, identities, own_workers, records_of
+
+from epcheck.conformance.records.record import PASS, Record
+from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.supervisor import TargetDown
+from epcheck.conformance.targets.target import resolve
+from epcheck.conformance.workers.process import Answer, Ended, Event, WarmWorkers, WorkerProcess
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
+
+RIGHT = backend("right")
+
+
+@pytest.fixture
+def warm() -> Iterator[WarmWorkers]:
+    with closing(WarmWorkers(keep=4)) as workers:
+        yield workers
+
+
+def greeted(warm: WarmWorkers) -> tuple[WorkerProcess, queue.SimpleQueue[Event]]:
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    process = warm.take(RIGHT, events)
+    assert isinstance(events.get(timeout=20), Answer)
+    while not process.process.is_born:  # the template tells of it at its leisure
+        time.sleep(0.01)
+    return process, events
+
+
+def parent_of(process: WorkerProcess) -> psutil.Process:
+    parent = psutil.Process(process.process.pid).parent()
+    assert parent is not None
+    return parent
+
+
+def test_the_workers_of_a_target_come_from_one_template(warm: WarmWorkers) -> None:
+    (one, _), (other, _) = greeted(warm), greeted(warm)
+    assert one.process.pid != other.process.pid
+    assert parent_of(one) == parent_of(other)
+    assert parent_of(one).parent() == psutil.Process()
+    for process in (one, other):
+        process.close()
+
+
+def test_one_that_is_killed_says_how_it_ended_and_the_next_is_its_sibling(warm: WarmWorkers) -> None:
+    process, events = greeted(warm)
+    template = parent_of(process)
+    psutil.Process(process.process.pid).kill()
+    assert events.get(timeout=10) == Ended(process, -9)
+    another, _ = greeted(warm)
+    assert parent_of(another) == template
+    another.close()
+
+
+def test_workers_end_with_their_template_and_another_one_takes_its_place(warm: WarmWorkers) -> None:
+    process, events = greeted(warm)
+    template = parent_of(process)
+    template.kill()
+    ended = events.get(timeout=10)
+    assert isinstance(ended, Ended)
+    another, _ = greeted(warm)
+    assert parent_of(another) != template
+    another.close()
+
+
+def test_a_target_that_does_not_fork_is_started_from_scratch(warm: WarmWorkers) -> None:
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    process = warm.take(replace(RIGHT, forks=False), events)
+    assert isinstance(events.get(timeout=20), Answer)
+    assert parent_of(process) == psutil.Process()
+    process.close()
+
+
+def test_what_fails_to_import_is_told_as_ever() -> None:
+    with pytest.raises(TargetDown, match="it said: ModuleNotFoundError: No module named 'no_such_backend'"):
+        records_of(identities(1), replace(RIGHT, arguments=("python:no_such_backend:right",)))
+
+
+def test_a_module_that_runs_threads_is_not_forked() -> None:
+    threaded = backend("right", "threaded_backend", jobs=2, deadline_s=10.0)
+    found: list[Record] = []
+    session.run(session.Plan(identities(200), (threaded,), jobs=2), found.append)
+    assert [record.status for record in found] == [PASS] * 200
+
+
+def test_forked_workers_of_the_cpu_provider_run_their_sessions() -> None:
+    cases = [replace(case) for case in identities(3)]
+    assert {record.status for record in records_of(cases, resolve("cpu")).values()} == {PASS}
+    assert own_workers() == []
+
+
+def test_closing_leaves_nothing_behind() -> None:
+    with closing(WarmWorkers(keep=2)) as workers:
+        process, _ = greeted(workers)
+        template = parent_of(process)
+        workers.give(process)
+    deadline = time.monotonic() + 5
+    while template.is_running() and template.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not template.is_running() or template.status() == psutil.STATUS_ZOMBIE
+    assert own_workers() == []

@@ -1,0 +1,193 @@
+"""Workers that outlive a run: the next one takes them, nobody else does, and `close` ends them."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from small_cases import backend, identities, own_workers
+
+from epcheck import reports
+from epcheck.conformance.records.record import PASS, Record
+from epcheck.conformance.scheduling import session
+from epcheck.conformance.targets.target import Target, resolve
+from epcheck.conformance.workers.process import Answer, Event, WarmWorkers, WorkerProcess
+from epcheck.generators import suite
+
+RIGHT = backend("right")
+
+
+@pytest.fixture
+def warm() -> Iterator[WarmWorkers]:
+    with closing(WarmWorkers(keep=2)) as workers:
+        yield workers
+
+
+def children() -> set[int]:
+    return {worker.pid for worker in own_workers()}
+
+
+def run(warm: WarmWorkers, *candidates: Target, count: int = 3) -> list[Record]:
+    taken: list[Record] = []
+    session.run(session.Plan(identities(count), candidates), taken.append, warm=warm)
+    assert [record.status for record in taken] == [PASS] * count * len(candidates)
+    return taken
+
+
+def taken(warm: WarmWorkers, target: Target) -> tuple[WorkerProcess, dict[str, str]]:
+    """A worker of the target, and the facts that it greets with."""
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    process = warm.take(target, events)
+    greeting = events.get(timeout=20)
+    assert isinstance(greeting, Answer)
+    return process, greeting.header["facts"]
+
+
+def test_the_next_run_has_the_same_workers(warm: WarmWorkers) -> None:
+    run(warm, RIGHT)
+    pids = children()
+    assert len(pids) == 1
+    run(warm, RIGHT)
+    assert children() == pids
+
+
+def test_the_next_test_of_a_session_has_them_too(warm: WarmWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(warm, RIGHT)
+    pids = children()
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "another (call)")
+    run(warm, RIGHT)
+    assert children() == pids
+
+
+def test_the_facts_are_told_to_every_run(warm: WarmWorkers) -> None:
+    told: list[session.Facts] = []
+    for _ in range(2):
+        session.run(session.Plan(identities(1), (RIGHT,)), lambda _record: None, told.append, warm=warm)
+    assert told[0] == told[1]
+    assert told[0][RIGHT.name]["function"] == "faulty_backends:right"
+
+
+def test_candidate_and_baseline_of_one_environment_share_their_workers(warm: WarmWorkers) -> None:
+    """Provider and options travel with every request, so a worker of the one can serve the other."""
+    cases = list(suite.cases(["Slice"], ["float32"], limit=4))
+    cpu = resolve("cpu")
+    for plan in (session.Plan(cases, (cpu,)), session.Plan(cases, (replace(cpu, name="baseline", pack=1),))):
+        session.run(plan, lambda _record: None, warm=warm)
+    assert len(children()) == 1
+
+
+def test_without_them_no_worker_outlives_its_run() -> None:
+    run(WarmWorkers(), RIGHT)
+    assert children() == set()
+
+
+def test_closing_ends_all_of_them(warm: WarmWorkers) -> None:
+    run(warm, RIGHT, replace(RIGHT, name="another"))
+    assert len(children()) == 2
+    warm.close()
+    assert children() == set()
+
+
+def test_no_more_are_kept_than_was_asked_for() -> None:
+    with closing(WarmWorkers(keep=1)) as warm:
+        run(warm, RIGHT, replace(RIGHT, name="another"))
+        assert len(children()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_one_that_died_is_replaced_and_takes_nobody_s_place() -> None:
+    with closing(WarmWorkers(keep=1)) as warm:
+        run(warm, RIGHT)
+        (dead,) = own_workers()
+        dead.kill()
+        psutil.wait_procs([dead], timeout=10)
+        run(warm, RIGHT)
+        pids = children()
+        assert len(pids) == 1
+        assert dead.pid not in pids
+        run(warm, RIGHT)
+        assert children() == pids
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_one_that_crashed_or_hangs_is_not_kept(warm: WarmWorkers) -> None:
+    aborts = backend("aborts_always")
+    found: list[Record] = []
+    session.run(session.Plan(identities(1), (aborts,)), found.append, warm=warm)
+    assert [record.status for record in found] == ["crash"]
+    assert children() == set()
+
+
+def test_none_is_kept_of_a_run_that_fails(warm: WarmWorkers) -> None:
+    def full(_record: Record) -> None:
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        session.run(session.Plan(identities(3), (RIGHT,)), full, warm=warm)
+    assert children() == set()
+
+
+@pytest.mark.parametrize("other", ["arguments", "environment", "interpreter", "worker file"])
+def test_a_worker_serves_no_other_target(warm: WarmWorkers, other: str, tmp_path: Path) -> None:
+    copy = tmp_path / "worker.py"
+    copy.write_bytes(Path(RIGHT.worker).read_bytes())
+    others = {
+        "arguments": replace(RIGHT, arguments=(*RIGHT.arguments, "--path", str(tmp_path))),
+        "environment": replace(RIGHT, environment={**os.environ, "OMP_NUM_THREADS": "3"}),
+        "interpreter": replace(RIGHT, command=(*RIGHT.command, "-B")),
+        "worker file": replace(RIGHT, worker=str(copy)),
+    }
+    process, _ = taken(warm, RIGHT)
+    warm.give(process)
+    another = warm.take(others[other], queue.SimpleQueue())
+    assert another is not process
+    another.close()
+    again, _ = taken(warm, RIGHT)
+    assert again is process
+    warm.give(again)
+
+
+@pytest.mark.parametrize("change", ["environment", "folder"])
+def test_a_worker_serves_no_run_whose_own_surroundings_are_others(
+    warm: WarmWorkers, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A target without an environment has that of this process, as it is when the worker is started."""
+    process, _ = taken(warm, RIGHT)
+    warm.give(process)
+    if change == "environment":
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    else:
+        monkeypatch.chdir(tmp_path)
+    another, _ = taken(warm, RIGHT)
+    assert another is not process
+    another.close()
+
+
+def test_the_example_of_the_documentation_runs_twice_on_the_same_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pids: list[int] = []
+    started = WorkerProcess.__init__
+
+    def noted(process: WorkerProcess, *arguments: Any) -> None:
+        started(process, *arguments)
+        pids.append(process.process.pid)
+
+    monkeypatch.setattr(WorkerProcess, "__init__", noted)
+    text = (Path(__file__).parents[3] / "docs" / "speed.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(example, {})
+    runs = [reports.read_run(folder) for folder in (tmp_path / "epcheck-runs").iterdir() if folder.is_dir()]
+    assert [run.status for run in runs] == ["complete", "complete"]
+    assert len(pids) <= 3  # cpu, the reference, and a second cpu that confirms what fails; without `warm` twice that
+    assert children() == set()

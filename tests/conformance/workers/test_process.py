@@ -1,0 +1,64 @@
+"""Exit codes in words, and what `close` and `kill` leave: nothing."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+
+import pytest
+from small_cases import backend
+
+from epcheck.conformance.workers.process import Answer, Ended, Event, WorkerProcess, describe_exit
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_signals_have_names() -> None:
+    assert describe_exit(-11) == "killed by SIGSEGV"
+    assert describe_exit(-63) == "killed by signal 63"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(0, "exit code 0"), (3, "exit code 3"), (0xC0000005, "exit code 0xc0000005"), (66000, "exit code 0x000101d0")],
+)
+def test_exit_codes_are_written_as_their_system_does(code: int, words: str) -> None:
+    assert describe_exit(code) == words
+
+
+def started(function: str) -> tuple[WorkerProcess, queue.SimpleQueue[Event]]:
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    process = WorkerProcess(backend(function), events)
+    assert isinstance(events.get(timeout=20), Answer)
+    return process, events
+
+
+def test_closing_lets_it_end_by_itself() -> None:
+    process, events = started("right")
+    assert process.resident_bytes() > 10_000_000
+    process.close()
+    assert events.get(timeout=5) == Ended(process, 0)
+    assert (process.killed_because, process.resident_bytes()) == ("", 0)
+
+
+def test_closing_one_that_does_not_end_kills_it_after_a_while() -> None:
+    import numpy as np
+    from faulty_backends import FAULTS
+
+    from epcheck.conformance.workers.program import worker
+
+    process, events = started("faulty")
+    x = np.array([list(FAULTS).index("hang"), 0], np.float32)
+    process.send(worker.encode({"op": "run", "id": "a", "outputs": []}, {"": np.empty(0, np.uint8), "x": x}))
+    time.sleep(0.3)
+    process.close(patience_s=0.3)
+    assert isinstance(ended := events.get(timeout=5), Ended)
+    assert (ended.returncode != 0, process.killed_because) == (True, "it did not end when asked to")
+
+
+def test_killing_twice_keeps_the_first_reason() -> None:
+    process, events = started("right")
+    process.kill("because")
+    process.kill("again")
+    assert isinstance(events.get(timeout=5), Ended)
+    assert process.killed_because == "because"

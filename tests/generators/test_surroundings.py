@@ -1,0 +1,90 @@
+"""Cases whose node stands among others: what their models look like, and that ReferenceEvaluator agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from epcheck.generators import schema, suite
+from epcheck.generators.case import BuiltCase, Outputs, Refusal
+from epcheck.generators.operators.sequence.sequence import elements_of
+
+OPERATORS = (
+    "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength",
+    "ConcatFromSequence", "OptionalHasElement", "OptionalGetElement", "If",
+)  # fmt: skip
+
+
+def cases(operator: str) -> Iterator[BuiltCase]:
+    for case in suite.cases([operator]):
+        if case.dtype in ("float32", "bool", "int64"):
+            yield case.build()
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_node_under_test_is_there_once_and_its_inputs_and_outputs_are_tensors(operator: str) -> None:
+    for built in cases(operator):
+        model = onnx.load_from_string(built.model)
+        onnx.checker.check_model(model, full_check=not isinstance(built.truth, Refusal))
+        (node,) = (node for node in model.graph.node if node.op_type == operator)
+        assert node.name == "node"
+        assert len({one.name for one in model.graph.node}) == len(model.graph.node)
+        assert all(value.type.HasField("tensor_type") for value in (*model.graph.input, *model.graph.output))
+        assert [output.name for output in model.graph.output] == list(built.node.results)
+
+
+def is_lost_on_the_evaluator(built: BuiltCase) -> bool:
+    """ReferenceEvaluator has optionals as lists of one, which is no tensor's value, and takes the position of an
+    insertion modulo the length: the end becomes the front, and an empty sequence a division by zero."""
+    position = built.node.value("position")
+    inserts = built.case.operator == "SequenceInsert" and position is not None
+    at_the_end = inserts and position == len(elements_of(built.node))
+    return bool(at_the_end) or "optional" in built.case.sample or built.case.operator.startswith("Optional")
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_truth_is_what_reference_evaluator_computes(operator: str) -> None:
+    for built in cases(operator):
+        if isinstance(built.truth, Refusal) or is_lost_on_the_evaluator(built):
+            continue
+        assert isinstance(built.truth, Outputs)
+        got = ReferenceEvaluator(onnx.load_from_string(built.model)).run(None, dict(built.feeds))
+        for output, value in zip(built.truth.outputs, got, strict=True):
+            assert np.array_equal(output.value, value, equal_nan=output.value.dtype.kind == "f"), built.case.id
+
+
+def test_types_are_spelled_as_claims_spell_them() -> None:
+    def types(case_id: str) -> dict[str, str]:
+        return dict(suite.case_by_id(case_id).build().types)
+
+    assert types("SequenceAt-11/float16/position_1[runtime]") == {"S": "seq(float16)", "T": "float16", "I": "int64"}
+    assert types("If-13/float32/then_sequence[initializer]") == {"B": "bool", "V": "seq(float)"}
+    assert types("OptionalHasElement-15/int8/optional_tensor[runtime]")["O"] == "optional(tensor(int8))"
+
+
+def test_a_constraint_without_tensors_has_the_dtypes_of_what_is_inside() -> None:
+    assert schema.dtypes("SequenceLength", 11, "S") == schema.dtypes("SequenceAt", 11, "T")
+    assert schema.dtypes("OptionalHasElement", 15, "O")[0] == "float32"
+
+
+def test_an_optional_that_is_empty_has_no_element_and_an_empty_sequence_is_one() -> None:
+    def answer(sample: str) -> bool:
+        truth = suite.case_by_id(f"OptionalHasElement-18/float32/{sample}[runtime]").build().truth
+        assert isinstance(truth, Outputs)
+        return bool(truth.outputs[0].value)
+
+    assert answer("tensor")
+    assert answer("optional_empty_sequence")
+    assert not answer("omitted")
+    assert not answer("empty_optional_tensor")
+
+
+def test_only_the_taken_branch_may_run() -> None:
+    """The other one reads beyond its sequence: a provider that runs both fails."""
+    built = suite.case_by_id("If-16/float32/else_other_would_fail[initializer]").build()
+    assert isinstance(built.truth, Outputs)
+    assert np.array_equal(built.truth.outputs[0].value, built.node.array("Y"))

@@ -1,0 +1,187 @@
+"""Whole models in sessions: paths and bytes, levels and wanted outputs, and whatever happens to the worker."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, external_data_helper, helper, numpy_helper
+
+from epcheck.conformance.targets.target import Target, resolve
+from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.models.execution.session import CRASH, CREATE, RUN, TIMEOUT, Sessions
+
+X = np.array([[1.0, -2.0]], np.float32)
+HERE = Path(__file__).parents[1]
+
+
+def model(*nodes: onnx.NodeProto, outputs: tuple[str, ...] = ("y",), weights: tuple[onnx.TensorProto, ...] = ()):  # type: ignore[no-untyped-def]
+    """A model of float32 [1, 2] values with the input `x`."""
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2]) for name in outputs],
+        weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def relu_neg() -> onnx.ModelProto:
+    return model(
+        helper.make_node("Relu", ["x"], ["y"], name="first"),
+        helper.make_node("Neg", ["y"], ["z"], name="second"),
+        outputs=("y", "z"),
+    )
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Iterator[Sessions]:
+    with Sessions(resolve("cpu")) as sessions:
+        yield sessions
+
+
+def backend(name: str, deadline_s: float = 60.0) -> Sessions:
+    target = Target(name, (sys.executable,), (f"python:whole_model_backends:{name}", "--path", str(HERE)))
+    return Sessions(target, deadline_s)
+
+
+def test_a_model_gives_its_outputs_and_the_record_of_its_nodes(cpu: Sessions) -> None:
+    answer = cpu.run(relu_neg(), {"x": X}, level="disabled")
+    assert answer.is_done, answer.message
+    assert {name: value.tolist() for name, value in answer.outputs.items()} == {"y": [[1, 0]], "z": [[-1, 0]]}
+    assert sorted(answer.assignment or ()) == [
+        ("CPUExecutionProvider", "Neg", "second"),
+        ("CPUExecutionProvider", "Relu", "first"),
+    ]
+
+
+def test_only_the_wanted_outputs_come(cpu: Sessions) -> None:
+    assert list(cpu.run(relu_neg(), {"x": X}, outputs=["z"]).outputs) == ["z"]
+
+
+def test_the_same_model_keeps_its_session_and_another_level_has_its_own(cpu: Sessions) -> None:
+    made = [
+        cpu.run(relu_neg(), {"x": X}, level="extended").create_s is not None,
+        cpu.run(relu_neg(), {"x": X + 1}, level="extended").create_s is not None,
+        cpu.run(relu_neg(), {"x": X}, level="disabled").create_s is not None,
+    ]
+    assert made == [True, False, True]
+
+
+def test_a_kept_session_takes_new_feeds(cpu: Sessions) -> None:
+    first, second = (cpu.run(relu_neg(), {"x": X + add}).outputs["y"].tolist() for add in (0, 3))
+    assert (first, second) == ([[1, 0]], [[4, 1]])
+
+
+def test_optimisation_levels_reach_the_runtime(cpu: Sessions) -> None:
+    weights = numpy_helper.from_array(np.ones((1, 2), np.float32), "w")
+    folded = model(
+        helper.make_node("Neg", ["w"], ["c"]), helper.make_node("Add", ["x", "c"], ["y"]), weights=(weights,)
+    )
+    counts = {level: len(cpu.run(folded, {"x": X}, level=level).assignment or ()) for level in ("disabled", "basic")}
+    assert counts == {"disabled": 2, "basic": 1}
+
+
+def test_a_model_that_cannot_be_loaded_is_an_error_of_session_creation(cpu: Sessions) -> None:
+    answer = cpu.run(model(helper.make_node("NoSuchOperator", ["x"], ["y"])), {"x": X})
+    assert (answer.stage, answer.during) == (CREATE, "session creation")
+    assert "NoSuchOperator" in answer.message
+
+
+def test_feeds_that_do_not_fit_are_an_error_of_the_run_and_the_worker_goes_on(cpu: Sessions) -> None:
+    answer = cpu.run(relu_neg(), {"x": np.zeros((5, 5), np.float32)})
+    assert (answer.stage, answer.during) == (RUN, "the run")
+    assert cpu.run(relu_neg(), {"x": X}).is_done
+
+
+def test_sequences_maps_and_text_travel_as_tensors(cpu: Sessions) -> None:
+    sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    text = helper.make_tensor_type_proto(TensorProto.STRING, [2])
+    nodes = [helper.make_node("Identity", ["s"], ["t"]), helper.make_node("Identity", ["a"], ["b"])]
+    inputs = [helper.make_value_info("s", sequence), helper.make_value_info("a", text)]
+    outputs = [helper.make_value_info("t", sequence), helper.make_value_info("b", text)]
+    whole = helper.make_model(
+        helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    answer = cpu.run(whole, {"s": [X, X[:, :1]], "a": np.array(["ü", "ab"], object)})
+    assert answer.is_done, answer.message
+    assert {name: value.shape for name, value in answer.outputs.items()} == {
+        "t[0]": (1, 2),
+        "t[1]": (1, 1),
+        "b": (2, 2),
+    }
+    assert [bytes(row).decode() for row in answer.outputs["b"]] == ["ü", "ab"]
+
+
+def saved(folder: Path, location: str = "weights.bin") -> Path:
+    """A model whose weight is in a file beside it."""
+    weights = numpy_helper.from_array(np.array([[10.0, 20.0]], np.float32), "w")
+    whole = model(helper.make_node("Add", ["x", "w"], ["y"], name="add"), weights=(weights,))
+    (folder / "weights.bin").write_bytes(weights.raw_data)
+    external_data_helper.set_external_data(whole.graph.initializer[0], location, 0, 8)
+    whole.graph.initializer[0].ClearField("raw_data")
+    (folder / "model.onnx").write_bytes(whole.SerializeToString())
+    return folder / "model.onnx"
+
+
+def test_the_runtime_itself_opens_a_path_and_its_external_data(cpu: Sessions, tmp_path: Path) -> None:
+    assert cpu.run(saved(tmp_path), {"x": X}).outputs["y"].tolist() == [[11, 18]]
+
+
+def test_a_changed_copy_of_the_model_finds_the_external_data_by_its_folder(cpu: Sessions, tmp_path: Path) -> None:
+    changed = onnx.load(str(saved(tmp_path)), load_external_data=False)
+    changed.graph.node.append(helper.make_node("Neg", ["y"], ["z"]))
+    changed.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 2]))
+    assert cpu.run(changed, {"x": X}, outputs=["z"], folder=tmp_path).outputs["z"].tolist() == [[-11, -18]]
+
+
+def test_a_callable_gets_the_external_data_in_the_bytes(tmp_path: Path) -> None:
+    with Sessions(resolve("reference")) as reference:
+        assert reference.run(saved(tmp_path), {"x": X}).outputs["y"].tolist() == [[11, 18]]
+
+
+def test_external_data_that_leaves_the_folder_is_refused_before_anything_is_opened(
+    cpu: Sessions, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        ModelFileError, match=r"tensor 'w' has its data at '\.\./weights\.bin', outside the model's folder"
+    ):
+        cpu.run(saved(tmp_path, "../weights.bin"), {"x": X})
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "during", "message"),
+    [
+        ("dies_in_its_first_run", CRASH, "the run", "the worker process ended"),
+        ("dies_in_its_second_run", CRASH, "the second run", "the worker process ended"),
+        ("hangs", TIMEOUT, "the run", "no answer within 1 s"),
+        ("loses_the_device", CRASH, "the run", "the device was lost: 887A0005"),
+    ],
+)
+def test_what_ends_a_worker_is_named_with_the_step_and_the_next_one_goes_on(
+    name: str, stage: str, during: str, message: str
+) -> None:
+    with backend(name, 1.0 if name == "hangs" else 60.0) as sessions:
+        answer = sessions.run(relu_neg(), {"x": X})
+        assert (answer.stage, answer.during) == (stage, during)
+        assert answer.message.startswith(message)
+        assert sessions.run(relu_neg(), {"x": np.zeros((1, 2), np.float32)}).is_done
+
+
+def test_a_second_run_that_differs_is_named() -> None:
+    with backend("never_the_same") as sessions:
+        assert sessions.run(relu_neg(), {"x": X}).repeat_differs == ("y",)
+
+
+def test_a_worker_that_takes_too_much_memory_is_ended() -> None:
+    with backend("takes_memory") as sessions:
+        sessions.target = replace(sessions.target, memory_bytes=200 << 20)
+        answer = sessions.run(relu_neg(), {"x": X})
+    assert (answer.stage, answer.during) == (CRASH, "the run")
+    assert "MiB of memory; the bound is 200 MiB" in answer.message

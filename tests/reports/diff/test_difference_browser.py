@@ -1,0 +1,74 @@
+"""The page of a comparison in a real browser: under its own policy, with axe-core, on a narrow screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from browsing import Browser
+from compared_rows import a_row, a_side
+
+from epcheck.reports.diff import difference, verdict
+from epcheck.reports.diff.difference import compare
+from epcheck.reports.diff.files import write_html
+
+HOSTILE = "</script><img src=x onerror=window.owned=1>"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every kind of change, drift of every sort, and a target that did not run; one operator means harm."""
+    older = [a_row(f"rank_{n}", ulp_max=1.0, run_s=1e-3, placement="DmlExecutionProvider: Slice") for n in range(30)]
+    newer = [row._replace(ulp_max=8.0, run_s=2e-3, placement="CPUExecutionProvider: Slice") for row in older]
+    older += [a_row(f"far_{n}") for n in range(40)]
+    newer += [a_row(f"far_{n}", "mismatch", reason=HOSTILE * 5) for n in range(40)]
+    older += [
+        a_row("nan", operator=HOSTILE),
+        a_row("zero", "mismatch"),
+        a_row("wide"),
+        a_row("gone"),
+        a_row("bad", "crash"),
+    ]
+    newer += [
+        a_row("nan", "crash", operator=HOSTILE),
+        a_row("zero"),
+        a_row("wide", "flaky"),
+        a_row("new"),
+        a_row("bad", "crash"),
+    ]
+    both = compare(a_side(*older), a_side(*newer, targets={"dml": {"driver_version": HOSTILE}}))
+    failed = difference.half(a_side(planned=5, target="cpu", status=f"failed: {HOSTILE}"))
+    path = tmp_path_factory.mktemp("page") / "diff.html"
+    write_html(path, HOSTILE, [verdict.of(both), verdict.first(failed)])
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation_and_nothing_that_was_given_runs(browser: Browser, page: Path, scheme: str) -> None:
+    browser.scheme(scheme)
+    browser.driver.get(page.as_uri())
+    browser.run("for (const d of document.querySelectorAll('details')) d.open = true")
+    assert browser.violations() == []
+    assert browser.run("return window.owned") is None
+    assert browser.run("return document.querySelectorAll('figure.chart canvas').length") == 1
+    browser.scheme("light")
+
+
+def test_a_tally_leads_to_its_cases(browser: Browser, page: Path) -> None:
+    browser.driver.get(page.as_uri())
+    assert browser.texts("#target-1 .tally li")[0].split() == ["41", "new", "failure"]
+    browser.click("#target-1 .tally a")
+    assert browser.driver.current_url.endswith("#target-1-new-failure")
+    browser.click("#target-1-new-failure details summary")
+    assert "Slice-13/float32/far_0[runtime]" in browser.text("#target-1-new-failure details")
+    assert "… and 20 cases more" in browser.text("#target-1-new-failure details")
+
+
+def test_a_narrow_screen_is_not_scrolled_sideways(browser: Browser, page: Path) -> None:
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.driver.get(page.as_uri())
+        assert browser.run("return document.documentElement.scrollWidth") <= 390
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

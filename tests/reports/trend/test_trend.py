@@ -1,0 +1,252 @@
+"""What many nights say together: rates, breaks with what came with them, flakes, machines side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from command_line import call, refused
+from stored_nights import a_night, keep
+from stored_records import a_crashed_topk, a_slice, a_wrong_slice
+
+from epcheck.conformance.records.record import Record, Run
+from epcheck.generators import suite
+from epcheck.reports.store import history
+from epcheck.reports.store.history import Kind
+from epcheck.reports.store.nights import Ran
+from epcheck.reports.trend.trend import Event, Trend, trend
+
+GOOD = a_slice("float16", "negative_step_past_both_ends")
+BAD = a_wrong_slice()
+CASE = BAD.case_id
+
+
+def family(key: str) -> str:
+    return {"Slice": "slice", "TopK": "topk"}[key]
+
+
+def told(store: Path, since: str = "") -> Trend:
+    return trend(history.open_store(store), family, since)
+
+
+def nights(store: Path, states: str, run: Callable[[int], Run] = a_night, first: int = 1) -> None:
+    """A night for each letter: `.` good, `x` failing, `~` flaky, `-` not run; another case always passes."""
+    flaky = replace(BAD, status="flaky", candidate=replace(BAD.candidate, status="flaky"))
+    records: dict[str, Record] = {".": GOOD, "x": BAD, "~": flaky}
+    for day, state in enumerate(states, first):
+        if state != "-":
+            keep(store, run(day), [a_slice(), records[state]])
+
+
+def with_driver(changes: dict[int, str], adapter: str = "Radeon") -> Callable[[int], Run]:
+    """Nights of a machine whose driver is another one from certain days on."""
+
+    def run(day: int) -> Run:
+        driver = next(version for since, version in sorted(changes.items(), reverse=True) if since <= day)
+        return a_night(day, adapter, driver_version=driver)
+
+    return run
+
+
+def summary(event: Event) -> tuple[bool, str, str, int, list[str], list[str]]:
+    changed = [str(change) for change in event.changed]
+    return event.broke, event.before[-2:], event.night[-2:], event.not_run, changed, [c.case_id for c in event.cases]
+
+
+def test_a_break_is_told_with_the_driver_that_came_with_it(tmp_path: Path) -> None:
+    nights(tmp_path / "store", "...xxx", with_driver({1: "31.0.1", 4: "31.0.2"}))
+    (event,) = told(tmp_path / "store").events
+    assert summary(event) == (True, "03", "04", 0, ["driver: 31.0.1 → 31.0.2"], [CASE])
+    (case,) = event.cases
+    assert (case.operator, case.family, case.status, case.lasting) == ("Slice", "slice", "mismatch", True)
+    assert (event.machine, event.run_id) == ("Radeon", "20250104-030405-radeon")
+
+
+def test_a_break_with_which_nothing_came_says_so(tmp_path: Path) -> None:
+    nights(tmp_path / "store", "..xx")
+    (event,) = told(tmp_path / "store").events
+    assert summary(event) == (True, "02", "03", 0, [], [CASE])
+
+
+def test_what_was_mended_is_told_and_the_break_is_no_longer_so(tmp_path: Path) -> None:
+    nights(tmp_path / "store", "..xx..")
+    mended, broke = told(tmp_path / "store").events
+    assert summary(mended)[:3] == (False, "04", "05")
+    assert summary(broke)[:3] == (True, "02", "03")
+    assert (mended.lasting, broke.lasting) == (1, 0)
+
+
+def test_a_driver_that_came_while_the_machine_was_lost_is_named_with_the_nights_that_did_not_run(
+    tmp_path: Path,
+) -> None:
+    nights(tmp_path / "store", "...--xx", with_driver({1: "31.0.1", 5: "31.0.2"}))
+    (event,) = told(tmp_path / "store").events
+    assert summary(event) == (True, "03", "06", 2, ["driver: 31.0.1 → 31.0.2"], [CASE])
+
+
+def test_cases_that_broke_together_are_one_event(tmp_path: Path) -> None:
+    topk = a_crashed_topk()
+    good = replace(topk, status="pass", reading="ok", candidate=replace(topk.candidate, status="pass"))
+    for day in range(1, 5):
+        keep(tmp_path / "store", a_night(day), [GOOD, good] if day < 3 else [BAD, topk])
+    (event,) = told(tmp_path / "store").events
+    assert [(case.operator, case.status) for case in event.cases] == [("Slice", "mismatch"), ("TopK", "crash")]
+
+
+def test_a_case_that_always_failed_broke_on_no_night(tmp_path: Path) -> None:
+    nights(tmp_path / "store", "xxxx")
+    assert told(tmp_path / "store").events == ()
+
+
+def test_an_expectation_does_not_mend_a_case(tmp_path: Path) -> None:
+    for day in range(1, 5):
+        keep(tmp_path / "store", a_night(day), [replace(BAD, reading="expected" if day > 2 else "failure")])
+    assert told(tmp_path / "store").events == ()
+
+
+def test_a_case_that_came_with_a_new_suite_and_fails_broke_on_no_night(tmp_path: Path) -> None:
+    for day in range(1, 5):
+        keep(tmp_path / "store", a_night(day), [a_slice(), BAD] if day > 2 else [a_slice()])
+    assert told(tmp_path / "store").events == ()
+
+
+def test_a_case_that_a_night_lacks_was_not_mended_in_it(tmp_path: Path) -> None:
+    for day in range(1, 6):
+        keep(tmp_path / "store", a_night(day), [a_slice()] if day == 3 else [a_slice(), BAD if day > 1 else GOOD])
+    (event,) = told(tmp_path / "store").events
+    assert summary(event)[:3] == (True, "01", "02")
+
+
+def test_flakes_come_from_repeats_and_from_history_and_are_no_breaks(tmp_path: Path) -> None:
+    nights(tmp_path / "store", "..~..x.x...")
+    found = told(tmp_path / "store")
+    (flake,) = found.flakes
+    assert found.events == ()
+    assert (flake.case_id, flake.wavering, flake.flips, flake.failing, flake.nights) == (CASE, 1, 4, 3, 11)
+    assert flake.last == "2025-01-08"
+
+
+def test_a_lost_night_and_a_lost_machine_have_no_rate(tmp_path: Path) -> None:
+    nights(tmp_path / "store", "..-..")
+    nights(tmp_path / "store", "..", lambda day: a_night(day, "GeForce"))
+    found = told(tmp_path / "store")
+    geforce, radeon = found.machines
+    assert (geforce.name, radeon.name) == ("GeForce", "Radeon")
+    assert [night.rate() for night in radeon.nights] == [1.0, 1.0, None, 1.0, 1.0]
+    assert [(night.label[-2:], night.ran) for night in geforce.nights] == [
+        ("01", Ran.WHOLE), ("02", Ran.WHOLE), ("03", Ran.NOT_RUN), ("04", Ran.NOT_RUN), ("05", Ran.NOT_RUN),
+    ]  # fmt: skip
+    assert geforce.nights[-1].why == "there is no run of it"
+
+
+def test_a_run_that_failed_is_not_run_and_one_that_ended_early_has_no_rate(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    nights(store, ".")
+    keep(store, a_night(2).__class__(**{**vars(a_night(2)), "status": "failed: device lost"}), [], planned=2)
+    keep(store, replace(a_night(3), status="interrupted"), [BAD], planned=2)
+    (machine,) = told(store).machines
+    assert [(night.ran, night.rate()) for night in machine.nights] == [
+        (Ran.WHOLE, 1.0), (Ran.NOT_RUN, None), (Ran.PARTIAL, None),
+    ]  # fmt: skip
+    assert machine.nights[1].why == "nothing was recorded: the run failed: device lost"
+    assert machine.nights[2].why == "1 of 2 planned records: the run was interrupted"
+
+
+def test_a_run_that_never_reached_its_adapter_is_a_night_of_the_only_machine_it_can_be(tmp_path: Path) -> None:
+    nights(tmp_path / "store", "..")
+    keep(tmp_path / "store", replace(a_night(3), targets={}, status="failed: no adapter"), [], planned=2)
+    (machine,) = told(tmp_path / "store").machines
+    assert [night.ran for night in machine.nights] == [Ran.WHOLE, Ran.WHOLE, Ran.NOT_RUN]
+
+
+def test_the_rate_is_of_what_passes_or_fails(tmp_path: Path) -> None:
+    idle = a_slice(sample="not_claimed", status="unplaced", claimed=False)
+    keep(tmp_path / "store", a_night(1), [a_slice(), BAD, a_slice(sample="other"), idle, a_crashed_topk()])
+    ((night,),) = (machine.nights for machine in told(tmp_path / "store").machines)
+    assert (night.rate(), night.rate("slice"), night.rate("topk"), night.rate("gemm")) == (0.5, 2 / 3, 0.0, None)
+
+
+def test_two_runs_of_one_day_are_two_nights(tmp_path: Path) -> None:
+    for hour in (3, 4):
+        run = replace(a_night(1), run_id=f"run-{hour}", started=f"2025-01-01T0{hour}:00:00+00:00")
+        keep(tmp_path / "store", run, [a_slice()])
+    (machine,) = told(tmp_path / "store").machines
+    assert [night.label for night in machine.nights] == ["2025-01-01", "2025-01-01 (2)"]
+
+
+def test_two_releases_in_one_run_are_machines_of_their_own(tmp_path: Path) -> None:
+    facts = a_night(1).targets["dml"]
+    run = replace(a_night(1), candidates=("dml", "dml@1.20.1"), targets={"dml": facts, "dml@1.20.1": facts})
+    other = replace(BAD, candidate=replace(BAD.candidate, target="dml@1.20.1"))
+    keep(tmp_path / "store", run, [GOOD, other])
+    found = told(tmp_path / "store")
+    assert [machine.name for machine in found.machines] == ["Radeon, as dml", "Radeon, as dml@1.20.1"]
+    assert [machine.nights[0].rate() for machine in found.machines] == [1.0, 0.0]
+
+
+def test_since_leaves_older_nights_out(tmp_path: Path) -> None:
+    nights(tmp_path / "store", "..xx..")
+    assert told(tmp_path / "store", "2025-01-03").labels == tuple(f"2025-01-0{day}" for day in range(3, 7))
+
+
+def test_truncated_files_are_named_and_their_nights_did_not_run(tmp_path: Path) -> None:
+    nights(tmp_path / "store", "......")
+    cut = tmp_path / "store" / f"{a_night(3).run_id}.parquet"
+    cut.write_bytes(cut.read_bytes()[:-9])
+    found = told(tmp_path / "store")
+    assert [(trouble.path, trouble.kind) for trouble in found.troubles] == [(cut, Kind.TRUNCATED)]
+    assert found.machines[0].nights[2].ran is Ran.NOT_RUN
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Two machines, of which one breaks with a driver and loses a night, and a hostile name."""
+    nights(tmp_path / "store", "...xxx", with_driver({1: "31.0.1", 4: "31.0.2<img onerror=alert(1)>"}))
+    nights(tmp_path / "store", "..-.~.", lambda day: a_night(day, "</script>"))
+    return tmp_path / "store"
+
+
+def test_the_terminal_tells_all_of_it(store: Path) -> None:
+    done = call("trend", "--store", str(store))
+    assert done.code == 0
+    for words in ("Machines side by side", "driver: 31.0.1 → 31.0.2", "there is no run of it", "Flakiest cases",
+                  "11 nights of 2 machines, 2025-01-01 to 2025-01-06."):  # fmt: skip
+        assert words in done.out
+    assert " 0 %" not in done.out.split("Pass rate by family")[0]
+
+
+def test_markdown_and_json_say_the_same(store: Path, tmp_path: Path) -> None:
+    call("trend", "--store", str(store), "--markdown", str(tmp_path / "t.md"), "--json", str(tmp_path / "t.json"))
+    markdown = (tmp_path / "t.md").read_text("utf-8")
+    assert "driver: 31.0.1 → 31.0.2&lt;img onerror=alert(1)&gt;" in markdown
+    assert "<" not in markdown
+    document = json.loads((tmp_path / "t.json").read_text("utf-8"))
+    assert document["schema"] == 1
+    (event,) = document["trend"]["events"]
+    assert (event["night"], event["changed"][0]["part"], len(event["cases"])) == ("2025-01-04", "driver", 1)
+    lost = document["trend"]["machines"][0]["nights"][2]
+    assert (lost["ran"], lost["rate"]) == ("not run", None)
+
+
+def test_the_page_holds_what_hostile_names_say_as_text(store: Path, tmp_path: Path) -> None:
+    call("trend", "--store", str(store), "--html", str(tmp_path / "t.html"))
+    page = (tmp_path / "t.html").read_text("utf-8")
+    assert "<img" not in page
+    assert "31.0.2&lt;img onerror=alert(1)&gt;" in page
+    assert page.count("<figure") >= 3
+
+
+def test_a_store_without_nights_and_a_day_that_is_none_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    assert "there is no night to tell of" in refused("trend", "--store", str(tmp_path / "store"))
+    assert "is not a day" in refused("trend", "--store", str(tmp_path / "store"), "--since", "yesterday")
+
+
+def test_every_operator_of_the_suite_has_a_family() -> None:
+    families = {suite.family_of(key) for key in suite.all_operators()}
+    assert {"batch normalization", "slice", "topk"} <= families
+    assert len(families) < len(suite.all_operators()) / 2
+    assert suite.family_of("com.example::Gone") == "com.example::Gone"
