@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from programs import checked_run
 
+pytestmark = pytest.mark.slow
+
 DATA = {
     "epcheck/conformance/expectations/dml/stack/movement.toml",
     "epcheck/conformance/expectations/cpu/movement.toml",
