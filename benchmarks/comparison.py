@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from epcheck.conformance.comparison.compare import ulp_distance
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 Comparison = Callable[[Array, Array], object]
 

@@ -16,7 +16,8 @@ import stored_cases
 from epcheck_rate import Setting
 from stored_cases import StoredCase
 
-from epcheck.generators.case import BuiltCase, Case, Refusal
+from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.truth import Refusal
 
 SUITE_ROUNDS = 2
 PASSING_ROUNDS = 4

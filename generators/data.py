@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 
 def distinct(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

@@ -10,7 +10,9 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epcheck.generators import schema
-from epcheck.generators.case import Array, Attribute, Node, Operand, Outputs, Refusal, Truth
+from epcheck.generators.array import Array
+from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
 INITIALIZER, RUNTIME, SYMBOLIC, CONSTANT = "initializer", "runtime", "symbolic", "constant"
 VARIANTS = {

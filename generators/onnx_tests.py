@@ -18,23 +18,12 @@ import numpy as np
 import onnx
 
 from epcheck.generators import graph, schema
-from epcheck.generators.case import (
-    Array,
-    Bound,
-    BuiltCase,
-    Case,
-    Exact,
-    Lowering,
-    Node,
-    OneStep,
-    Operand,
-    Output,
-    Outputs,
-    Selection,
-    Truth,
-    Ulp,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Truth, Ulp
 
 if TYPE_CHECKING:
     from onnx.backend.test.case.test_case import TestCase

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from epcheck.generators import graph, schema
-from epcheck.generators.case import Binding, BuiltCase, Case, Lowering, Node, Outputs, Refusal, Sample, Selection, Truth
+from epcheck.generators.case import Binding, BuiltCase, Case, Sample
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.node import Node
+from epcheck.generators.truth import Outputs, Refusal, Selection, Truth
 
 S = TypeVar("S", bound=Sample)
 
@@ -38,14 +40,6 @@ class Operator(Generic[S]):
     lower: Callable[[Node], Lowering | None]
     varied: tuple[str, ...] = ("T",)
     domain: str = ""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Operators of the suite travel by their keys; functions that make one do not travel."""
-        from epcheck.generators import suite  # which imports this module
-
-        if suite.all_operators().get(self.key) is self:
-            return suite.operator_of, (self.key,)
-        return copyreg.__newobj__, (type(self),), dict(self.__dict__)  # type: ignore[attr-defined]
 
     @property
     def key(self) -> str:

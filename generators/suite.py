@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import importlib
 import pkgutil
 import re
@@ -15,6 +16,8 @@ from typing import Any
 
 from epcheck.generators import onnx_tests, operators
 from epcheck.generators.case import Case
+from epcheck.generators.directml import OperatorDesc
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.operator import Operator, is_built_by
 
@@ -26,7 +29,17 @@ class SelectionError(EpcheckError, ValueError):
 @cache
 def all_operators() -> dict[str, Operator[Any]]:
     """`Operator.key` -> operator, for every `Operator` that a module of `operators/` declares in its `OPERATORS`."""
-    return {operator.key: operator for _, declared in _declared() for operator in declared}
+    found = {operator.key: operator for _, declared in _declared() for operator in declared}
+    for kind in {type(operator) for operator in found.values()}:
+        copyreg.pickle(kind, _reduced)
+    return found
+
+
+def _reduced(operator: Operator[Any]) -> Any:
+    """How an operator is pickled: one of the suite as its key, because its functions may be lambdas."""
+    if all_operators().get(operator.key) is operator:
+        return operator_of, (operator.key,)
+    return operator.__reduce_ex__(2)
 
 
 def _declared() -> Iterator[tuple[str, Sequence[Operator[Any]]]]:
@@ -54,6 +67,28 @@ def _families() -> dict[str, str]:
         for module, declared in _declared()
         for operator in declared
     }
+
+
+LOOKED_AT = 1000
+"""Cases of each operator in which DirectML operators, and tensors of them, are looked for that no case before has."""
+
+
+def lowerings() -> Iterator[Lowering]:
+    """A lowering of each DirectML operator that a case of the suite becomes, and as many more as it takes to have each
+    of its tensors in one of them."""
+    seen: set[tuple[str, str]] = set()
+    for operator in all_operators().values():
+        for case in islice(operator.cases(), LOOKED_AT):
+            lowering = case.build().lowering
+            if lowering is not None and not (tensors := _tensors_of(lowering.description)) <= seen:
+                seen |= tensors
+                yield lowering
+
+
+def _tensors_of(description: OperatorDesc) -> set[tuple[str, str]]:
+    """(operator, tensor) for each tensor that is there; those of an array have one name."""
+    present = (name for name, tensor in description.tensors().items() if tensor is not None)
+    return {(description.NAME, name.partition("[")[0]) for name in present}
 
 
 class Source(StrEnum):

@@ -15,7 +15,8 @@ import ml_dtypes
 import numpy as np
 
 from epcheck.conformance.records.record import ULP_EDGES, Accuracy, Difference, Mismatch, added
-from epcheck.generators.case import Array, Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
+from epcheck.generators.array import Array
+from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 
 BLOCK = 2**15
 """Elements that are looked at together: enough to hide what a call into numpy costs, few enough for the caches."""

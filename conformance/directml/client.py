@@ -25,8 +25,9 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.device_claims import LEVEL, with_documented
 from epcheck.conformance.workers.process import Answer, Ended, Event, Rubbish, WorkerProcess
 from epcheck.conformance.workers.program import worker
-from epcheck.generators.case import Array, Lowering
+from epcheck.generators.array import Array
 from epcheck.generators.directml import FeatureLevel, OperatorDesc
+from epcheck.generators.directml.lowering import Lowering
 
 
 class CallRefusedError(RuntimeError):

@@ -11,8 +11,8 @@ import numpy as np
 
 from epcheck.conformance.directml.client import CallRefusedError, Directly, WorkerLostError
 from epcheck.conformance.preparation.directml_program import NoProgram
-from epcheck.generators.directml.borders import Neighbour, neighbours
 from epcheck.generators.directml.feature_level import FeatureLevel, introduced_in, is_documented
+from epcheck.generators.directml.neighbours import Neighbour, neighbours
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.probes import Probe
 

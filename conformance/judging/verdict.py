@@ -16,9 +16,9 @@ from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT
 from epcheck.conformance.records.record import Accuracy, Difference, Direct, Opinion, Record
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
-from epcheck.generators.case import Refusal
 from epcheck.generators.claims import claims_of
 from epcheck.generators.directml.feature_level import is_documented
+from epcheck.generators.truth import Refusal
 
 UNPLACED = re.compile(
     r"fallback to CPU EP has been explicitly disabled"

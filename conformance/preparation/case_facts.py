@@ -11,9 +11,11 @@ import numpy as np
 from epcheck.conformance.records.record import CaseFacts, DirectML, Value
 from epcheck.conformance.test_data import repro
 from epcheck.generators import graph
-from epcheck.generators.case import Array, BuiltCase, Case, Outputs, Refusal, Selection
+from epcheck.generators.array import Array
+from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.directml import FeatureLevel, OperatorDesc
 from epcheck.generators.schema import dtype_name
+from epcheck.generators.truth import Outputs, Refusal, Selection
 
 DIRECTML_LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
 """What DirectML 1.15, the last redistributable, supports; descriptions are validated at it."""

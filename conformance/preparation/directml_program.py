@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from epcheck.conformance.preparation.prepared_case import Prepared, Tensor, tensor
-from epcheck.generators.case import Array, BuiltCase, Lowering, Outputs, Refusal, Selection
+from epcheck.generators.array import Array
+from epcheck.generators.case import BuiltCase
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.call import CallError, bound, bound_names, call
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.truth import Outputs, Refusal, Selection
 
 DECLINED = "no DirectML operator is called for it"
 """How the worker's answer begins to say that a case has no program; the judge calls that `unplaced`."""

@@ -16,7 +16,7 @@ import onnx
 
 from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.workers.program.worker import as_dtype, dtype_name, spans
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 if TYPE_CHECKING:
     from epcheck.conformance.preparation.prepared_case import Prepared

@@ -22,19 +22,9 @@ from epcheck.conformance.preparation import case_facts as facts
 from epcheck.conformance.preparation import pack
 from epcheck.conformance.records.outcome import bits
 from epcheck.conformance.records.record import CaseFacts
-from epcheck.generators.case import (
-    Array,
-    BuiltCase,
-    Case,
-    Exact,
-    OneStep,
-    Output,
-    Outputs,
-    Refusal,
-    Selection,
-    Truth,
-    Ulp,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.truth import Exact, OneStep, Output, Outputs, Refusal, Selection, Truth, Ulp
 
 Tensor = tuple[str, str, tuple[int, ...], bytes]
 """An array as it travels: name, numpy's name of the dtype, shape, little-endian bytes."""

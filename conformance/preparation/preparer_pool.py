@@ -20,7 +20,8 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.process import Answer, Event, WarmWorkers, WorkerProcess
 from epcheck.conformance.workers.program import worker
 from epcheck.generators import suite
-from epcheck.generators.case import Array, Case
+from epcheck.generators.array import Array
+from epcheck.generators.case import Case
 
 LOOKED_UP = 256
 """Cases that are looked up in the cache together."""

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 DONE, PLACED, FAILED, CRASHED, TIMED_OUT = "done", "placed", "failed", "crashed", "timed out"
 

@@ -16,7 +16,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import helper, numpy_helper
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
 
 MAX_BYTES = (1 << 31) - 1

@@ -18,8 +18,10 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 from onnx import numpy_helper
 
-from epcheck.generators.case import Array, BuiltCase, Outputs, Refusal, Selection
+from epcheck.generators.array import Array
+from epcheck.generators.case import BuiltCase
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.truth import Outputs, Refusal, Selection
 
 DATA_SET = "test_data_set_0"
 

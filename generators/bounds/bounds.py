@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array, Output, Ulp
+from epcheck.generators.array import Array
+from epcheck.generators.truth import Output, Ulp
 
 D3D = "Direct3D 11.3 functional specification, 3.1 floating point rules"
 WEBNN = "WebNN conformance tests"

@@ -33,8 +33,9 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Ulp
+from epcheck.generators.truth import Ulp
 
 VULKAN = "Vulkan specification, precision of GLSL.std.450 instructions"
 SINCOS = "Direct3D 11.3 functional specification, sincos"

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Output
+from epcheck.generators.truth import Output
 
 SOURCE = "N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 3.3: running error analysis"
 EXP_ULPS = 3.0

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array
 
 VULKAN = "Vulkan specification, precision of individual operations: exp is 3 + 2 |x| ULP, log 3 ULP or absolute"
 SQRT_AND_DIVISION = 6.5

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.bounds.bounds import HIGHAM, finfo, rounded, ulp
-from epcheck.generators.case import Array, Output
+from epcheck.generators.truth import Output
 
 SOURCE = HIGHAM.replace("3.1: any order of summation", "3.1 and 3.3: running error analysis, any order of summation")
 

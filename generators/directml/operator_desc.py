@@ -9,9 +9,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import ConstraintViolation, Violation
 from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, introduced_in, tensor_support
-from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
+from epcheck.generators.directml.tensor import MAX_RANK, DataType, TensorDesc
 
 INT: Final = MappingProxyType({"c_type": "INT"})
 """Metadata of a field whose C type is INT or const INT*; without it an integer is UINT."""
@@ -19,8 +20,6 @@ INT: Final = MappingProxyType({"c_type": "INT"})
 _C_RANGES: Final = {"UINT": (0, 2**32 - 1), "INT": (-(2**31), 2**31 - 1)}
 _BUFFER_TENSOR_PAGE: Final = "ns-directml-dml_buffer_tensor_desc"
 _MAX_TENSOR_ELEMENTS: Final = 2**32 - 1
-_MAX_DIMENSIONS: Final = 8
-"""DML_TENSOR_DIMENSION_COUNT_MAX1."""
 
 
 @dataclass(frozen=True)
@@ -156,10 +155,10 @@ class OperatorDesc(ABC):
             if tensor is None:
                 continue
             in_table = member.partition("[")[0] in support
-            if not in_table and not 1 <= tensor.dimension_count <= _MAX_DIMENSIONS:
+            if not in_table and not 1 <= tensor.dimension_count <= MAX_RANK:
                 yield Violation(
                     "tensor_dimension_count",
-                    f"{member} has {tensor.dimension_count} dimensions; 1 to {_MAX_DIMENSIONS} are possible",
+                    f"{member} has {tensor.dimension_count} dimensions; 1 to {MAX_RANK} are possible",
                     _BUFFER_TENSOR_PAGE,
                 )
             if 0 in tensor.sizes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.descriptions.attention.multihead_attention import (
     MultiheadAttention1,
     MultiheadAttentionMaskType,
@@ -29,7 +30,7 @@ from epcheck.generators.directml.descriptions.quantized.quantized_linear_convolu
 from epcheck.generators.directml.descriptions.reduction.top_k1 import TopK1
 from epcheck.generators.directml.enumerations import AxisDirection
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
+from epcheck.generators.directml.tensor import DataType, TensorDesc
 
 FLAGS = {
     "none": 0, "half_precision_allowed": 1, "metacommands_disabled": 2, "both": 3, "descriptors_volatile": 4,

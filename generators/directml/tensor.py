@@ -4,12 +4,15 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from epcheck.generators.array import Array
+
+MAX_RANK = 8
+"""DML_TENSOR_DIMENSION_COUNT_MAX1: the most dimensions that a tensor can be described with."""
 
 
 class DataType(Enum):

@@ -15,25 +15,15 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data, graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Bound,
-    Exact,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-    Ulp,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
+from epcheck.generators.directml.lowering import Lowering, padded, padded_sizes
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Bound, Exact, Output, Outputs, Refusal, Truth, Ulp
 
 Shape = tuple[int, ...]
 Row = tuple[Any, ...]
@@ -344,13 +334,6 @@ def output(name: str, exact: Array, dtype: np.dtype[Any], how: Bound) -> Output:
     return Output(name, np.asarray(exact).astype(dtype))
 
 
-RANK_PADDED_TO = 4
-"""The DML EP puts leading dimensions of 1 in front of smaller ranks (TensorDesc.cpp)."""
-
-MAX_RANK = 8
-"""DML_TENSOR_DIMENSION_COUNT_MAX1: what the DML EP describes at most."""
-
-
 def lower(rule: Rule, node: Node) -> Lowering | None:
     """The inputs broadcast to the output by strides of 0, in at least 4 dimensions."""
     if refusal(rule, node) is not None:
@@ -367,15 +350,15 @@ def lower(rule: Rule, node: Node) -> Lowering | None:
 
 def broadcast(value: Array, shape: Shape) -> tuple[TensorDesc, Array]:
     """A tensor as the DML EP describes it to an operator whose output has `shape`, and what that operator sees."""
-    sizes = (1,) * (RANK_PADDED_TO - len(shape)) + shape
-    padded = value.reshape((1,) * (len(sizes) - value.ndim) + value.shape)
-    if padded.shape == sizes:
-        return TensorDesc.of(padded), padded
-    packed = [int(np.prod(padded.shape[axis + 1 :])) for axis in range(len(sizes))]
+    sizes = padded_sizes(shape)
+    values = padded(value, len(sizes))
+    if values.shape == sizes:
+        return TensorDesc.of(values), values
+    packed = [int(np.prod(values.shape[axis + 1 :])) for axis in range(len(sizes))]
     strides = tuple(
-        0 if own == 1 and size != 1 else step for own, size, step in zip(padded.shape, sizes, packed, strict=True)
+        0 if own == 1 and size != 1 else step for own, size, step in zip(values.shape, sizes, packed, strict=True)
     )
-    return TensorDesc(DataType.of(value.dtype), sizes, strides), np.broadcast_to(padded, sizes)
+    return TensorDesc(DataType.of(value.dtype), sizes, strides), np.broadcast_to(values, sizes)
 
 
 def binary(desc: Callable[[TensorDesc, TensorDesc, TensorDesc], OperatorDesc]) -> Describe:

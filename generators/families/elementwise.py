@@ -9,8 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from epcheck.generators import data, graph, schema
-from epcheck.generators.case import Array, Attribute, Lowering, Sample
+from epcheck.generators.array import Array
+from epcheck.generators.case import Sample
 from epcheck.generators.directml import OperatorDesc, TensorDesc
+from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.node import Attribute
 from epcheck.generators.operator import Operator
 
 S = TypeVar("S", bound=Sample)
@@ -18,8 +22,6 @@ Limits = Callable[[Any], Sequence[float]]
 """numpy's finfo of a dtype -> boundary values in it."""
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0)
-RANK_PADDED_TO = 4
-"""The DML EP puts leading dimensions of 1 in front of smaller ranks (TensorDesc.cpp)."""
 
 
 @dataclass(frozen=True)
@@ -157,14 +159,9 @@ def widened(array: Array) -> Array:
     return np.asarray(array, np.float64)
 
 
-def padded(array: Array) -> Array:
-    """The tensor as the DML EP describes it: leading dimensions of 1 up to rank 4."""
-    return array.reshape((1,) * max(0, RANK_PADDED_TO - array.ndim) + array.shape)
-
-
 def lowered(array: Array, describe: Callable[[TensorDesc], OperatorDesc]) -> Lowering | None:
     """The lowering of an operator of one input tensor; None where nothing is executed."""
-    if not array.size or array.ndim > 8:
+    if not array.size or array.ndim > MAX_RANK:
         return None
     source = padded(array)
     return Lowering(describe(TensorDesc.of(source)), (source,))

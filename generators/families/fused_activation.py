@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Attribute, Node, Ulp
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, fused
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd1
 from epcheck.generators.directml.descriptions.elementwise.unary import OneTensor
 from epcheck.generators.kernels.activations import FUNCTIONS, Activation
+from epcheck.generators.node import Attribute, Node
+from epcheck.generators.truth import Ulp
 
 DOMAIN = "com.microsoft.dml"
 

@@ -15,20 +15,13 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data, graph, schema
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 
 @dataclass(frozen=True)
@@ -80,9 +73,6 @@ Result = Callable[[Node], Array | tuple[Array, ...]]
 
 Lower = Callable[[Node, tuple[Array, ...]], Lowering | None]
 """From a node and its outputs, all of which have elements and at most eight dimensions, to DirectML's description."""
-
-MAX_RANK = 8
-"""Tensors of more dimensions cannot be described to DirectML."""
 
 
 def movement(

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.running_error import Approximate
-from epcheck.generators.case import Array, Ulp
+from epcheck.generators.truth import Ulp
 
 SOURCE = f"{bounds.WEBNN}: the activation's tolerance, beside that of what it is applied to"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate
-from epcheck.generators.case import Array
 
 FLOAT32_UNIT = 2.0**-24
 COORDINATE_ROUNDINGS = 8

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array, OneStep, Output
+from epcheck.generators.array import Array
+from epcheck.generators.truth import OneStep, Output
 
 Ends = str | int
 """A level of a quantised dtype: a number, or `low`, `high` for its ends, `middle` for what stands for 0 in practice."""

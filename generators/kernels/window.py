@@ -10,7 +10,8 @@ from math import prod
 
 import numpy as np
 
-from epcheck.generators.case import Array, Node
+from epcheck.generators.array import Array
+from epcheck.generators.node import Node
 
 Sizes = tuple[int, ...]
 

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.feeds.feed_files import Feed
 
 SMALL = 0.25

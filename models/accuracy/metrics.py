@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 MASKED = 1e30
 """A magnitude from which on a number is a mask (`-3.4e38` before a Softmax), not part of the scale of a tensor."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.accuracy.metrics import Metrics, measure
 from epcheck.models.accuracy.thresholds import Threshold
 from epcheck.models.feeds.feed_files import Feed

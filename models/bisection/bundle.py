@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from epcheck.conformance.test_data import repro
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.reduce import Reduced, ReduceError
 from epcheck.models.feeds.feed_files import Feed

@@ -17,7 +17,8 @@ import onnx
 
 from epcheck.conformance.comparison import compare
 from epcheck.generators import onnx_tests, schema, suite
-from epcheck.generators.case import Array, Outputs, Selection, Truth
+from epcheck.generators.array import Array
+from epcheck.generators.truth import Outputs, Selection, Truth
 from epcheck.models.accuracy.closeness import STEP, distance, farthest, paired, tensors
 from epcheck.models.accuracy.metrics import MASKED
 from epcheck.models.feeds.feed_files import Feed

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.culprit import Culprit, Kind, Place, Point, place
 from epcheck.models.execution.asking import Answered, Ask

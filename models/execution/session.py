@@ -24,7 +24,7 @@ from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.workers import process as processes
 from epcheck.conformance.workers.process import Ended, Rubbish, WarmWorkers, WorkerProcess, describe_exit
 from epcheck.conformance.workers.program import worker
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.feeds.feed_files import Feed
 
 DONE, CREATE, RUN, CRASH, TIMEOUT = "done", "create", "run", "crash", "timeout"

@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
 from epcheck.models.feeds import dims as dimensions
 

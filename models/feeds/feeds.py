@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.generators.operator import random_source
 from epcheck.models.feeds import dims as dimensions
 from epcheck.models.feeds import roles

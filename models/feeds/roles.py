@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.feeds.uses import Use
 from epcheck.models.graph.skeleton import Shape
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 SMALL = 1024
 """Elements of a tensor whose values shape inference may want: shapes, axes, sizes, scales."""

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.feeds.feed_files import Feed
 from epcheck.models.graph.values import bodies
 from epcheck.models.graph.wiring import Wiring

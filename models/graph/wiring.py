@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.graph.values import bodies, inferred, of_graph
 
 

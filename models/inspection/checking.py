@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import checker, shape_inference
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 CHECKER, INFERENCE = "checker", "inference"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import onnx
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.feeds.feed_files import Feed
 from epcheck.models.oracle.node import OracleError, said
 

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from epcheck.generators.case import Array, Node
+from epcheck.generators.array import Array
 from epcheck.generators.kernels.window import Windows, taps
+from epcheck.generators.node import Node
 from epcheck.generators.operators.convolution_pooling import convolution
 
 

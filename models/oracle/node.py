@@ -18,8 +18,9 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from epcheck.generators import onnx_tests, schema, suite
-from epcheck.generators.case import Array, Output, Outputs, Refusal, Selection, Truth
+from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.feeds.feed_files import Feed
 from epcheck.models.oracle import convolution
 

@@ -16,7 +16,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epcheck.generators import graph
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.generators.operator import random_source
 
 Dims = Sequence[int | str]

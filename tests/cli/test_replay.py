@@ -20,7 +20,7 @@ from epcheck.conformance.records.record import MISMATCH, PASS
 from epcheck.conformance.targets.target import resolve
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 WEIGHTS = np.arange(4, dtype=np.float32)
 

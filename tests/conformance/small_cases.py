@@ -17,7 +17,9 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling import session
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.targets.target import Target
-from epcheck.generators.case import BuiltCase, Case, Node, Operand, Output, Outputs, Refusal, Truth
+from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 HERE = Path(__file__).parent
 

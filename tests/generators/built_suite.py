@@ -8,8 +8,11 @@ from functools import cache
 import numpy as np
 
 from epcheck.generators import suite
-from epcheck.generators.case import Array, BuiltCase, Node, Operand, Outputs, Selection, Truth
+from epcheck.generators.array import Array
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.schema import schema
+from epcheck.generators.truth import Outputs, Selection, Truth
 
 FIRST = ("Slice", "TopK", "QLinearConv")
 """Operators of which more is asserted than of all."""

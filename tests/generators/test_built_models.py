@@ -15,7 +15,9 @@ from built_suite import FIRST, built_first, built_suite
 from onnx import numpy_helper
 
 from epcheck.generators import data, graph, schema, suite
-from epcheck.generators.case import BuiltCase, Node, Operand, Outputs, Refusal, Selection
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Outputs, Refusal, Selection
 
 NO_INFERENCE = ("MeanVarianceNormalization", "Pad")
 """Operators at which onnx's own inference fails: function bodies in float16 and float64, axes of int32."""

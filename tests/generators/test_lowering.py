@@ -11,7 +11,7 @@ from built_suite import built_first, built_suite
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.generators import suite
-from epcheck.generators.case import BuiltCase, Outputs, Refusal, Selection
+from epcheck.generators.case import BuiltCase
 from epcheck.generators.directml import (
     AxisDirection,
     FeatureLevel,
@@ -20,6 +20,7 @@ from epcheck.generators.directml import (
     Slice1,
     TopK1,
 )
+from epcheck.generators.truth import Outputs, Refusal, Selection
 
 LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
-from epcheck.generators.case import Array, Outputs, Selection
+from epcheck.generators.array import Array
 from epcheck.generators.onnx_tests import node_tests
+from epcheck.generators.truth import Outputs, Selection
 
 TESTS = {test.name: test for test in node_tests() if test.key in suite.all_operators()}
 RTOL, ATOL = 1e-3, 1e-7

@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 from epcheck.generators import onnx_tests, suite
-from epcheck.generators.case import Exact, Outputs, Ulp
 from epcheck.generators.graph import OLDEST_IR
 from epcheck.generators.suite import Source
+from epcheck.generators.truth import Exact, Outputs, Ulp
 
 CASES = list(suite.cases(source=Source.ONNX))
 

@@ -10,8 +10,9 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from epcheck.generators import schema, suite
-from epcheck.generators.case import BuiltCase, Outputs, Refusal
+from epcheck.generators.case import BuiltCase
 from epcheck.generators.operators.sequence.sequence import elements_of
+from epcheck.generators.truth import Outputs, Refusal
 
 OPERATORS = (
     "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength",

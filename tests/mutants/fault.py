@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import suite
-from epcheck.generators.case import Attribute, BuiltCase, Node, Outputs, Selection, Truth
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Attribute, Node
+from epcheck.generators.truth import Outputs, Selection, Truth
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Answer = Callable[[BuiltCase], Mapping[str, Array] | None]

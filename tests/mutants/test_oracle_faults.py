@@ -13,7 +13,8 @@ from fault import Fault, outputs_of
 
 from epcheck.conformance.comparison import compare
 from epcheck.generators import suite
-from epcheck.generators.case import BuiltCase, Outputs, Selection
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.truth import Outputs, Selection
 
 FAMILIES = sorted(path.stem for path in Path(__file__).parent.glob("faults/*.py"))
 FAULTS: list[Fault] = [fault for family in FAMILIES for fault in import_module(f"faults.{family}").FAULTS]

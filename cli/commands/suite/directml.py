@@ -20,9 +20,9 @@ from epcheck.conformance.directml.probing import JUDGEMENTS, LOST, NOT_COMPILED,
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.targets.target import TargetError
-from epcheck.generators.directml.borders import lowerings
 from epcheck.generators.directml.call import operators
 from epcheck.generators.directml.probes import probes
+from epcheck.generators.suite import lowerings
 from epcheck.reports.page import device_claims as device_claims
 from epcheck.reports.page.device_claims import Claims
 

@@ -26,7 +26,10 @@ from epcheck.conformance.scheduling import stream
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.generators.case import Array, BuiltCase, Case, Node, Operand, Output, Outputs, Ulp
+from epcheck.generators.array import Array
+from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Output, Outputs, Ulp
 
 app = typer.Typer(add_completion=False)
 

@@ -21,25 +21,17 @@ import numpy as np
 from onnx import helper
 
 from epcheck.generators import data, graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Exact,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import Cast
-from epcheck.generators.families.broadcasting import MAX_RANK, Attributes, broadcast
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.families.broadcasting import Attributes, broadcast
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 Shape = tuple[int, ...]
 Rows = tuple[Any, ...]

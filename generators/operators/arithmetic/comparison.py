@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
 from epcheck.generators.families.broadcasting import (
     FLOATS,

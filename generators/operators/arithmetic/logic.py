@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data
-from epcheck.generators.case import Array, Node
+from epcheck.generators.array import Array
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
 from epcheck.generators.families.broadcasting import (
@@ -34,6 +34,7 @@ from epcheck.generators.families.broadcasting import (
     unary_shapes,
     whole_range,
 )
+from epcheck.generators.node import Node
 
 TRUTH_TABLE = ElementwiseSample(name="truth_table", rows=every_combination((False, True), (False, True)), spread=True)
 

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Binding, Bound, Lowering, Node
+from epcheck.generators.case import Binding
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseConstantPow, ElementWisePow
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import broadcasting
 from epcheck.generators.families.broadcasting import (
     FLOATS,
@@ -32,7 +34,9 @@ from epcheck.generators.families.broadcasting import (
     plain,
     refused_pairs,
 )
+from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Bound
 
 
 @dataclass(frozen=True, kw_only=True)

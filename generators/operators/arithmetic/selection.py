@@ -17,27 +17,17 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data, graph, schema
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import (
     ElementWiseClip,
     ElementWiseClip1,
     ElementWiseIf,
 )
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families.broadcasting import (
-    MAX_RANK,
     ElementwiseSample,
     Rule,
     Shape,
@@ -48,7 +38,9 @@ from epcheck.generators.families.broadcasting import (
     operator,
     plain,
 )
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 
 def _where_samples() -> Iterator[ElementwiseSample]:

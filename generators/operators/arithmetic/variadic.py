@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Bound, Node
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
 from epcheck.generators.families import fused_activation
@@ -38,6 +38,8 @@ from epcheck.generators.families.broadcasting import (
     whole_range,
     within,
 )
+from epcheck.generators.node import Node
+from epcheck.generators.truth import Bound
 
 Draws = tuple[Array, ...]
 

@@ -19,14 +19,18 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph
+from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Estimate, Precision, attention, concatenate, exact
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Output, Outputs, Sample, Truth
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml.descriptions.attention.multihead_attention import (
     MultiheadAttention,
     MultiheadAttentionMaskType,
 )
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import DataType, TensorDesc
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.truth import Output, Outputs, Truth
 
 DOMAIN = "com.microsoft"
 MASK_FILTER_VALUE = -10000.0

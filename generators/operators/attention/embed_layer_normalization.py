@@ -16,8 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators.bounds.estimate import Estimate, Precision, exact
-from epcheck.generators.case import Attribute, Binding, Node, Operand, Output, Outputs, Sample, Truth
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.truth import Output, Outputs, Truth
 
 DOMAIN = "com.microsoft"
 EPSILON = 1e-12

@@ -17,10 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Estimate, Precision, attention, concatenate, exact
-from epcheck.generators.case import Array, Attribute, Binding, Node, Operand, Outputs, Refusal, Sample, Truth
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, lowers_to_none, spread
 from epcheck.generators.operators.attention.rotary import rotated
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DOMAIN = "com.microsoft"
 

@@ -15,9 +15,12 @@ from functools import partial
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Estimate, Precision, exact
-from epcheck.generators.case import Array, Attribute, Binding, Node, Operand, Outputs, Sample, Truth
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.truth import Outputs, Truth
 
 DOMAIN = "com.microsoft"
 CACHED = 12

@@ -19,21 +19,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from epcheck.generators import graph
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-    Ulp,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.convolution import (
     Convolution,
@@ -41,9 +29,12 @@ from epcheck.generators.directml.descriptions.convolution_pooling.convolution im
     ConvolutionInteger,
     ConvolutionMode,
 )
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.window import Windows, convolve, slide
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
 Attributes = tuple[tuple[str, Attribute], ...]
 CONTRIB, DML = "com.microsoft", "com.microsoft.dml"

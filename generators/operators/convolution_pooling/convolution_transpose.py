@@ -20,11 +20,14 @@ from typing import cast
 import numpy as np
 
 from epcheck.generators import graph
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Truth
+from epcheck.generators.case import Binding
 from epcheck.generators.directml.descriptions.convolution_pooling.convolution import ConvolutionDirection
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.window import Windows, convolve_transposed, halved, spatial_attributes
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.operators.convolution_pooling.convolution import (
     CONTRIB,
@@ -39,6 +42,7 @@ from epcheck.generators.operators.convolution_pooling.convolution import (
     plain_values,
     values_of,
 )
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
 
 @dataclass(frozen=True, kw_only=True)

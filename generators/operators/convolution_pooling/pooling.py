@@ -21,20 +21,9 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data, graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import (
     AveragePooling,
@@ -44,8 +33,11 @@ from epcheck.generators.directml.descriptions.convolution_pooling.pooling import
     MaxPooling,
     MaxPooling2,
 )
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.window import Windows, columns, is_image, is_padded_image, maximum, slide
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 Attributes = tuple[tuple[str, Attribute], ...]
 IGNORED = 22

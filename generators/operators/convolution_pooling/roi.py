@@ -19,20 +19,9 @@ from math import ceil, floor
 import numpy as np
 
 from epcheck.generators import data, graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.roi import (
     InterpolationMode,
@@ -40,7 +29,10 @@ from epcheck.generators.directml.descriptions.convolution_pooling.roi import (
     RoiAlign1,
     RoiPooling,
 )
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 Attributes = tuple[tuple[str, Attribute], ...]
 Regions = tuple[tuple[float, ...], ...]

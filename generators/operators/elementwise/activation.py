@@ -23,12 +23,14 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
-from epcheck.generators.case import Array, Binding, Lowering, Node, Operand, Output, Outputs, Truth, Ulp
+from epcheck.generators.case import Binding
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.descriptions.elementwise import activation
 from epcheck.generators.directml.descriptions.elementwise.activation import sigmoid, softplus
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import (
     SPECIAL,
@@ -38,6 +40,8 @@ from epcheck.generators.families.elementwise import (
     both_signs,
     small,
 )
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Output, Outputs, Truth, Ulp
 
 SELECTION = "a comparison and a selection do not round"
 CANCELLATION = f"{bounds.WEBNN}; cancellation: {VULKAN}"

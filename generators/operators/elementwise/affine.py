@@ -15,13 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import bounded
-from epcheck.generators.case import Array, Binding, Lowering, Node, Operand, Outputs, Refusal, Truth, Ulp
+from epcheck.generators.case import Binding
 from epcheck.generators.directml.descriptions.elementwise.unary import ElementWiseIdentity
 from epcheck.generators.directml.descriptions.elementwise.value_scale_2d import ValueScale2D
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Outputs, Refusal, Truth, Ulp
 
 WEBNN_LINEAR = f"{bounds.WEBNN}, linear"
 DOMAIN = Domain(reach=1e4, special=(np.nan, np.inf, -np.inf, 0.0, -0.0))

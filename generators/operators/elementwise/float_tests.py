@@ -15,15 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Output, Outputs, Truth
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding
 from epcheck.generators.directml import DataType, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.unary import (
     ElementWiseIsInfinity,
     ElementWiseIsNan,
     IsInfinityMode,
 )
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample
+from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.truth import Output, Outputs, Truth
 
 
 def _around_infinity(info: Any) -> list[float]:

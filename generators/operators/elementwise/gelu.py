@@ -22,13 +22,17 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Truth, Ulp
+from epcheck.generators.case import Binding
 from epcheck.generators.directml.descriptions.elementwise import activation
 from epcheck.generators.directml.descriptions.elementwise.activation import sigmoid
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample, both_signs
+from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.truth import Outputs, Refusal, Truth, Ulp
 
 MS = "com.microsoft"
 WEBNN_GELU = f"{bounds.WEBNN}, gelu: 18 ULP; cancellation of 1 + erf"

@@ -15,11 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import data, graph, schema
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Output, Outputs, Sample, Truth
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml.descriptions.elementwise.activation import ActivationIdentity
 from epcheck.generators.directml.descriptions.elementwise.unary import ElementWiseIdentity
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import ElementwiseOperator
+from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.truth import Output, Outputs, Truth
 
 
 @dataclass(frozen=True, kw_only=True)

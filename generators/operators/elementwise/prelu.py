@@ -14,13 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import graph
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import bounded
-from epcheck.generators.case import Array, Binding, Lowering, Node, Operand, Output, Outputs, Refusal, Sample, Truth
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import DataType, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import ParameterizedRelu
+from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import elementwise
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 WEBNN_PRELU = f"{bounds.WEBNN}, prelu"
 NEWEST = 16
@@ -160,9 +165,9 @@ def _is_broadcastable(one: tuple[int, ...], to: tuple[int, ...]) -> bool:
 def lower(node: Node) -> Lowering | None:
     """Rank padded to 4; the slope has X's sizes, with strides of 0 along the axes where it is broadcast."""
     x, slope = node.array("X"), node.array("slope")
-    if not _is_broadcastable(slope.shape, x.shape) or not x.size or x.ndim > 8:
+    if not _is_broadcastable(slope.shape, x.shape) or not x.size or x.ndim > MAX_RANK:
         return None
-    source = elementwise.padded(x)
+    source = padded(x)
     aligned = slope.reshape((1,) * (source.ndim - slope.ndim) + slope.shape)
     tensor = TensorDesc.of(source)
     strides = _strides(aligned.shape, source.shape)

@@ -17,12 +17,16 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, elementary
-from epcheck.generators.case import Array, Binding, Lowering, Node, Operand, Output, Outputs, Truth, Ulp
+from epcheck.generators.case import Binding
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import activation, unary
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample, both_signs, small
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Output, Outputs, Truth, Ulp
 
 IEEE_EXACT = "IEEE 754: rounding to an integer is exact"
 HALF_PI = np.pi / 2

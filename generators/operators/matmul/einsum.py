@@ -18,11 +18,15 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Binding, Lowering, Node, Operand, Output, Outputs, Refusal, Sample, Truth
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
-from epcheck.generators.families import lowering
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 SIZES = {"i": 3, "j": 4, "k": 5, "l": 2, "a": 2, "b": 3, "A": 4, "B": 2, "I": 2}
 """Of the labels in equations, unless a sample gives shapes."""

@@ -18,25 +18,18 @@ import numpy as np
 from onnx.defs import OpSchema
 
 from epcheck.generators import schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
-from epcheck.generators.families import fused_activation, lowering
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.activations import FUNCTIONS
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.operators.matmul.matmul import DML, values_of
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 
 @dataclass(frozen=True, kw_only=True)

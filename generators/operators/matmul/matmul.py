@@ -18,25 +18,18 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
-from epcheck.generators.families import fused_activation, lowering
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.activations import FUNCTIONS
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.schema import since_versions
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 MICROSOFT, DML = "com.microsoft", "com.microsoft.dml"
 SIZES = {"one": 1, "three": 3, "sixteen": 16, "seventeen": 17}

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import graph
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Attribute, Binding, Node, Operand, Outputs, Refusal, Sample, Truth
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
 MICROSOFT = "com.microsoft"
 

@@ -16,7 +16,7 @@ from itertools import permutations
 
 import numpy as np
 
-from epcheck.generators.case import Array, Lowering, Node
+from epcheck.generators.array import Array
 from epcheck.generators.directml.descriptions.movement.layout import (
     DepthSpaceOrder,
     DepthToSpace1,
@@ -25,10 +25,11 @@ from epcheck.generators.directml.descriptions.movement.layout import (
     SpaceToDepth,
     Tile,
     identity,
-    padded,
 )
+from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import MovementSample, RefusedError, first, movement, shape_of_rank
+from epcheck.generators.node import Node
 
 
 def _permuted(name: str, shape: tuple[int, ...], perm: tuple[int, ...] | None, every_dtype: bool = False,

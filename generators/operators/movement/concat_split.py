@@ -12,8 +12,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from epcheck.generators.case import Array, Binding, Lowering, Node, Operand
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding
 from epcheck.generators.directml.descriptions.movement.layout import Join, Split
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
     Drawn,
@@ -28,6 +30,7 @@ from epcheck.generators.families.movement import (
     parameter,
     shape_of_rank,
 )
+from epcheck.generators.node import Node, Operand
 
 NEGATIVE_AXES = 11
 """The first version whose page counts axes from the back."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array, Lowering, Node
+from epcheck.generators.array import Array
 from epcheck.generators.directml.descriptions.movement.gathering import Gather, GatherElements, GatherND1
-from epcheck.generators.directml.descriptions.movement.layout import padded
+from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
     Given,
@@ -24,6 +24,7 @@ from epcheck.generators.families.movement import (
     movement,
     shape_of_rank,
 )
+from epcheck.generators.node import Node
 
 NEGATIVE_INDICES = 11
 """Gather-11 is the first page whose bounds include negative indices."""

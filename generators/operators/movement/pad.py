@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array, Lowering, Node
-from epcheck.generators.directml.descriptions.movement.layout import Padding1, PaddingMode, padded
+from epcheck.generators.array import Array
+from epcheck.generators.directml.descriptions.movement.layout import Padding1, PaddingMode
+from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.families import movement
 from epcheck.generators.families.movement import (
@@ -27,6 +28,7 @@ from epcheck.generators.families.movement import (
     normalized,
     parameter,
 )
+from epcheck.generators.node import Node
 
 WRAP = 19
 """The first version with the mode wrap."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from epcheck.generators.case import Array, Lowering, Node
+from epcheck.generators.array import Array
 from epcheck.generators.directml.descriptions.movement.layout import identity
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families.movement import (
     MovementSample,
     RefusedError,
@@ -22,6 +23,7 @@ from epcheck.generators.families.movement import (
     parameter,
     shape_of_rank,
 )
+from epcheck.generators.node import Node
 
 NEGATIVE_AXES = 11
 """The first version of Flatten, Squeeze and Unsqueeze whose page counts axes from the back."""

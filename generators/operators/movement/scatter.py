@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array, Lowering, Node
+from epcheck.generators.array import Array
 from epcheck.generators.directml.descriptions.movement.gathering import Scatter, ScatterND
-from epcheck.generators.directml.descriptions.movement.layout import padded
+from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
     Drawn,
@@ -26,6 +26,7 @@ from epcheck.generators.families.movement import (
     movement,
     shape_of_rank,
 )
+from epcheck.generators.node import Node
 from epcheck.generators.operators.movement.gather import checked
 
 MAX_AND_MIN = 18

@@ -19,8 +19,9 @@ import numpy as np
 from onnx import helper
 
 from epcheck.generators import graph
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Binding, Lowering, Node, Operand, Output, Outputs, Refusal, Truth
+from epcheck.generators.case import Binding
 from epcheck.generators.directml.descriptions.movement.filling import (
     DiagonalMatrix,
     DiagonalMatrix1,
@@ -29,7 +30,7 @@ from epcheck.generators.directml.descriptions.movement.filling import (
     NonzeroCoordinates,
     OneHot,
 )
-from epcheck.generators.directml.descriptions.movement.layout import padded
+from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.families import movement
 from epcheck.generators.families.movement import (
@@ -43,7 +44,9 @@ from epcheck.generators.families.movement import (
     not_lowered,
     shape_of_rank,
 )
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 INT64 = np.iinfo(np.int64)
 

@@ -12,21 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import data, graph
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import Slice1, TensorDesc
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 LENGTH = 6

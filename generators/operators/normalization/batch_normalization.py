@@ -22,15 +22,19 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Sample, Truth
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import BatchNormalization
+from epcheck.generators.directml.lowering import Lowering, missing
+from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import fused_activation
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
 FUSED = "DmlFusedBatchNormalization"
-RANK_PADDED_TO = 4
 ROUNDINGS = int(2 * propagation.SQRT_AND_DIVISION) + 6
 SOURCE = f"{bounds.HIGHAM}; {bounds.OPENCL}: sqrt 3 ULP, division 2.5"
 
@@ -215,9 +219,9 @@ def _trained(node: Node) -> Truth:
 def lower(node: Node) -> Lowering | None:
     x = node.array("X")
     parts = _per_channel(node) if not _invalid(node) else []
-    if not parts or x.size == 0 or x.ndim > 8 or any(part.dtype != x.dtype for part in parts):
+    if not parts or x.size == 0 or x.ndim > MAX_RANK or any(part.dtype != x.dtype for part in parts):
         return None
-    behind = (1,) * max(0, RANK_PADDED_TO - x.ndim)
+    behind = (1,) * missing(x.ndim)
     x, scale, bias, mean, variance = (one.reshape(one.shape + behind) for one in (x, *parts))
     desc = BatchNormalization(
         TensorDesc.of(x),

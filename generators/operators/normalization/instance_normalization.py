@@ -25,14 +25,19 @@ from functools import partial
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.bounds.propagation import Moments
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Sample, Truth
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import MeanVarianceNormalization1
+from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, missing, padded
+from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import fused_activation
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.operators.normalization.layer_normalization import SOURCE
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
 MICROSOFT, DML = "com.microsoft", fused_activation.DOMAIN
 DEFAULT_EPSILON = 1e-5
@@ -40,7 +45,6 @@ MVN_EPSILON = 1e-9
 """What the function body of MeanVarianceNormalization adds to the deviation."""
 
 DML_MVN_EPSILON = 1e-5
-RANK_PADDED_TO = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,21 +373,20 @@ def lower(node: Node) -> Lowering | None:
     plan = _plan(node)
     operands = [operand.value for operand in node.inputs if operand is not None]
     x = operands[0]
-    if isinstance(plan, str) or x.size == 0 or x.ndim > 8 or node.op_type.startswith("Group"):
+    if isinstance(plan, str) or x.size == 0 or x.ndim > MAX_RANK or node.op_type.startswith("Group"):
         return None
     activation = fused_activation.description(node)
-    missing = (1,) * max(0, RANK_PADDED_TO - x.ndim)
     if len(operands) == 1:
-        axes = tuple(axis + len(missing) for axis in plan.axes)
-        x = x.reshape(missing + x.shape)
+        axes = tuple(axis + missing(x.ndim) for axis in plan.axes)
+        x = padded(x)
         tensor = TensorDesc.of(x)
         desc = MeanVarianceNormalization1(
             tensor, None, None, tensor, axes, plan.normalize, DML_MVN_EPSILON, fused_activation=activation
         )
         return Lowering(desc, (x, None, None))
-    if x.ndim > RANK_PADDED_TO:
+    if x.ndim > LEAST_RANK:
         return None
-    x = x.reshape(x.shape + missing)
+    x = x.reshape(x.shape + (1,) * missing(x.ndim))
     scale, bias = (one.reshape(1, -1, 1, 1) for one in operands[1:])
     desc = MeanVarianceNormalization1(
         TensorDesc.of(x),

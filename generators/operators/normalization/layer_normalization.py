@@ -29,24 +29,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.bounds.propagation import Moments
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import MeanVarianceNormalization2
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 S = TypeVar("S", bound=Sample)
 MICROSOFT = "com.microsoft"
@@ -344,7 +337,7 @@ def layer_lower(node: Node) -> Lowering | None:
     axes = _axes(node)
     operands = [operand.value for operand in node.inputs if operand is not None]
     x = operands[0]
-    if isinstance(axes, str) or x.size == 0 or x.ndim > 8 or len(node.outputs) > 1:
+    if isinstance(axes, str) or x.size == 0 or x.ndim > MAX_RANK or len(node.outputs) > 1:
         return None
     common = np.result_type(*operands)
     x = x.astype(common)

@@ -19,16 +19,20 @@ from functools import partial
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Sample, Truth
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import (
     LocalResponseNormalization,
     LpNormalization,
 )
+from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, missing, padded
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
-RANK_PADDED_TO = 4
 DML_EPSILON = 1e-5
 POW_ULP = 16
 SOURCE = f"{bounds.HIGHAM}; {bounds.OPENCL}: pow 16 ULP, sqrt 3, division 2.5"
@@ -170,14 +174,10 @@ def norm_truth(node: Node) -> Truth:
     return _outputs(node, y, propagation.gamma(x.shape[axis] + 1, dtype) + 6 * propagation.unit(dtype))
 
 
-def _padded(x: Array) -> Array:
-    return x.reshape((1,) * max(0, RANK_PADDED_TO - x.ndim) + x.shape)
-
-
 def response_lower(node: Node) -> Lowering | None:
     """Across channels; None for ranks whose channels padding would move away from dimension 1."""
     x = _x(node)
-    if x.size == 0 or x.ndim != RANK_PADDED_TO:
+    if x.size == 0 or x.ndim != LEAST_RANK:
         return None
     numbers = (node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0))
     tensor = TensorDesc.of(x)
@@ -186,11 +186,11 @@ def response_lower(node: Node) -> Lowering | None:
 
 def norm_lower(node: Node) -> Lowering | None:
     axis, p, x = _axis(node), node.integer("p", 2), _x(node)
-    if isinstance(axis, str) or p not in (1, 2) or x.size == 0 or x.ndim > 8:
+    if isinstance(axis, str) or p not in (1, 2) or x.size == 0 or x.ndim > MAX_RANK:
         return None
-    padded = _padded(x)
-    tensor = TensorDesc.of(padded)
-    return Lowering(LpNormalization(tensor, tensor, axis + padded.ndim - x.ndim, DML_EPSILON, p), (padded,))
+    values = padded(x)
+    tensor = TensorDesc.of(values)
+    return Lowering(LpNormalization(tensor, tensor, axis + missing(x.ndim), DML_EPSILON, p), (values,))
 
 
 OPERATORS = (

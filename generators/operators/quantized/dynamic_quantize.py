@@ -12,12 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import graph
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Binding, Lowering, Node, Operand, Output, Outputs, Sample, Truth
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import DynamicQuantizeLinear
-from epcheck.generators.families import lowering
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels import quantization
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Output, Outputs, Truth
 
 
 @dataclass(frozen=True, kw_only=True)

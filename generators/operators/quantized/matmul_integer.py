@@ -17,31 +17,22 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-    Ulp,
-)
-from epcheck.generators.directml import TensorDesc
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml import TensorDesc, lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import (
     MatrixMultiplyInteger,
     MatrixMultiplyIntegerToFloat,
 )
-from epcheck.generators.families import lowering
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator
 from epcheck.generators.operators.matmul.matmul import as_matrices
 from epcheck.generators.operators.quantized import dynamic_quantize
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
 MICROSOFT = "com.microsoft"
 Parameter = Ends | tuple[int, ...] | None

@@ -19,16 +19,19 @@ from typing import Any, cast
 import numpy as np
 
 from epcheck.generators import graph, schema
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Sample, Truth
-from epcheck.generators.directml import TensorDesc
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml import TensorDesc, lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import QuantizedLinearMatrixMultiply
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import ElementWiseQuantizedLinearAdd
-from epcheck.generators.families import lowering
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.activations import Activation
 from epcheck.generators.kernels.quantization import Ends
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
 from epcheck.generators.operators.matmul.matmul import as_matrices
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
 MICROSOFT = "com.microsoft"
 

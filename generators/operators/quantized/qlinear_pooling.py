@@ -14,24 +14,15 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    OneStep,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import QuantizedLinearAveragePooling
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.window import Windows, columns, is_image, is_padded_image, slide
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
 Attributes = tuple[tuple[str, Attribute], ...]
 DOMAIN = "com.microsoft"

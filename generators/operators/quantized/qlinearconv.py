@@ -14,23 +14,14 @@ from typing import Any, cast
 import numpy as np
 
 from epcheck.generators import graph
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    OneStep,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import QuantizedLinearConvolution, TensorDesc
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.window import Windows, convolve, slide
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
 INT32 = np.iinfo(np.int32)
 FIRST = ("uint8", "int8", "uint8")

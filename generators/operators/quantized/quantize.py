@@ -20,20 +20,10 @@ import numpy as np
 from onnx import helper
 
 from epcheck.generators import data, graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import (
     Dequantize,
     ElementWiseDequantizeLinear,
@@ -41,10 +31,12 @@ from epcheck.generators.directml.descriptions.quantized.linear_quantization impo
     QuantizationType,
     Quantize,
 )
-from epcheck.generators.families import lowering
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 MICROSOFT = "com.microsoft"
 S = TypeVar("S", bound=Sample)

@@ -22,11 +22,15 @@ from itertools import combinations
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, dot, output, product, term, total, unit_of
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Sample, Truth
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml.descriptions.recurrent.recurrent import lowered
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.activations import FUNCTIONS, Activation, consumed
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
 RECURRENT = {name: function for name, function in FUNCTIONS.items() if name != "Selu"}
 """The functions that the pages name."""

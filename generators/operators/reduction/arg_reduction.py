@@ -18,22 +18,15 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data, graph, schema
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import AxisDirection, TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import ArgMax, ArgMin
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DESCS = {"ArgMax": ArgMax, "ArgMin": ArgMin}
 FLOAT_DATA = frozenset({"infinities", "signed_zeros"})
@@ -169,7 +162,7 @@ def truth(node: Node) -> Truth:
 def lower(node: Node) -> Lowering | None:
     axis = _axis(node)
     x = node.array("data")
-    if isinstance(axis, str) or x.size == 0 or x.ndim > 8:
+    if isinstance(axis, str) or x.size == 0 or x.ndim > MAX_RANK:
         return None
     sizes = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     last = node.integer("select_last_index", 0)

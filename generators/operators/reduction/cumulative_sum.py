@@ -15,26 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import AxisDirection, TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import CumulativeSummation
+from epcheck.generators.directml.lowering import Lowering, missing, padded
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 FLOAT_DATA = frozenset({"nan", "infinities", "cancellation"})
-RANK_PADDED_TO = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,14 +142,13 @@ def truth(node: Node) -> Truth:
 def lower(node: Node) -> Lowering | None:
     axis = _axis(node)
     x = node.array("x")
-    if isinstance(axis, str) or x.size == 0 or x.ndim > 8:
+    if isinstance(axis, str) or x.size == 0 or x.ndim > MAX_RANK:
         return None
-    padding = max(0, RANK_PADDED_TO - x.ndim)
-    x = x.reshape((1,) * padding + x.shape)
+    axis, x = axis + missing(x.ndim), padded(x)
     direction = AxisDirection.DECREASING if node.integer("reverse", 0) else AxisDirection.INCREASING
     tensor = TensorDesc.of(x)
     exclusive = node.integer("exclusive", 0) != 0
-    return Lowering(CumulativeSummation(tensor, tensor, axis + padding, direction, exclusive), (x,))
+    return Lowering(CumulativeSummation(tensor, tensor, axis, direction, exclusive), (x,))
 
 
 OPERATORS = (Operator("CumSum", samples, variants, node, truth, lower),)

@@ -29,25 +29,16 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data, graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Exact,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-    Ulp,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import Reduce, ReduceFunction
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth, Ulp
 
 Axes = tuple[int, ...]
 EMPTY_DTYPES = frozenset({"int8", "uint32", "bool"})
@@ -423,7 +414,7 @@ def lower(node: Node) -> Lowering | None:
     """One description; None where nothing is reduced or nothing comes out, and for bool, which no function takes."""
     axes = axes_of(node)
     x = node.array("data")
-    if isinstance(axes, str) or x.size == 0 or x.ndim > 8:
+    if isinstance(axes, str) or x.size == 0 or x.ndim > MAX_RANK:
         return None
     sizes = x.shape or (1,)
     reduced = tuple(1 if axis in axes else size for axis, size in enumerate(sizes))

@@ -20,28 +20,20 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.reduction import softmax as descs
+from epcheck.generators.directml.lowering import Lowering, missing, padded
+from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 PER_AXIS = 13
 """From this revision on the axis is one dimension; before, it is where the tensor is cut into two."""
 
-RANK_PADDED_TO = 4
 SOURCE = f"{propagation.VULKAN}; {bounds.HIGHAM}; {bounds.OPENCL}"
 
 
@@ -200,15 +192,15 @@ def lower(node: Node) -> Lowering | None:
     """Until revision 11 [1, 1, rows, elements]; then the tensor itself, rank padded to 4, with one axis."""
     axis = _axis(node)
     x = node.array("input")
-    if isinstance(axis, str) or x.size == 0 or x.ndim > 8:
+    if isinstance(axis, str) or x.size == 0 or x.ndim > MAX_RANK:
         return None
     coerced, along = DESCS[node.op_type]
     if node.since_version < PER_AXIS:
         x = x.reshape(1, 1, int(np.prod(x.shape[:axis])), -1)
         return Lowering(coerced(TensorDesc.of(x), TensorDesc.of(x)), (x,))
-    padding = max(0, RANK_PADDED_TO - x.ndim)
-    x = x.reshape((1,) * padding + x.shape)
-    return Lowering(along(TensorDesc.of(x), TensorDesc.of(x), (axis + padding,)), (x,))
+    values = padded(x)
+    tensor = TensorDesc.of(values)
+    return Lowering(along(tensor, tensor, (axis + missing(x.ndim),)), (values,))
 
 
 OPERATORS = tuple(Operator(name, samples, partial(variants, name), partial(node, name), truth, lower) for name in DESCS)

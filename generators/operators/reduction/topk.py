@@ -13,20 +13,13 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data, graph
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Lowering,
-    Node,
-    Operand,
-    Refusal,
-    Sample,
-    Selection,
-    Truth,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
+from epcheck.generators.directml.lowering import Lowering, missing, padded
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Refusal, Selection, Truth
 
 OUTPUTS = ("Values", "Indices")
 DIM = 7
@@ -267,18 +260,13 @@ def _select(question: _Question, nan_first: bool) -> tuple[Array, Array]:
     return values, indices
 
 
-RANK_PADDED_TO = 4
-"""The DML EP puts leading dimensions of 1 in front of smaller ranks (TensorDesc.cpp)."""
-
-
 def lower(node: Node) -> Lowering | None:
     """Rank padded to 4, indices UINT64; `sorted` has no counterpart; None when nothing is selected."""
     question = _question(node)
     if isinstance(question, str) or question.k == 0 or question.values.size == 0:
         return None
-    padding = max(0, RANK_PADDED_TO - question.values.ndim)
-    values = question.values.reshape((1,) * padding + question.values.shape)
-    axis = question.axis + padding
+    values = padded(question.values)
+    axis = question.axis + missing(question.values.ndim)
     sizes = (*values.shape[:axis], question.k, *values.shape[axis + 1 :])
     desc = TopK1(
         input_tensor=TensorDesc.of(values),

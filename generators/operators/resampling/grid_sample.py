@@ -18,23 +18,14 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import data, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, unit_of
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Exact,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.interpolation import COORDINATE_ROUNDINGS, FLOAT32_UNIT, LINEAR, Kernel, cubic
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 MODES = ("nearest", "linear", "cubic")
 PADDINGS = ("zeros", "border", "reflection")

@@ -25,25 +25,16 @@ import numpy as np
 from onnx.defs import OpSchema
 
 from epcheck.generators import data, graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, unit_of
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Exact,
-    Lowering,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Truth,
-)
+from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml.descriptions.resampling.resample import lowered
+from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.coordinates import Axis
 from epcheck.generators.kernels.interpolation import LINEAR, Kernel, Weights, along, cubic, weights
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 TRANSFORMS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
               "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip

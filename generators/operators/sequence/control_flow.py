@@ -19,9 +19,12 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from epcheck.generators import data, schema
-from epcheck.generators.case import Array, Binding, Node, Operand, Output, Outputs, Refusal, Sample, Surroundings, Truth
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import Operator, lowers_to_none, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 NEWEST = 19
 """The newest version that a provider claims; newer ones add types that numpy does not have."""

@@ -20,7 +20,9 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from epcheck.generators import data, graph, schema
-from epcheck.generators.case import Array, Binding, Node, Operand, Output, Outputs, Sample, Surroundings, Truth
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import Operator, lowers_to_none, spread
 from epcheck.generators.operators.sequence.sequence import (
     LENGTH,
@@ -31,6 +33,7 @@ from epcheck.generators.operators.sequence.sequence import (
     read_tensors,
     sequence_type,
 )
+from epcheck.generators.truth import Output, Outputs, Truth
 
 NEWEST = 18
 """The newest version that a provider claims; newer ones add types that numpy does not have."""

@@ -21,21 +21,12 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from epcheck.generators import data, graph
-from epcheck.generators.case import (
-    Array,
-    Attribute,
-    Binding,
-    Node,
-    Operand,
-    Output,
-    Outputs,
-    Refusal,
-    Sample,
-    Surroundings,
-    Truth,
-)
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import Operator, lowers_to_none, spread
 from epcheck.generators.schema import NUMPY_NAMES
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 ELEMENT = "element_"
 """What the names of the inputs that become the sequence's tensors begin with."""

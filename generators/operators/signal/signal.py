@@ -17,9 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Array, Attribute, Binding, Lowering, Node, Operand, Outputs, Refusal, Sample, Truth
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.truth import Outputs, Refusal, Truth
 
 SOURCE = f"{bounds.HIGHAM}; theorem 24.2: fast Fourier transform"
 ROUNDINGS = 8

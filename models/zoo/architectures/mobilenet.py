@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.zoo.architecture import Architecture
 from epcheck.models.zoo.layers import RELU_GAIN
 from epcheck.models.zoo.net import Net, fan_in_std

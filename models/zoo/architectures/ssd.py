@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.zoo.architecture import Architecture
 from epcheck.models.zoo.layers import RELU_GAIN, conv
 from epcheck.models.zoo.net import Net

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import onnx
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models.zoo.architecture import Architecture
 from epcheck.models.zoo.layers import encoder_layer, gelu, layer_norm, sinusoids
 from epcheck.models.zoo.net import Net, fan_in_std

@@ -10,7 +10,8 @@ import pytest
 
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.records.record import Accuracy, Difference, Mismatch, added
-from epcheck.generators.case import Array, Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
+from epcheck.generators.array import Array
+from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 
 NAN, INF = np.nan, np.inf
 

@@ -15,7 +15,8 @@ import pytest
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.comparison.compare import UlpDistance, ulp_distance
 from epcheck.conformance.records.record import Difference
-from epcheck.generators.case import Array, Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
+from epcheck.generators.array import Array
+from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 
 NAN, INF = np.nan, np.inf
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

@@ -18,9 +18,9 @@ from epcheck.conformance.scheduling import session
 from epcheck.conformance.targets.target import Target, direct_of, resolve
 from epcheck.generators import suite
 from epcheck.generators.directml import AxisDirection, DataType, Slice1, TensorDesc, TopK1
-from epcheck.generators.directml.borders import neighbours
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd
 from epcheck.generators.directml.descriptions.movement.filling import FillValueConstant
+from epcheck.generators.directml.neighbours import neighbours
 from epcheck.generators.directml.probes import Probe, examples, probes
 from epcheck.reports.page.device_claims import claims
 

@@ -16,7 +16,8 @@ from epcheck.conformance.records.record import Opinion, Record, Value
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.generators import suite
-from epcheck.generators.case import Array, Outputs, Selection
+from epcheck.generators.array import Array
+from epcheck.generators.truth import Outputs, Selection
 
 DIRECTML = Target("dml", (), (), provider=DML)
 PLAIN_CPU = Target("cpu", (), (), provider=CPU)

@@ -30,7 +30,9 @@ from epcheck.conformance.records.record import PASS, Record
 from epcheck.conformance.scheduling import session as runner
 from epcheck.conformance.targets.target import DML, Target
 from epcheck.generators import suite
-from epcheck.generators.case import BuiltCase, Case, Node, Operand, Output, Outputs
+from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Output, Outputs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
 

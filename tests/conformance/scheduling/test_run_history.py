@@ -29,7 +29,8 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.process import WarmWorkers
 from epcheck.conformance.workers.program import worker
 from epcheck.generators import suite
-from epcheck.generators.case import BuiltCase, Case, Output, Outputs
+from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.truth import Output, Outputs
 
 CASES = list(suite.cases(["Slice"], ["float32"], ["Slice-13/*"], limit=40))
 CPU, REFERENCE = targets.resolve("cpu"), targets.resolve("reference")

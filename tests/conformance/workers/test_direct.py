@@ -20,11 +20,11 @@ from epcheck.conformance.targets import target
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
 from epcheck.conformance.workers.program.direct import structures, viewed
 from epcheck.generators import suite
-from epcheck.generators.case import Lowering
 from epcheck.generators.directml import DataType, Slice1, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import fused
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd
 from epcheck.generators.directml.descriptions.recurrent.recurrent import RecurrentNetworkDirection, Rnn
+from epcheck.generators.directml.lowering import Lowering
 
 DIRECT = Target("directml", (), (), direct=True)
 PLACED = Target("dml@1.20.1", ("wine",), ("onnxruntime", "--prelude", "p.py"), provider=DML, pack=8)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from epcheck.generators.directml import DataType, FeatureLevel, OperatorDesc, TensorDesc
-from epcheck.generators.directml.borders import neighbours
 from epcheck.generators.directml.descriptions.attention.multihead_attention import (
     MultiheadAttention,
     MultiheadAttentionMaskType,
@@ -33,6 +32,7 @@ from epcheck.generators.directml.descriptions.movement.gathering import Gather, 
 from epcheck.generators.directml.descriptions.movement.layout import Slice, SpaceToDepth, Split
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import ElementWiseQuantizedLinearAdd
 from epcheck.generators.directml.descriptions.recurrent.recurrent import RecurrentNetworkDirection, Rnn
+from epcheck.generators.directml.neighbours import neighbours
 
 LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
 

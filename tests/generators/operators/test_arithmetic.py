@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
-from epcheck.generators.case import Lowering, Node, Operand, Outputs, Refusal
 from epcheck.generators.directml import ConstraintViolation, DataType, FeatureLevel, OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
+from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Outputs, Refusal
 
 LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
 MATRIX = TensorDesc(DataType.FLOAT32, (1, 1, 2, 3))

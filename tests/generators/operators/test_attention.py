@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
+from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Precision, attention, exact
-from epcheck.generators.case import Array, Node, Operand, Output, Outputs, Ulp
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Output, Outputs, Ulp
 
 FLOAT32 = Precision(np.dtype(np.float32))
 

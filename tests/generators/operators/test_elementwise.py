@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from epcheck.generators import schema, suite
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import elementary
-from epcheck.generators.case import Array, Node, Operand, Outputs, Refusal, Ulp
 from epcheck.generators.directml import DataType, FeatureLevel, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import ParameterizedRelu, Softplus
 from epcheck.generators.directml.descriptions.elementwise.unary import (
@@ -20,6 +20,8 @@ from epcheck.generators.directml.descriptions.elementwise.unary import (
     RoundingMode,
 )
 from epcheck.generators.directml.descriptions.elementwise.value_scale_2d import ValueScale2D
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Outputs, Refusal, Ulp
 
 FLOAT32 = np.dtype(np.float32)
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
-from epcheck.generators.case import Array, Attribute, Node, OneStep, Operand, Output, Outputs, Refusal
+from epcheck.generators.array import Array
 from epcheck.generators.kernels import quantization
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operators.matmul import matmul_nbits
+from epcheck.generators.truth import OneStep, Output, Outputs, Refusal
 
 MICROSOFT, DML = "com.microsoft", "com.microsoft.dml"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
-from epcheck.generators.case import Array, Attribute, Node, Operand, Outputs, Refusal
+from epcheck.generators.array import Array
 from epcheck.generators.directml.descriptions.movement.filling import DiagonalMatrix1
 from epcheck.generators.directml.descriptions.movement.gathering import Gather, GatherElements
 from epcheck.generators.directml.descriptions.movement.layout import (
@@ -20,6 +20,8 @@ from epcheck.generators.directml.descriptions.movement.layout import (
     Split,
 )
 from epcheck.generators.directml.tensor import DataType, TensorDesc
+from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.truth import Outputs, Refusal
 
 IMAGE = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
 

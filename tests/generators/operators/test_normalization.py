@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
+from epcheck.generators.array import Array
 from epcheck.generators.bounds import propagation
 from epcheck.generators.bounds.propagation import Moments
-from epcheck.generators.case import Array, Attribute, Node, Operand, Outputs
+from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.truth import Outputs
 
 MICROSOFT, DML = "com.microsoft", "com.microsoft.dml"
 FLOAT32 = np.dtype(np.float32)

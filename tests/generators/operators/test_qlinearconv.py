@@ -12,7 +12,9 @@ import pytest
 from built_suite import Array, built, node_of, true_outputs
 
 from epcheck.generators import suite
-from epcheck.generators.case import BuiltCase, Node, OneStep, Output, Outputs, Refusal
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Node
+from epcheck.generators.truth import OneStep, Output, Outputs, Refusal
 
 INT32 = np.iinfo(np.int32)
 FIRST = "uint8-int8-uint8"

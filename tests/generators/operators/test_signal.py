@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
-from epcheck.generators.case import Array, Outputs
+from epcheck.generators.array import Array
+from epcheck.generators.truth import Outputs
 
 
 def built(case_id: str) -> tuple[dict[str, Array], Array]:

@@ -12,7 +12,9 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from epcheck.generators import suite
-from epcheck.generators.case import BuiltCase, Exact, Node, Outputs, Refusal
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Node
+from epcheck.generators.truth import Exact, Outputs, Refusal
 
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 PAGE = np.array([[1, 2, 3, 4], [5, 6, 7, 8]])

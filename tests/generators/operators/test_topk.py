@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from epcheck.generators import suite
-from epcheck.generators.case import BuiltCase, Node, Refusal, Selection
+from epcheck.generators.case import BuiltCase
 from epcheck.generators.claims import claims_of
+from epcheck.generators.node import Node
+from epcheck.generators.truth import Refusal, Selection
 
 INT64 = np.iinfo(np.int64)
 PAGE = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], np.float32)

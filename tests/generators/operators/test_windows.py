@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
-from epcheck.generators.case import Array, Attribute, Node, Operand, Outputs
+from epcheck.generators.array import Array
 from epcheck.generators.kernels.window import Windows, maximum, scatter, slide, taps
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operators.convolution_pooling import pooling
+from epcheck.generators.truth import Outputs
 
 RNG = np.random.default_rng(1)
 CONTRIB, DML = "com.microsoft", "com.microsoft.dml"

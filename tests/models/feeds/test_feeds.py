@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 from written_models import model
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models import zoo
 from epcheck.models.feeds import feeds
 from epcheck.models.feeds.feeds import DimsError, FeedError

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from written_models import model
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models import zoo
 from epcheck.models.feeds import feeds
 from epcheck.models.oracle import control_flow, convolution, oracle
@@ -182,7 +182,7 @@ def test_a_convolution_that_the_standard_forbids_is_named() -> None:
 
 def test_the_fast_convolution_is_the_suites() -> None:
     from epcheck.generators import suite
-    from epcheck.generators.case import Outputs
+    from epcheck.generators.truth import Outputs
 
     count = 0
     for case in suite.cases(["Conv"], ["float32"], ["Conv-22/float32/*"]):

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epcheck.cli.main import app
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.models import zoo
 from epcheck.models.feeds import feeds
 from epcheck.models.zoo import Architecture, ZooError, exports

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from fault import Array, Fault, attribute, inputs, misread, outputs, outputs_of, swapped
 
-from epcheck.generators.case import BuiltCase, Node
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Node
 
 ACTIVATION = "fused_activation"
 

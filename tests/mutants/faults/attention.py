@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from fault import Fault, attribute, inputs, misread, swapped
 
-from epcheck.generators.case import Node
+from epcheck.generators.node import Node
 
 ATTENTION, QUANTIZED, MULTI_HEAD, GROUP, ROTARY, EMBED = (
     f"com.microsoft::{name}"

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from fault import Array, Fault, attribute, inputs, misread, outputs, outputs_of, swapped
 
-from epcheck.generators.case import BuiltCase, Node, Operand
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.operators.elementwise import activation, affine, float_tests, gelu, identity, prelu, unary
 
 Function = Callable[[Array], Array]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from fault import Array, Fault, attribute, inputs, misread, outputs, swapped
 
-from epcheck.generators.case import Node
+from epcheck.generators.node import Node
 
 MICROSOFT, DML = "com.microsoft::", "com.microsoft.dml::"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from fault import Array, Fault, attribute, inputs, misread, outputs, swapped
 
-from epcheck.generators.case import Attribute, Node, Operand
+from epcheck.generators.node import Attribute, Node, Operand
 
 
 def default(operator: str, name: str, value: Attribute) -> Fault:

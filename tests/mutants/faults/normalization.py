@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from fault import Array, Fault, attribute, inputs, misread, swapped
 
-from epcheck.generators.case import Attribute, BuiltCase, Node
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Attribute, Node
 
 BATCH, INSTANCE, LAYER = "BatchNormalization", "InstanceNormalization", "LayerNormalization"
 SIMPLIFIED, RMS, GROUP = "SimplifiedLayerNormalization", "RMSNormalization", "GroupNormalization"

@@ -9,7 +9,8 @@ import numpy as np
 from fault import Array, Fault, attribute, inputs, misread, outputs, outputs_of, swapped
 from faults.matmul import without
 
-from epcheck.generators.case import BuiltCase, Node
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Node
 
 MICROSOFT = "com.microsoft::"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"

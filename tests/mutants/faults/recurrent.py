@@ -8,7 +8,7 @@ from dataclasses import replace
 import fault
 import numpy as np
 
-from epcheck.generators.case import Node
+from epcheck.generators.node import Node
 
 Array = fault.Array
 CELLS = {"RNN": 1, "GRU": 3, "LSTM": 4}

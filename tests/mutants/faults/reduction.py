@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from fault import Array, Fault, attribute, inputs, misread, outputs, outputs_of
 
-from epcheck.generators.case import BuiltCase, Node
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Node
 
 TAKEN_FOR = {
     "ReduceL1": "ReduceSum",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import fault
 import numpy as np
 
-from epcheck.generators.case import Node
+from epcheck.generators.node import Node
 
 Array = fault.Array
 

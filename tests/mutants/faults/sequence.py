@@ -9,7 +9,8 @@ import numpy as np
 from fault import Fault, attribute, inputs, misread, outputs, outputs_of
 
 from epcheck.generators import suite
-from epcheck.generators.case import BuiltCase, Node
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.node import Node
 from epcheck.generators.operators.sequence.sequence import ELEMENT
 
 

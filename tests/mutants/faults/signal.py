@@ -8,7 +8,7 @@ from dataclasses import replace
 import fault
 import numpy as np
 
-from epcheck.generators.case import Node, Operand
+from epcheck.generators.node import Node, Operand
 
 Array = fault.Array
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from fault import Array, Fault, attribute, inputs, misread, outputs
 
-from epcheck.generators.case import Attribute, Node
+from epcheck.generators.node import Attribute, Node
 
 CONTRIB, DML = "com.microsoft::", "com.microsoft.dml::"
 

@@ -11,11 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.descriptions.convolution_pooling.sliding import Sliding
 from epcheck.generators.directml.descriptions.elementwise.unary import OneTensor
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
+from epcheck.generators.directml.tensor import DataType, TensorDesc
 
 
 class ConvolutionMode(Enum):

@@ -12,11 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.descriptions.convolution_pooling.convolution import spatial_violations
 from epcheck.generators.directml.descriptions.convolution_pooling.sliding import Sliding
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.tensor import TensorDesc
 
 
 def _sliding(desc: "Pooling") -> Sliding:

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from epcheck.generators.directml.tensor import Array
+from epcheck.generators.array import Array
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.descriptions.elementwise.unary import OneTensor, erf
 from epcheck.generators.directml.feature_level import FeatureLevel
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.tensor import TensorDesc
 
 
 def softplus(x: Array) -> Array:

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.descriptions.elementwise.unary import OneTensor
 from epcheck.generators.directml.operator_desc import OperatorDesc, c_name
-from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
+from epcheck.generators.directml.tensor import DataType, TensorDesc
 
 ScaleBias = tuple[float, float]
 """DML_SCALE_BIAS: Scale and Bias, g(x) = x * Scale + Bias before the operator's own function."""

@@ -10,10 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.descriptions.movement.layout import LayoutDesc, scalar
 from epcheck.generators.directml.operator_desc import INT
-from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
+from epcheck.generators.directml.tensor import DataType, TensorDesc
 
 
 @dataclass(frozen=True)

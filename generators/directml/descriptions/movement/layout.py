@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from epcheck.generators.case import Lowering
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
+from epcheck.generators.directml.lowering import Lowering, missing, padded_sizes
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.tensor import Array, DataType, TensorDesc
+from epcheck.generators.directml.tensor import DataType, TensorDesc
 
 
 class PaddingMode(Enum):
@@ -34,15 +35,6 @@ class DepthSpaceOrder(Enum):
 
     DEPTH_COLUMN_ROW = 0
     COLUMN_ROW_DEPTH = 1
-
-
-RANK_PADDED_TO = 4
-"""The DML EP puts leading dimensions of 1 in front of smaller ranks (TensorDesc.cpp)."""
-
-
-def padded(values: Array, rank: int = RANK_PADDED_TO) -> Array:
-    """The same elements with leading dimensions of 1, up to that rank."""
-    return values.reshape((1,) * max(0, rank - values.ndim) + values.shape)
 
 
 def scalar(value: str, data_type: DataType) -> Any:
@@ -140,10 +132,9 @@ class ElementWiseIdentity(LayoutDesc):
 
 def identity(values: Array, sizes: tuple[int, ...], *, packed: bool = True) -> Lowering:
     """An identity of `values`, an array of the output's sizes; unless packed, with the strides that numpy gave it."""
-    rank = max(RANK_PADDED_TO, len(sizes))
-    target = (1,) * (rank - len(sizes)) + sizes
+    target = padded_sizes(sizes)
     strides = None if packed else tuple(step // values.itemsize for step in values.strides)
-    full = None if strides is None else (0,) * (rank - len(sizes)) + strides
+    full = None if strides is None else (0,) * missing(len(sizes)) + strides
     data_type = DataType.of(values.dtype)
     desc = ElementWiseIdentity(TensorDesc(data_type, target, full), TensorDesc(data_type, target))
     return Lowering(desc, (np.ascontiguousarray(values).reshape(target),))
@@ -173,7 +164,7 @@ class Join(LayoutDesc):
             return
         for axis, size in enumerate(sizes):
             of_inputs = [t.sizes[axis] for t in self.input_tensors]
-            if (sum(of_inputs) != size) if axis == self.axis else any(one != size for one in of_inputs):
+            if (sum(of_inputs) != size) if axis == self.axis else any(part != size for part in of_inputs):
                 yield self.violation(
                     "sizes_add_up", f"in dimension {axis} the inputs have {of_inputs}, the output {size}"
                 )
@@ -208,7 +199,7 @@ class Split(LayoutDesc):
             return
         for axis, size in enumerate(sizes):
             of_outputs = [t.sizes[axis] for t in self.output_tensors]
-            if (sum(of_outputs) != size) if axis == self.axis else any(one != size for one in of_outputs):
+            if (sum(of_outputs) != size) if axis == self.axis else any(part != size for part in of_outputs):
                 yield self.violation(
                     "sizes_add_up", f"in dimension {axis} the outputs have {of_outputs}, the input {size}"
                 )

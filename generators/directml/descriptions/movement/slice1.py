@@ -6,9 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.operator_desc import INT, OperatorDesc
-from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.tensor import TensorDesc
 
 
 @dataclass(frozen=True)

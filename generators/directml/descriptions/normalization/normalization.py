@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.descriptions.elementwise.unary import OneTensor
 from epcheck.generators.directml.descriptions.reduction.reduction import axes_violations
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.tensor import TensorDesc
 
 
 @dataclass(frozen=True)

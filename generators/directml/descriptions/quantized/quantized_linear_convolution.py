@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.feature_level import FeatureLevel, tensor_support
 from epcheck.generators.directml.operator_desc import OperatorDesc, c_name
-from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.tensor import TensorDesc
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from epcheck.generators.case import Array, Lowering, Node
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, fused
+from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.kernels.activations import Activation
+from epcheck.generators.node import Node
 
 
 class RecurrentNetworkDirection(Enum):
@@ -164,11 +166,13 @@ INPUTS = {"RNN": ("X", "W", "R", "B", "initial_h", "sequence_lens"),
 def lowered(node: Node, activations: Sequence[Activation]) -> Lowering | None:
     """The node as DirectML sees it; None where nothing is executed and for Affine, which the DML EP has not."""
     feeds = tuple(_padded(node.value(name)) for name in INPUTS[node.op_type])
-    if any(one.name not in FUSED for one in activations) or any(f is not None and not f.size for f in feeds):
+    if any(activation.name not in FUSED for activation in activations) or any(
+        f is not None and not f.size for f in feeds
+    ):
         return None
     tensors = [None if feed is None else TensorDesc.of(feed) for feed in feeds]
     outputs = _outputs(node, DataType.of(node.array("X").dtype))
-    descs = tuple(fused(one.name, *one.parameters) for one in activations)
+    descs = tuple(fused(a.name, *a.parameters) for a in activations)
     direction = DIRECTIONS[node.text("direction", "forward")]
     if node.op_type == "RNN":
         return Lowering(Rnn(*tensors, *outputs, descs, direction), feeds)  # type: ignore[arg-type, call-arg]
@@ -185,7 +189,7 @@ def _padded(value: Array | None) -> Array | None:
     if value is None:
         return None
     unsigned = value.astype("uint32") if value.dtype.kind == "i" else value
-    return unsigned.reshape((1,) * (4 - value.ndim) + value.shape)
+    return padded(unsigned)
 
 
 def _outputs(node: Node, data_type: DataType) -> list[TensorDesc | None]:

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.enumerations import AxisDirection
 from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, operator_record, support_row
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.tensor import TensorDesc
 
 
 class ReduceFunction(Enum):

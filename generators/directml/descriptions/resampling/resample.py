@@ -9,14 +9,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from epcheck.generators.case import Lowering
+from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.enumerations import AxisDirection
+from epcheck.generators.directml.lowering import Lowering, missing, padded, padded_sizes
 from epcheck.generators.directml.operator_desc import OperatorDesc
-from epcheck.generators.directml.tensor import Array, TensorDesc
+from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.kernels.coordinates import Axis
 
 MOST_DIMENSIONS = 4
+"""The DML EP has no kernel for more that are resized."""
 
 
 class InterpolationMode(Enum):
@@ -113,15 +115,15 @@ def lowered(x: Array, axes: Sequence[Axis], mode: str, nearest_mode: str, antial
     rows = [_row(axis) for axis in kept]
     if any(axis.length == 0 or axis.resized == 0 for axis in axes) or None in rows or len(kept) > MOST_DIMENSIONS:
         return None
-    padding = MOST_DIMENSIONS - len(kept)
+    padding = missing(len(kept))
     direction, shift = ROUNDING[nearest_mode] if mode == "nearest" else (AxisDirection.DECREASING, 0.0)
     scales, inputs, outputs = zip(
         *([(1.0, 0.5, -0.5)] * padding + [row for row in rows if row is not None]), strict=True
     )
-    values = x.reshape((1,) * padding + tuple(axis.length for axis in kept))
+    values = padded(x.reshape(tuple(axis.length for axis in kept)))
     desc = Resample3(
         input_tensor=TensorDesc.of(values),
-        output_tensor=TensorDesc.of(values, sizes=(1,) * padding + tuple(axis.resized for axis in kept)),
+        output_tensor=TensorDesc.of(values, sizes=padded_sizes(tuple(axis.resized for axis in kept))),
         interpolation_mode=InterpolationMode.LINEAR if mode == "linear" else InterpolationMode.NEAREST_NEIGHBOR,
         rounding_direction=direction,
         scales=tuple(float(np.float32(scale)) for scale in scales),

@@ -10,7 +10,8 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from epcheck.generators import graph
-from epcheck.generators.case import Array, Node
+from epcheck.generators.array import Array
+from epcheck.generators.node import Node
 
 
 def evaluate(node: Node, *, widen: bool = True) -> tuple[Array, ...]:

@@ -1,0 +1,84 @@
+"""What the standard says of a node: which outputs are right, and how far a provider may be away from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epcheck.generators.array import Array
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Every element equals the truth: same bits, except that any NaN equals any NaN."""
+
+
+@dataclass(frozen=True)
+class Ulp:
+    """At most `bound` ULP of the output dtype away from the float64 truth.
+
+    floor: absolute difference that is always accepted (results near zero by cancellation): one for all elements, or
+    float64 of the output's shape.
+    source: where the bound comes from; a bound without a source is not a bound.
+    """
+
+    bound: float
+    source: str
+    floor: float | Array = 0.0
+
+
+@dataclass(frozen=True)
+class OneStep:
+    """Quantised output: the exact integer, or one step beside it where `allowed` (bool, the output's shape) is set."""
+
+    allowed: Array
+
+
+Bound = Exact | Ulp | OneStep
+
+
+@dataclass(frozen=True)
+class Output:
+    """The truth of one output.
+
+    value: the true result, rounded once to the output dtype.
+    exact: the result before that rounding (float64), where ULP are measured; None when `value` is exact itself.
+    """
+
+    name: str
+    value: Array
+    bound: Bound = Exact()
+    exact: Array | None = None
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The standard defines every output element."""
+
+    outputs: tuple[Output, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The standard defines which elements are selected along an axis, and the values must be those at the indices.
+
+    accepted: the (values, indices) pairs that follow the standard, the preferred one first; more than one
+    where the standard leaves an order open (NaN).
+    ordered: the order along `axis` is defined too; otherwise any permutation of an accepted pair is right.
+    names: of the two outputs, values and indices.
+    """
+
+    data: Array
+    axis: int
+    accepted: tuple[tuple[Array, Array], ...]
+    ordered: bool
+    names: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The node must be refused with a clean error; `reason` says which rule of the standard it breaks."""
+
+    reason: str
+
+
+Truth = Outputs | Selection | Refusal
