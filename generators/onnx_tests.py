@@ -119,8 +119,8 @@ def node_of(proto: onnx.NodeProto, definition: onnx.defs.OpSchema, inputs: Any) 
 
     inputs: the values of those that are not omitted, in order.
     """
-    given = iter(inputs)
-    values = [np.asarray(next(given)) if name else None for name in proto.input]
+    present = iter(inputs)
+    values = [np.asarray(next(present)) if name else None for name in proto.input]
     names = _names([formal.name for formal in definition.inputs], len(values))
     results = _names([formal.name for formal in definition.outputs], len(proto.output))
     return Node(

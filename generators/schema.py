@@ -160,7 +160,7 @@ def since_versions(operator: str, domain: str = "") -> tuple[int, ...]:
     """
     known = sorted(_history(domain)[operator])
     ends = [later - 1 for later in known[1:]] + [sys.maxsize]
-    return tuple(one for one, end in zip(known, ends, strict=True) if domain or end >= OLDEST_OPSET)
+    return tuple(version for version, end in zip(known, ends, strict=True) if domain or end >= OLDEST_OPSET)
 
 
 @cache

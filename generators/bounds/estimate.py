@@ -60,11 +60,11 @@ class Precision:
         """What may be flushed to zero."""
         return float(bounds.finfo(self.dtype).tiny)
 
-    def add(self, one: Estimate, other: Estimate) -> Estimate:
+    def add(self, left: Estimate, right: Estimate) -> Estimate:
         """The sum, rounded once."""
-        value = one.value + other.value
+        value = left.value + right.value
         finite = np.where(np.isfinite(value), value, 0.0)
-        return Estimate(value, one.error + other.error + np.abs(finite) * self.unit + self.tiny)
+        return Estimate(value, left.error + right.error + np.abs(finite) * self.unit + self.tiny)
 
     def total(self, *parts: Estimate) -> Estimate:
         """The sum of all, added in any order."""
@@ -73,20 +73,20 @@ class Precision:
         error = sum(part.error for part in parts) + size * roundings * self.unit * 1.01
         return Estimate(np.asarray(value), np.asarray(error) + self.tiny)
 
-    def multiply(self, one: Estimate, other: Estimate, roundings: int = 1) -> Estimate:
+    def multiply(self, left: Estimate, right: Estimate, roundings: int = 1) -> Estimate:
         """The product of all elements of equal index, with so many roundings."""
-        value = one.value * other.value
-        error = np.abs(one.value) * other.error + np.abs(other.value) * one.error + one.error * other.error
+        value = left.value * right.value
+        error = np.abs(left.value) * right.error + np.abs(right.value) * left.error + left.error * right.error
         return Estimate(value, error + (np.abs(value) + error) * roundings * self.unit * 1.01 + self.tiny)
 
-    def dot(self, one: Estimate, other: Estimate) -> Estimate:
-        """The matrix product over the last axis of one and the last but one of the other."""
-        length = one.value.shape[-1]
+    def dot(self, left: Estimate, right: Estimate) -> Estimate:
+        """The matrix product over the last axis of the left and the last but one of the right."""
+        length = left.value.shape[-1]
         steps = (length + 1) * self.unit
         gamma = steps / (1 - steps) if steps < 0.5 else 2 * steps
-        one_size, other_size = np.abs(one.value) + one.error, np.abs(other.value) + other.error
-        exact_part = one_size @ other.error + one.error @ np.abs(other.value)
-        return Estimate(one.value @ other.value, exact_part + gamma * (one_size @ other_size) + length * self.tiny)
+        left_size, right_size = np.abs(left.value) + left.error, np.abs(right.value) + right.error
+        exact_part = left_size @ right.error + left.error @ np.abs(right.value)
+        return Estimate(left.value @ right.value, exact_part + gamma * (left_size @ right_size) + length * self.tiny)
 
     def softcap(self, score: Estimate, cap: float) -> Estimate:
         """cap * tanh(score / cap): its slope is at most 1; two roundings and tanh's own error."""

@@ -59,15 +59,15 @@ class Terms:
     count: int
 
 
-def term(one: Approximate, sign: int = 1) -> Terms:
+def term(value: Approximate, sign: int = 1) -> Terms:
     """One term, added or subtracted."""
-    return Terms(sign * one.value, one.error, np.abs(one.value) + one.error, 1)
+    return Terms(sign * value.value, value.error, np.abs(value.value) + value.error, 1)
 
 
-def product(one: Approximate, other: Approximate, sign: int = 1) -> Terms:
+def product(left: Approximate, right: Approximate, sign: int = 1) -> Terms:
     """The element-wise product of two approximate values, one term."""
-    value = one.value * other.value
-    error = np.abs(one.value) * other.error + np.abs(other.value) * one.error + one.error * other.error
+    value = left.value * right.value
+    error = np.abs(left.value) * right.error + np.abs(right.value) * left.error + left.error * right.error
     return Terms(sign * value, error, np.abs(value) + error, 1)
 
 
@@ -84,10 +84,10 @@ def dot(rows: Approximate, weights: Array) -> Terms:
 
 def total(unit: float, *terms: Terms) -> Approximate:
     """The sum of all terms in any order, fused or not: gamma(n + 1) of their magnitudes, one of them for a product."""
-    steps = (sum(one.count for one in terms) + 1) * unit
+    steps = (sum(part.count for part in terms) + 1) * unit
     gamma = steps / (1 - steps) if steps < 0.5 else 2 * steps
-    value = sum(one.value for one in terms)
-    error = sum(one.error for one in terms) + gamma * sum(one.magnitude for one in terms)
+    value = sum(part.value for part in terms)
+    error = sum(part.error for part in terms) + gamma * sum(part.magnitude for part in terms)
     return Approximate(np.asarray(value), np.asarray(error))
 
 

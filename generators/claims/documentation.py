@@ -90,7 +90,7 @@ def _constraints(cell: str) -> Constraints:
         name, equals, types = part.partition("=")
         if equals:
             listed = re.findall(r"[\w]+\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", types)
-            found[name.strip().strip("*")] = sorted({_element(one) for one in listed})
+            found[name.strip().strip("*")] = sorted({_element(listed_type) for listed_type in listed})
     return found
 
 

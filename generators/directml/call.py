@@ -143,14 +143,14 @@ def _plain(desc: OperatorDesc, kind: str, value: Any, data_type: DataType) -> li
             case "operator":
                 return [kind, call(value)]
             case "operators":
-                return [kind, [call(one) for one in value]]
+                return [kind, [call(item) for item in value]]
             case "bool":
                 return [kind, int(value)]
             case "float" | "uint" | "uint64" | "int":
                 return [kind, _number(kind, value)]
             case "floats" | "uints" | "ints" | "size_2d" | "scale_bias":
                 each = {"size_2d": "uint", "scale_bias": "float"}.get(kind, kind.removesuffix("s"))
-                return [kind, [_number(each, one) for one in value]]
+                return [kind, [_number(each, item) for item in value]]
             case _:
                 return ["uint", _enumerated(kind, value)]
     except (TypeError, ValueError, OverflowError, struct.error) as error:

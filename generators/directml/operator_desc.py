@@ -82,7 +82,7 @@ class OperatorDesc(ABC):
             if c_type == "TENSOR":
                 found[c_name] = getattr(self, name)
             elif c_type == "TENSORS":
-                found |= {f"{c_name}[{index}]": one for index, one in enumerate(getattr(self, name))}
+                found |= {f"{c_name}[{index}]": tensor for index, tensor in enumerate(getattr(self, name))}
         return found
 
     def support(self, level: FeatureLevel) -> Mapping[str, TensorSupport]:
@@ -183,7 +183,9 @@ class OperatorDesc(ABC):
             value = getattr(self, name)
             if c_type in _C_RANGES and isinstance(value, tuple | int):
                 values = value if isinstance(value, tuple) else (value,)
-                yield from self._out_of_range(c_type, c_name, tuple(one for one in values if isinstance(one, int)))
+                yield from self._out_of_range(
+                    c_type, c_name, tuple(value for value in values if isinstance(value, int))
+                )
 
     def _out_of_range(self, c_type: str, member: str, values: tuple[int, ...]) -> Iterator[Violation]:
         low, high = _C_RANGES[c_type]

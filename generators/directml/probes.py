@@ -102,9 +102,9 @@ def examples() -> Iterator[Probe]:
         top = TopK1(TensorDesc.of(values_in), TensorDesc.of(best), TensorDesc.of(at), axis, best.shape[axis], direction)
         yield Probe("example", f"example_{number}", top, (values_in,), (best, at))
     x, w = np.array([[[[1, 2, 3]]]], np.uint8), np.array([[[[2, 1, 1]]]], np.int8)
-    one, zero = np.full((1, 1, 1, 1), 1, np.float32), np.full((1, 1, 1, 1), 1, np.uint8)
+    scale, zero = np.full((1, 1, 1, 1), 1, np.float32), np.full((1, 1, 1, 1), 1, np.uint8)
     y = np.array([[[[4]]]], np.int8)  # 0 * 2 + 1 * 1 + 2 * 1 = 3, and the zero point 1
-    feeds = (x, one, zero, w, one, None, None, one, y[:, :, :, :1] * 0 + 1)
+    feeds = (x, scale, zero, w, scale, None, None, scale, y[:, :, :, :1] * 0 + 1)
     tensors = [None if feed is None else TensorDesc.of(feed) for feed in feeds]
     quantised = QuantizedLinearConvolution(*tensors, TensorDesc.of(y), (1, 1), (1, 1), (0, 0), (0, 0), 1)  # type: ignore[arg-type, call-arg]
     yield Probe("example", "by_hand", quantised, feeds, (y,))
@@ -176,9 +176,9 @@ def bindings() -> Iterator[Probe]:
     yield Probe("binding", "owned_b", product, (a, square, None), (a @ square,), options={"BTensor": owned})
     convolution, operands, result = convolved(np.float32)
     for names in (("FilterTensor",), ("FilterTensor", "BiasTensor")):
-        told = dict.fromkeys(names, owned)
-        name = "owned_" + "_and_".join(one.removesuffix("Tensor").lower() for one in names)
-        yield Probe("binding", name, convolution, operands, result, options=told)
+        options = dict.fromkeys(names, owned)
+        name = "owned_" + "_and_".join(tensor.removesuffix("Tensor").lower() for tensor in names)
+        yield Probe("binding", name, convolution, operands, result, options=options)
     yield Probe("binding", "owned_a", add, feeds, total, options={"ATensor": owned})
 
 

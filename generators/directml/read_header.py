@@ -92,8 +92,8 @@ def _members(struct: str, body: str, enumerations: Mapping[str, Any]) -> Iterato
         c_type = c_type.replace(" ", "")
         many = name.endswith(("Tensors", "Descs"))
         if c_type == "DML_TENSOR_DESC*":
-            given = name in _QUANTISATION_OF_THE_OUTPUT and "OutputTensor" not in seen
-            kind = ("output" if name.startswith("Output") and not given else "input") + ("s" if many else "")
+            is_read = name in _QUANTISATION_OF_THE_OUTPUT and "OutputTensor" not in seen
+            kind = ("output" if name.startswith("Output") and not is_read else "input") + ("s" if many else "")
         elif c_type == "DML_OPERATOR_DESC*":
             kind = "operators" if many else "operator"
         elif c_type in enumerations:

@@ -231,11 +231,11 @@ def node(rule: Rule, sample: ElementwiseSample, binding: Binding) -> Node:
         other = np.dtype(np.int32 if binding.dtype.kind != "i" else np.float32)
         values = (values[0], np.ones(values[1].shape, other), *values[2:])
     last = len(values) - 1
-    given = tuple(
+    inputs = tuple(
         Operand(name, value, parameter=last > 0 and index == last)
         for index, (name, value) in enumerate(zip(names, values, strict=True))
     )
-    return Node(rule.name, rule.domain, binding.since_version, given, (result,), dict(sample.attributes))
+    return Node(rule.name, rule.domain, binding.since_version, inputs, (result,), dict(sample.attributes))
 
 
 def _values(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:

@@ -91,9 +91,9 @@ def samples(domain: Domain) -> Iterator[ElementwiseSample]:
     yield from value_samples(domain)
 
 
-def value_samples(domain: Domain, prefix: str = "", **given: Attribute) -> Iterator[ElementwiseSample]:
+def value_samples(domain: Domain, prefix: str = "", **attribute_values: Attribute) -> Iterator[ElementwiseSample]:
     """One sample for each kind of value; with attributes where some are given."""
-    attributes = tuple(given.items())
+    attributes = tuple(attribute_values.items())
     kinds = ("whole_range", "special", "denormals", *domain.limits)
     for kind in kinds:
         shape = {"whole_range": (2, 256)}.get(kind, (0,))

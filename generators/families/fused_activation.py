@@ -54,7 +54,10 @@ def attributes(name: str, *parameters: float) -> Attributes:
         ("fused_activation", name),
         ("fused_activation_domain", ""),
         ("fused_activation_since_version", max(v for v in schema.since_versions(name) if v <= NEWEST)),
-        *((f"fused_{one}", value) for one, value in zip(FUNCTIONS[name].parameters, parameters, strict=False)),
+        *(
+            (f"fused_{parameter}", value)
+            for parameter, value in zip(FUNCTIONS[name].parameters, parameters, strict=False)
+        ),
     )
 
 
@@ -64,7 +67,9 @@ def of(node: Node) -> Activation | None:
     if not name:
         return None
     defaults = FUNCTIONS[name].parameters
-    return Activation(name, tuple(node.number(f"fused_{one}", default) for one, default in defaults.items()))
+    return Activation(
+        name, tuple(node.number(f"fused_{parameter}", default) for parameter, default in defaults.items())
+    )
 
 
 def applied(node: Node, exact: Array, bound: Ulp, dtype: np.dtype[Any]) -> tuple[Array, Ulp]:

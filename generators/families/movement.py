@@ -42,20 +42,20 @@ class Drawn:
     parameter: bool = False
 
 
-Given = Attribute | Typed | Drawn
+Argument = Attribute | Typed | Drawn
 """A tuple of integers is an int64 input of one dimension where it is an input; an array stands for itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MovementSample(Sample):
-    """shape: of the first input, drawn at random unless `given` has it. special, small: its values, as in `Drawn`.
+    """shape: of the first input, drawn at random unless `arguments` has it. special, small: its values, as in `Drawn`.
 
-    given: attribute or input -> value. since, until: the versions in which it has that meaning. outputs: their number.
-    kinds: numpy's letters for the dtypes to which it applies.
+    arguments: attribute or input -> value. since, until: the versions in which it has that meaning.
+    outputs: their number. kinds: numpy's letters for the dtypes to which it applies.
     """
 
     shape: tuple[int, ...] = ()
-    given: Mapping[str, Given] = field(default_factory=dict)
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
     special: bool = False
     small: bool = False
     kinds: str = "bfiu"
@@ -122,7 +122,7 @@ def variants(
     """`spread`, without the variants that would be the same model twice, and with less after the version `fully`."""
     definition = schema.schema(name, since_version)
     formals = {formal.name for formal in definition.inputs}
-    if not sample.given.keys() <= formals | definition.attributes.keys():
+    if not sample.arguments.keys() <= formals | definition.attributes.keys():
         return ()
     if not sample.since <= since_version <= sample.until or np.dtype(dtypes[0]).kind not in sample.kinds:
         return ()
@@ -130,14 +130,16 @@ def variants(
         return ()
     first = dtypes == tuple(schema.dtypes(name, since_version, constraint)[0] for constraint in varied)
     wanted = parameters_of(name, since_version, parameters)
-    given = {key for key in formals & wanted & sample.given.keys() if _is_parameter(sample.given[key])}
-    scalar = not sample.shape and not any(_has_dimensions(sample.given[key]) for key in formals & sample.given.keys())
-    if given == formals:
+    fixed = {key for key in formals & wanted & sample.arguments.keys() if _is_parameter(sample.arguments[key])}
+    scalar = not sample.shape and not any(
+        _has_dimensions(sample.arguments[key]) for key in formals & sample.arguments.keys()
+    )
+    if fixed == formals:
         ways = spread(sample, first=first, newest=since_version == fully)
         return tuple(way for way in ways if way in (graph.INITIALIZER, graph.RUNTIME))
-    if given:
-        fed = formals & sample.given.keys() - given
-        scalar = not sample.shape and not any(_has_dimensions(sample.given[key]) for key in fed)
+    if fixed:
+        fed = formals & sample.arguments.keys() - fixed
+        scalar = not sample.shape and not any(_has_dimensions(sample.arguments[key]) for key in fed)
         return spread(sample, first=first, newest=since_version == fully, scalar=scalar)
     if not first:
         return (graph.RUNTIME,) if sample.every_dtype else ()
@@ -150,15 +152,15 @@ def _is_known_in(name: str, fully: int, sample: MovementSample) -> bool:
     """Whether a version that is tried fully has the sample, so that a later one need not have it again."""
     definition = schema.schema(name, fully)
     names = {formal.name for formal in definition.inputs} | definition.attributes.keys()
-    return sample.given.keys() <= names and sample.since <= fully
+    return sample.arguments.keys() <= names and sample.since <= fully
 
 
-def _is_parameter(given: Given) -> bool:
-    return not isinstance(given, Drawn) or given.parameter
+def _is_parameter(argument: Argument) -> bool:
+    return not isinstance(argument, Drawn) or argument.parameter
 
 
-def _has_dimensions(given: Given) -> bool:
-    return bool(given.shape) if isinstance(given, Drawn | np.ndarray) else False
+def _has_dimensions(argument: Argument) -> bool:
+    return bool(argument.shape) if isinstance(argument, Drawn | np.ndarray) else False
 
 
 def node_of(name: str, parameters: frozenset[str] | None, sample: MovementSample, binding: Binding) -> Node:
@@ -167,10 +169,10 @@ def node_of(name: str, parameters: frozenset[str] | None, sample: MovementSample
     wanted = parameters_of(name, binding.since_version, parameters)
     operands: list[Operand | None] = []
     for formal in definition.inputs:
-        given = sample.given.get(formal.name)
-        if given is not None:
-            is_parameter = formal.name in wanted and _is_parameter(given)
-            operands.append(Operand(formal.name, as_array(given, binding), parameter=is_parameter))
+        argument = sample.arguments.get(formal.name)
+        if argument is not None:
+            is_parameter = formal.name in wanted and _is_parameter(argument)
+            operands.append(Operand(formal.name, as_array(argument, binding), parameter=is_parameter))
         else:
             values = Drawn(sample.shape, sample.special, sample.small)
             operands.append(None if operands else Operand(formal.name, drawn(values, binding)))
@@ -178,7 +180,7 @@ def node_of(name: str, parameters: frozenset[str] | None, sample: MovementSample
         operands.pop()
     attributes = {
         key: as_array(value, binding) if isinstance(value, Typed | Drawn) else value
-        for key, value in sample.given.items()
+        for key, value in sample.arguments.items()
         if key in definition.attributes
     }
     formal_output = definition.outputs[0].name
@@ -186,16 +188,16 @@ def node_of(name: str, parameters: frozenset[str] | None, sample: MovementSample
     return Node(name, "", binding.since_version, tuple(operands), outputs, attributes)
 
 
-def as_array(given: Given, binding: Binding) -> Array:
+def as_array(argument: Argument, binding: Binding) -> Array:
     """The value of an input; what has no dtype of its own is int64."""
-    match given:
+    match argument:
         case Typed(value):
             return np.array(value, binding.dtype)
         case Drawn():
-            return drawn(given, binding)
+            return drawn(argument, binding)
         case np.ndarray():
-            return given
-    return np.array(given, np.int64)
+            return argument
+    return np.array(argument, np.int64)
 
 
 def drawn(wanted: Drawn, binding: Binding) -> Array:
@@ -254,7 +256,7 @@ def parameter(node: Node, name: str) -> tuple[int, ...] | None:
     if name in node.attributes:
         return node.integers(name, ())
     value = node.value(name)
-    return None if value is None else tuple(int(one) for one in value.reshape(-1))
+    return None if value is None else tuple(int(number) for number in value.reshape(-1))
 
 
 def axis_of(node: Node, rank: int, default: int, name: str = "axis") -> int:

@@ -140,7 +140,9 @@ def consumed(names: tuple[str, ...], alphas: tuple[float, ...], betas: tuple[flo
     its default."""
     left = {"alpha": list(alphas), "beta": list(betas)}
     return [
-        Activation(name, tuple(_next(left[one], default) for one, default in FUNCTIONS[name].parameters.items()))
+        Activation(
+            name, tuple(_next(left[parameter], default) for parameter, default in FUNCTIONS[name].parameters.items())
+        )
         for name in names
     ]
 

@@ -84,15 +84,16 @@ def weights(
     return Weights(matrix, error, 2 * reach)
 
 
-def along(axis: int, one: Weights, data: Approximate, unit: float) -> Approximate:
+def along(axis: int, weights: Weights, data: Approximate, unit: float) -> Approximate:
     """The data resampled along an axis, with the error of the data, of the weights and of the sums."""
 
     def apply(matrix: Array, values: Array) -> Array:
         return np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
 
-    steps = (one.count + 1) * unit
+    steps = (weights.count + 1) * unit
     magnitude = np.abs(data.value) + data.error
-    error = apply(np.abs(one.matrix), data.error) + apply(one.error, magnitude)
+    error = apply(np.abs(weights.matrix), data.error) + apply(weights.error, magnitude)
     return Approximate(
-        apply(one.matrix, data.value), error + steps / (1 - steps) * apply(np.abs(one.matrix) + one.error, magnitude)
+        apply(weights.matrix, data.value),
+        error + steps / (1 - steps) * apply(np.abs(weights.matrix) + weights.error, magnitude),
     )

@@ -291,8 +291,8 @@ def _fused_samples() -> Iterator[ElementwiseSample]:
             sample, name=f"leaky_relu_{sample.name}", attributes=fused_activation.attributes("LeakyRelu"), kinds=FLOATS
         )
         for name, alpha in {"0": 0.0, "0_25": 0.25, "minus_1": -1.0, "2": 2.0}.items():
-            given = fused_activation.attributes("LeakyRelu", alpha)
-            yield replace(sample, name=f"leaky_relu_alpha_{name}_{sample.name}", attributes=given, kinds=FLOATS)
+            attributes = fused_activation.attributes("LeakyRelu", alpha)
+            yield replace(sample, name=f"leaky_relu_alpha_{name}_{sample.name}", attributes=attributes, kinds=FLOATS)
     infinities = every_combination((math.inf, -math.inf, 1.0, -1.0), (2.0, -3.0, 0.0))
     for name, activation in {"relu": "Relu", "leaky_relu": "LeakyRelu"}.items():
         attributes = fused_activation.attributes(activation)

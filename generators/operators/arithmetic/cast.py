@@ -135,13 +135,13 @@ def _shapes() -> Iterator[CastSample]:
 
 def _attributes() -> Iterator[CastSample]:
     for value in (0, 1):
-        given: Attributes = (("saturate", value),)
+        attributes: Attributes = (("saturate", value),)
         beyond = (1e5, -1e5, 1.0, math.inf)
-        yield CastSample(name=f"saturate_{value}_of_float16", values=beyond, attributes=given, pair=SHAPES_OF)
+        yield CastSample(name=f"saturate_{value}_of_float16", values=beyond, attributes=attributes, pair=SHAPES_OF)
         yield CastSample(
             name=f"saturate_{value}_of_int8",
             values=(300, -200, 5),
-            attributes=given,
+            attributes=attributes,
             pair=("int32", "int8"),
             every_dtype=True,
         )

@@ -242,8 +242,8 @@ def clip_node(sample: ClipSample, binding: Binding) -> Node:
     values = Operand("input", _clipped_values(sample, dtype, binding.rng))
     low, high = (_end(end, dtype) for end in (sample.low, sample.high))
     if _has_attributes(binding.since_version):
-        given = {"min": low, "max": high}
-        attributes: dict[str, Attribute] = {name: float(end) for name, end in given.items() if end is not None}
+        settings = {"min": low, "max": high}
+        attributes: dict[str, Attribute] = {name: float(end) for name, end in settings.items() if end is not None}
         return Node("Clip", "", binding.since_version, (values,), ("output",), attributes)
     ends = [
         None if end is None else Operand(name, np.full(sample.bound_shape, end, dtype), parameter=True)

@@ -166,9 +166,9 @@ def _fused_samples() -> Iterator[ElementwiseSample]:
         rows = every_combination((math.inf, -math.inf, 1.0, -1.0), (2.0, -3.0, 0.0))
         yield ElementwiseSample(name=f"{name}_infinities", rows=rows, attributes=attributes, every_dtype=True)
     for name, alpha in {"0": 0.0, "0_25": 0.25, "minus_1": -1.0, "2": 2.0}.items():
-        given = fused_activation.attributes("LeakyRelu", alpha)
+        attributes = fused_activation.attributes("LeakyRelu", alpha)
         yield ElementwiseSample(
-            name=f"leaky_relu_alpha_{name}", shapes=(SAME, SAME), attributes=given, every_dtype=True
+            name=f"leaky_relu_alpha_{name}", shapes=(SAME, SAME), attributes=attributes, every_dtype=True
         )
     yield ElementwiseSample(
         name="refused_last_axes_differ", shapes=((2, 3), (2, 4)), attributes=fused_activation.attributes("Relu")

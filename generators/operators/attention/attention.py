@@ -44,7 +44,7 @@ class AttentionSample(Sample):
 
     kv_sequence: None is `sequence`. value_head: None is `head`. layout: of MultiHeadAttention's query, key and value,
     see `_projected`. mask: see `_mask`. past: None leaves past and present out. attention_bias: its first two
-    dimensions, 1 broadcasts. given: attributes beyond num_heads. per_column, zero_points: of QAttention.
+    dimensions, 1 broadcasts. attributes: those beyond num_heads. per_column, zero_points: of QAttention.
     """
 
     batch: int = 2
@@ -59,7 +59,7 @@ class AttentionSample(Sample):
     mask: str = ""
     past: int | None = None
     attention_bias: tuple[bool, bool] | None = None
-    given: tuple[tuple[str, float], ...] = ()
+    attributes: tuple[tuple[str, float], ...] = ()
     per_column: bool = False
     zero_points: tuple[bool, bool] = (True, True)
 
@@ -80,24 +80,24 @@ def _common() -> Iterator[AttentionSample]:
     yield AttentionSample(name="sequence_1", sequence=1)
     yield AttentionSample(name="sequence_17", sequence=17)
     yield AttentionSample(name="sequence_130", sequence=130, batch=1, heads=1)
-    yield AttentionSample(name="scale_1", given=(("scale", 1.0),))
-    yield AttentionSample(name="scale_4", given=(("scale", 4.0),))
-    yield AttentionSample(name="scale_minus_half", given=(("scale", -0.5),))
-    yield AttentionSample(name="scale_small", given=(("scale", 1e-3),), every_dtype=True)
+    yield AttentionSample(name="scale_1", attributes=(("scale", 1.0),))
+    yield AttentionSample(name="scale_4", attributes=(("scale", 4.0),))
+    yield AttentionSample(name="scale_minus_half", attributes=(("scale", -0.5),))
+    yield AttentionSample(name="scale_small", attributes=(("scale", 1e-3),), every_dtype=True)
     for kind in ("lengths", "raw_2d", "raw_3d"):
         yield AttentionSample(name=f"mask_{kind}", mask=kind, sequence=5, every_dtype=kind == "raw_2d")
         yield AttentionSample(
-            name=f"mask_{kind}_filter_minus_2", mask=kind, sequence=5, given=(("mask_filter_value", -2.0),)
+            name=f"mask_{kind}_filter_minus_2", mask=kind, sequence=5, attributes=(("mask_filter_value", -2.0),)
         )
     yield AttentionSample(name="mask_raw_2d_batch_1", mask="raw_2d", batch=1, sequence=4)
     yield AttentionSample(name="mask_raw_2d_all_set", mask="raw_2d_all_set")
-    yield AttentionSample(name="unidirectional", given=(("unidirectional", 1),), sequence=5, every_dtype=True)
-    yield AttentionSample(name="unidirectional_0", given=(("unidirectional", 0),), sequence=5)
-    yield AttentionSample(name="unidirectional_sequence_1", given=(("unidirectional", 1),), sequence=1)
+    yield AttentionSample(name="unidirectional", attributes=(("unidirectional", 1),), sequence=5, every_dtype=True)
+    yield AttentionSample(name="unidirectional_0", attributes=(("unidirectional", 0),), sequence=5)
+    yield AttentionSample(name="unidirectional_sequence_1", attributes=(("unidirectional", 1),), sequence=1)
     yield AttentionSample(name="past", past=4, every_dtype=True)
     yield AttentionSample(name="past_0", past=0)
     yield AttentionSample(name="past_sequence_1", past=7, sequence=1)
-    yield AttentionSample(name="past_unidirectional", past=4, given=(("unidirectional", 1),))
+    yield AttentionSample(name="past_unidirectional", past=4, attributes=(("unidirectional", 1),))
     yield AttentionSample(name="past_mask_raw_2d", past=3, mask="raw_2d")
 
 
@@ -106,7 +106,7 @@ def _biased() -> Iterator[AttentionSample]:
         name = f"attention_bias_{'b' if batch else '1'}_{'n' if heads else '1'}"
         yield AttentionSample(name=name, attention_bias=(batch, heads), every_dtype=batch and heads)
     yield AttentionSample(name="attention_bias_and_mask", attention_bias=(True, True), mask="raw_2d", sequence=5)
-    yield AttentionSample(name="attention_bias_and_scale", attention_bias=(True, True), given=(("scale", 2.0),))
+    yield AttentionSample(name="attention_bias_and_scale", attention_bias=(True, True), attributes=(("scale", 2.0),))
     yield AttentionSample(name="bias_absent", bias=False, every_dtype=True)
 
 
@@ -188,11 +188,11 @@ def _mask(sample: AttentionSample, rng: np.random.Generator) -> Array:
 
 
 def _attributes(sample: AttentionSample) -> dict[str, Attribute]:
-    given: dict[str, Attribute] = {"num_heads": sample.heads, **dict(sample.given)}
+    attributes: dict[str, Attribute] = {"num_heads": sample.heads, **dict(sample.attributes)}
     if sample.value_head is not None:
         hidden = sample.heads * sample.head
-        given["qkv_hidden_sizes"] = (hidden, hidden, sample.heads * sample.value_head)
-    return given
+        attributes["qkv_hidden_sizes"] = (hidden, hidden, sample.heads * sample.value_head)
+    return attributes
 
 
 def _trimmed(operands: list[Operand | None]) -> tuple[Operand | None, ...]:
@@ -292,8 +292,8 @@ def multi_head_node(sample: AttentionSample, binding: Binding) -> Node:
         *past,
     ]
     outputs = ("output",) if sample.past is None else ("output", "present_key", "present_value")
-    given = {name: value for name, value in _attributes(sample).items() if name != "qkv_hidden_sizes"}
-    return Node("MultiHeadAttention", DOMAIN, 1, _trimmed(operands), outputs, given)
+    attributes = {name: value for name, value in _attributes(sample).items() if name != "qkv_hidden_sizes"}
+    return Node("MultiHeadAttention", DOMAIN, 1, _trimmed(operands), outputs, attributes)
 
 
 def _projected(sample: AttentionSample, binding: Binding) -> tuple[Operand | None, Operand | None, Operand | None]:
@@ -381,8 +381,8 @@ def multi_head_truth(node: Node) -> Truth:
     elif keys is not None and keys.ndim == 5:
         parts = [_heads(exact(query), heads), *(exact(keys[:, :, :, i].transpose(0, 2, 1, 3)) for i in range(2))]
     else:
-        given = [node.array(name) for name in ("query", "key", "value")]
-        parts = [exact(one) if one.ndim == 4 else _heads(exact(one), heads) for one in given]
+        tensors = [node.array(name) for name in ("query", "key", "value")]
+        parts = [exact(tensor) if tensor.ndim == 4 else _heads(exact(tensor), heads) for tensor in tensors]
     if (bias := node.value("bias")) is not None:
         widths = [heads * part.value.shape[-1] for part in parts]
         pieces = np.split(bias, np.cumsum(widths)[:-1])
@@ -443,7 +443,7 @@ def multi_head_lower(node: Node) -> Lowering | None:
     mask, bias, heads = node.value("key_padding_mask"), node.value("attention_bias"), node.integer("num_heads", 1)
     truth = multi_head_truth(node)
     assert isinstance(truth, Outputs)
-    output, *present = (one.value for one in truth.outputs)
+    output, *present = (value.value for value in truth.outputs)
     head = query.shape[-1] if query.ndim == 5 else query.shape[2] // heads
     new = key.shape[1] if key is not None else query.shape[1]
     total = new + (0 if past_key is None else past_key.shape[2])
@@ -466,7 +466,7 @@ def multi_head_lower(node: Node) -> Lowering | None:
         node.value("past_value"),
     )  # fmt: skip
     described = [
-        None if one is None else TensorDesc.of(one) for one in (*feeds, *present, *[None] * (2 - len(present)))
+        None if value is None else TensorDesc.of(value) for value in (*feeds, *present, *[None] * (2 - len(present)))
     ]
     desc = MultiheadAttention(
         query_tensor=described[0],

@@ -90,9 +90,9 @@ def node(sample: EmbedSample, binding: Binding) -> Node:
     ]
     while operands[-1] is None:
         operands.pop()
-    given: dict[str, Attribute] = {} if sample.epsilon is None else {"epsilon": sample.epsilon}
+    attributes: dict[str, Attribute] = {} if sample.epsilon is None else {"epsilon": sample.epsilon}
     outputs = ("output", "mask_index" if sample.mask else "", "embedding_sum")[: sample.outputs]
-    return Node("EmbedLayerNormalization", DOMAIN, 1, tuple(operands), outputs, given)
+    return Node("EmbedLayerNormalization", DOMAIN, 1, tuple(operands), outputs, attributes)
 
 
 def truth(node: Node) -> Truth:

@@ -43,7 +43,7 @@ class GroupSample(Sample):
     past: int | None = None
     packed: bool = False
     rotary: int = 0
-    given: tuple[tuple[str, float], ...] = ()
+    attributes: tuple[tuple[str, float], ...] = ()
 
 
 def group_samples() -> Iterator[GroupSample]:
@@ -63,17 +63,19 @@ def group_samples() -> Iterator[GroupSample]:
     yield GroupSample(name="further_prompt", batch=1, sequence=3, past=4)
     for scale in (1.0, 0.1):
         words = {1.0: "1", 0.1: "0_1"}[scale]
-        yield GroupSample(name=f"prompt_scale_{words}", given=(("scale", scale),))
-        yield GroupSample(name=f"token_scale_{words}", sequence=1, past=4, given=(("scale", scale),))
-    yield GroupSample(name="prompt_softcap", given=(("softcap", 1.5),))
+        yield GroupSample(name=f"prompt_scale_{words}", attributes=(("scale", scale),))
+        yield GroupSample(name=f"token_scale_{words}", sequence=1, past=4, attributes=(("scale", scale),))
+    yield GroupSample(name="prompt_softcap", attributes=(("softcap", 1.5),))
     yield GroupSample(name="prompt_packed", packed=True, every_dtype=True)
     yield GroupSample(name="token_packed", packed=True, sequence=1, past=4)
     for interleaved in (0, 1):
-        given = (("do_rotary", 1), ("rotary_interleaved", interleaved))
+        attributes = (("do_rotary", 1), ("rotary_interleaved", interleaved))
         suffix = "_interleaved" if interleaved else ""
-        yield GroupSample(name=f"prompt_rotary{suffix}", head=16, rotary=8, given=given, every_dtype=not interleaved)
-        yield GroupSample(name=f"token_rotary{suffix}", head=16, rotary=8, given=given, sequence=1, past=4)
-    yield GroupSample(name="prompt_rotary_part", head=32, rotary=8, given=(("do_rotary", 1),))
+        yield GroupSample(
+            name=f"prompt_rotary{suffix}", head=16, rotary=8, attributes=attributes, every_dtype=not interleaved
+        )
+        yield GroupSample(name=f"token_rotary{suffix}", head=16, rotary=8, attributes=attributes, sequence=1, past=4)
+    yield GroupSample(name="prompt_rotary_part", head=32, rotary=8, attributes=(("do_rotary", 1),))
 
 
 def group_variants(sample: GroupSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -111,9 +113,13 @@ def group_node(sample: GroupSample, binding: Binding) -> Node:
             Operand("cos_cache", np.cos(angle).astype(binding.dtype), parameter=True),
             Operand("sin_cache", np.sin(angle).astype(binding.dtype), parameter=True),
         ]
-    given: dict[str, Attribute] = {"num_heads": sample.heads, "kv_num_heads": sample.kv_heads, **dict(sample.given)}
+    attributes: dict[str, Attribute] = {
+        "num_heads": sample.heads,
+        "kv_num_heads": sample.kv_heads,
+        **dict(sample.attributes),
+    }
     outputs = ("output", "present_key", "present_value")
-    return Node("GroupQueryAttention", DOMAIN, binding.since_version, tuple(operands), outputs, given)
+    return Node("GroupQueryAttention", DOMAIN, binding.since_version, tuple(operands), outputs, attributes)
 
 
 def group_truth(node: Node) -> Truth:
@@ -134,7 +140,7 @@ def group_truth(node: Node) -> Truth:
     if node.integer("do_rotary", 0):
         caches = [exact(node.array(name)[past : past + sequence]) for name in ("cos_cache", "sin_cache")]
         interleaved = bool(node.integer("rotary_interleaved", 0))
-        split[:2] = [rotated(precision, one, caches[0], caches[1], interleaved) for one in split[:2]]
+        split[:2] = [rotated(precision, part, caches[0], caches[1], interleaved) for part in split[:2]]
     if past_key is not None:
         split[1] = concatenate((exact(past_key), split[1]), 2)
         split[2] = concatenate((exact(node.array("past_value")), split[2]), 2)
@@ -186,7 +192,7 @@ class OnnxSample(Sample):
     past: int | None = None
     lengths: tuple[int, ...] = ()
     mode: int | None = None
-    given: tuple[tuple[str, float], ...] = ()
+    attributes: tuple[tuple[str, float], ...] = ()
 
 
 def onnx_samples() -> Iterator[OnnxSample]:
@@ -194,37 +200,37 @@ def onnx_samples() -> Iterator[OnnxSample]:
         yield OnnxSample(name=f"rank_{rank}", rank=rank, every_dtype=True)
         yield OnnxSample(name=f"rank_{rank}_grouped", rank=rank, kv_heads=2, every_dtype=rank == 4)
         yield OnnxSample(name=f"rank_{rank}_one_kv_head", rank=rank, kv_heads=1)
-        yield OnnxSample(name=f"rank_{rank}_causal", rank=rank, given=(("is_causal", 1),), every_dtype=rank == 3)
+        yield OnnxSample(name=f"rank_{rank}_causal", rank=rank, attributes=(("is_causal", 1),), every_dtype=rank == 3)
         yield OnnxSample(name=f"rank_{rank}_past", rank=rank, past=3)
         yield OnnxSample(name=f"rank_{rank}_value_head_6", rank=rank, value_head=6)
-        yield OnnxSample(name=f"rank_{rank}_scale", rank=rank, given=(("scale", 0.2),))
-        yield OnnxSample(name=f"rank_{rank}_softcap", rank=rank, given=(("softcap", 2.0),))
+        yield OnnxSample(name=f"rank_{rank}_scale", rank=rank, attributes=(("scale", 0.2),))
+        yield OnnxSample(name=f"rank_{rank}_softcap", rank=rank, attributes=(("softcap", 2.0),))
     for kind in ("bool", "float"):
         for axes in (2, 3, 4):
             yield OnnxSample(name=f"mask_{kind}_{axes}d", mask=kind, mask_axes=axes, every_dtype=axes == 2)
         yield OnnxSample(name=f"mask_{kind}_short", mask=kind, short=True)
-        yield OnnxSample(name=f"mask_{kind}_causal", mask=kind, given=(("is_causal", 1),), sequence=5)
+        yield OnnxSample(name=f"mask_{kind}_causal", mask=kind, attributes=(("is_causal", 1),), sequence=5)
         yield OnnxSample(name=f"mask_{kind}_past", mask=kind, past=2)
     yield OnnxSample(name="mask_bool_empty_row", mask="empty_row")
-    yield OnnxSample(name="causal_past", past=4, sequence=3, kv_sequence=3, given=(("is_causal", 1),))
-    yield OnnxSample(name="causal_longer_query", sequence=7, kv_sequence=3, given=(("is_causal", 1),))
+    yield OnnxSample(name="causal_past", past=4, sequence=3, kv_sequence=3, attributes=(("is_causal", 1),))
+    yield OnnxSample(name="causal_longer_query", sequence=7, kv_sequence=3, attributes=(("is_causal", 1),))
     yield OnnxSample(name="sequence_1", sequence=1)
     yield OnnxSample(name="kv_sequence_130", kv_sequence=130, batch=1, heads=1, kv_heads=1)
     yield OnnxSample(name="head_64", head=64, value_head=64)
     for mode in (0, 1, 2, 3):
         yield OnnxSample(
-            name=f"qk_output_mode_{mode}", mode=mode, mask="float", given=(("qk_matmul_output_mode", mode),)
+            name=f"qk_output_mode_{mode}", mode=mode, mask="float", attributes=(("qk_matmul_output_mode", mode),)
         )
     yield OnnxSample(name="qk_output_mode_omitted", mode=0)
     softcapped = (("qk_matmul_output_mode", 1), ("softcap", 2.0))
-    yield OnnxSample(name="qk_output_after_softcap", mode=1, given=softcapped)
-    yield OnnxSample(name="softmax_in_float", given=(("softmax_precision", 1),))
+    yield OnnxSample(name="qk_output_after_softcap", mode=1, attributes=softcapped)
+    yield OnnxSample(name="softmax_in_float", attributes=(("softmax_precision", 1),))
     yield OnnxSample(name="lengths", lengths=(2, 5))
-    yield OnnxSample(name="lengths_causal", lengths=(3, 5), given=(("is_causal", 1),))
-    yield OnnxSample(name="lengths_causal_below_query", lengths=(2, 5), given=(("is_causal", 1),))
-    yield OnnxSample(name="left_window", given=(("left_window_size", 1),), sequence=5)
-    yield OnnxSample(name="right_window", given=(("right_window_size", 1),), sequence=5)
-    yield OnnxSample(name="both_windows", given=(("left_window_size", 1), ("right_window_size", 0)), sequence=5)
+    yield OnnxSample(name="lengths_causal", lengths=(3, 5), attributes=(("is_causal", 1),))
+    yield OnnxSample(name="lengths_causal_below_query", lengths=(2, 5), attributes=(("is_causal", 1),))
+    yield OnnxSample(name="left_window", attributes=(("left_window_size", 1),), sequence=5)
+    yield OnnxSample(name="right_window", attributes=(("right_window_size", 1),), sequence=5)
+    yield OnnxSample(name="both_windows", attributes=(("left_window_size", 1), ("right_window_size", 0)), sequence=5)
     yield OnnxSample(name="refused_heads_not_divisible", heads=4, kv_heads=3)
 
 
@@ -232,7 +238,7 @@ def onnx_variants(sample: OnnxSample, since_version: int, dtypes: tuple[str, ...
     known = schema.schema("Attention", since_version)
     if sample.lengths and all(formal.name != "nonpad_kv_seqlen" for formal in known.inputs):
         return ()
-    if any(name not in known.attributes for name, _ in sample.given):
+    if any(name not in known.attributes for name, _ in sample.attributes):
         return ()
     newest = since_version == schema.since_versions("Attention")[-1]
     ways = spread(sample, first=dtypes == ("float32",), newest=newest)
@@ -262,12 +268,12 @@ def onnx_node(sample: OnnxSample, binding: Binding) -> Node:
         operands.append(Operand("nonpad_kv_seqlen", np.array(sample.lengths, np.int64), parameter=True))
     while operands[-1] is None:
         operands.pop()
-    given: dict[str, Attribute] = dict(sample.given)
+    attributes: dict[str, Attribute] = dict(sample.attributes)
     if sample.rank == 3:
-        given |= {"q_num_heads": sample.heads, "kv_num_heads": sample.kv_heads}
+        attributes |= {"q_num_heads": sample.heads, "kv_num_heads": sample.kv_heads}
     present = ("present_key", "present_value") if sample.past is not None else ("", "")
     outputs = ("Y", *present, "qk_matmul_output") if sample.mode is not None else ("Y", *filter(None, present))
-    return Node("Attention", "", binding.since_version, tuple(operands), outputs, given)
+    return Node("Attention", "", binding.since_version, tuple(operands), outputs, attributes)
 
 
 def _onnx_mask(sample: OnnxSample, binding: Binding) -> Array:
@@ -287,7 +293,7 @@ def onnx_truth(node: Node) -> Truth:
     """Scores of Q and K, capped, biased by the masks; a query's token that attends nothing gives zeros."""
     q, k, v = (node.array(name) for name in "QKV")
     precision = Precision(q.dtype)
-    parts = [exact(one) for one in (q, k, v)]
+    parts = [exact(part) for part in (q, k, v)]
     if q.ndim == 3:
         heads, kv_heads = node.integer("q_num_heads", 1), node.integer("kv_num_heads", 1)
         parts = [_heads(part, count) for part, count in zip(parts, (heads, kv_heads, kv_heads), strict=True)]

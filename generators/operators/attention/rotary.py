@@ -100,17 +100,17 @@ def node(domain: str, sample: RotarySample, binding: Binding) -> Node:
     operands = [values[name] for name in order]
     if operands[-1] is None:
         operands.pop()
-    given: dict[str, Attribute] = {}
+    attributes: dict[str, Attribute] = {}
     if sample.rank == 3 and (not domain or sample.dim):
-        given["num_heads"] = sample.heads
+        attributes["num_heads"] = sample.heads
     if domain and sample.rank == 4 and sample.dim:
-        given["num_heads"] = sample.heads
+        attributes["num_heads"] = sample.heads
     if sample.dim is not None:
-        given["rotary_embedding_dim"] = sample.dim
+        attributes["rotary_embedding_dim"] = sample.dim
     if sample.interleaved is not None:
-        given["interleaved"] = sample.interleaved
+        attributes["interleaved"] = sample.interleaved
     output = "output" if domain else "Y"
-    return Node("RotaryEmbedding", domain, binding.since_version, tuple(operands), (output,), given)
+    return Node("RotaryEmbedding", domain, binding.since_version, tuple(operands), (output,), attributes)
 
 
 def truth(node: Node) -> Truth:
@@ -120,11 +120,11 @@ def truth(node: Node) -> Truth:
     precision = Precision(x.dtype)
     cos, sin = (_of_tokens(node, name, x.shape[0], x.shape[1] if x.ndim == 3 else x.shape[2]) for name in
                 ("cos_cache", "sin_cache"))  # fmt: skip
-    given = exact(x)
+    values = exact(x)
     if x.ndim == 3:
         heads = node.integer("num_heads", 0) or x.shape[2] // (2 * cos.shape[-1])
-        given = given.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
-    turned = rotated(precision, given, exact(cos[:, None]), exact(sin[:, None]), bool(node.integer("interleaved", 0)))
+        values = values.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
+    turned = rotated(precision, values, exact(cos[:, None]), exact(sin[:, None]), bool(node.integer("interleaved", 0)))
     if x.ndim == 3:
         turned = turned.transpose(0, 2, 1, 3).reshape(*x.shape)
     return Outputs((precision.output(node.outputs[0], turned),))
@@ -140,17 +140,17 @@ def _of_tokens(node: Node, name: str, batch: int, sequence: int) -> Array:
     return np.asarray(cache[ids])
 
 
-def rotated(precision: Precision, given: Estimate, cos: Estimate, sin: Estimate, interleaved: bool) -> Estimate:
-    """given [B, N, S, H] with its first elements rotated by cos and sin, [B or 1, 1, S, dim / 2] or [S, dim / 2].
+def rotated(precision: Precision, x: Estimate, cos: Estimate, sin: Estimate, interleaved: bool) -> Estimate:
+    """x [B, N, S, H] with its first elements rotated by cos and sin, [B or 1, 1, S, dim / 2] or [S, dim / 2].
 
     A pair are elements i and i + dim / 2, or 2 i and 2 i + 1 where they are interleaved.
     """
     half = cos.value.shape[-1]
     at = (np.arange(half) * 2, np.arange(half) * 2 + 1) if interleaved else (np.arange(half), np.arange(half) + half)
-    one, other = given[..., at[0]], given[..., at[1]]
-    minus = Estimate(-other.value, other.error)
-    value, error = given.value.copy(), given.error.copy()
-    for index, (first, second) in zip(at, (((one, cos), (minus, sin)), ((one, sin), (other, cos))), strict=True):
+    low, high = x[..., at[0]], x[..., at[1]]
+    minus = Estimate(-high.value, high.error)
+    value, error = x.value.copy(), x.error.copy()
+    for index, (first, second) in zip(at, (((low, cos), (minus, sin)), ((low, sin), (high, cos))), strict=True):
         result = precision.add(precision.multiply(*first), precision.multiply(*second))
         value[..., index], error[..., index] = result.value, result.error
     return Estimate(value, error)

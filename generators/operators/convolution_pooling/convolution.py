@@ -59,8 +59,8 @@ class ConvSample(Sample):
     activation: tuple[str, tuple[float, ...]] | None = None
 
 
-def _sample(name: str, attributes: Attributes = (), **given: Any) -> ConvSample:
-    return ConvSample(name=name, attributes=attributes, **given)
+def _sample(name: str, attributes: Attributes = (), **members: Any) -> ConvSample:
+    return ConvSample(name=name, attributes=attributes, **members)
 
 
 def samples() -> Iterator[ConvSample]:
@@ -181,8 +181,8 @@ def fused_samples(base: Iterator[S], kind: type[S]) -> Iterator[S]:
         if name not in ("ThresholdedRelu", "Relu"):
             yield replace(plain, name=f"{low}_random", values="random")
         if name in fused_activation.OTHERS:
-            given = fused_activation.OTHERS[name]
-            yield replace(plain, name=f"{low}_parameters", activation=(name, given))
+            parameters = fused_activation.OTHERS[name]
+            yield replace(plain, name=f"{low}_parameters", activation=(name, parameters))
 
 
 def nhwc_samples() -> Iterator[ConvSample]:
@@ -215,11 +215,11 @@ def node(sample: ConvSample, binding: Binding, *, name: str = "Conv", domain: st
 
 def attributes_of(sample: ConvSample) -> dict[str, Attribute]:
     """The attributes of the sample, those of its activation among them."""
-    given = dict(sample.attributes)
+    attributes = dict(sample.attributes)
     if sample.activation is not None:
         name, parameters = sample.activation
-        given |= dict(fused_activation.attributes(name, *parameters))
-    return given
+        attributes |= dict(fused_activation.attributes(name, *parameters))
+    return attributes
 
 
 def values_of(sample: ConvSample, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
@@ -420,9 +420,9 @@ def integer_node(sample: IntegerSample, binding: Binding) -> Node:
             return np.full(shape, info.min, dtype)
         return binding.rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
-    def zero_point(name: str, given: int | tuple[int, ...] | None, dtype: np.dtype[Any]) -> Operand | None:
-        given = int(np.iinfo(dtype).max) if sample.extreme else given
-        return None if given is None else Operand(name, np.array(given, dtype), parameter=True)
+    def zero_point(name: str, level: int | tuple[int, ...] | None, dtype: np.dtype[Any]) -> Operand | None:
+        level = int(np.iinfo(dtype).max) if sample.extreme else level
+        return None if level is None else Operand(name, np.array(level, dtype), parameter=True)
 
     operands = [
         Operand("x", values(sample.x, x_dtype)),

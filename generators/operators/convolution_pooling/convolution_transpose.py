@@ -55,8 +55,8 @@ class TransposeSample(ConvSample):
     dynamic_pads: tuple[int, ...] | None = None
 
 
-def _sample(name: str, attributes: Attributes = (), **given: object) -> TransposeSample:
-    return TransposeSample(name=name, attributes=attributes, **given)  # type: ignore[arg-type]
+def _sample(name: str, attributes: Attributes = (), **members: object) -> TransposeSample:
+    return TransposeSample(name=name, attributes=attributes, **members)  # type: ignore[arg-type]
 
 
 def samples() -> Iterator[TransposeSample]:
@@ -150,10 +150,10 @@ def _refused() -> Iterator[TransposeSample]:
 def dynamic_samples() -> Iterator[TransposeSample]:
     """Those of ConvTranspose in which explicit pads, or none, decide; they stand in Pads."""
     for sample in samples():
-        given = dict(sample.attributes)
-        pads = cast(tuple[int, ...], given.pop("pads", (0,) * 2 * (len(sample.x) - 2)))
-        if "bias" not in sample.name and not {"output_shape", "auto_pad"} & given.keys():
-            yield replace(sample, attributes=tuple(given.items()), dynamic_pads=pads, bias=None)
+        attributes = dict(sample.attributes)
+        pads = cast(tuple[int, ...], attributes.pop("pads", (0,) * 2 * (len(sample.x) - 2)))
+        if "bias" not in sample.name and not {"output_shape", "auto_pad"} & attributes.keys():
+            yield replace(sample, attributes=tuple(attributes.items()), dynamic_pads=pads, bias=None)
     yield _sample("bias", dynamic_pads=(0, 0, 0, 0), every_dtype=True)
     yield _sample("bias_pads_strides", (("strides", (2, 2)),), dynamic_pads=(1, 0, 0, 1), every_dtype=True)
     yield _sample("pads_absent", (("strides", (2, 2)),), bias=None)
@@ -230,8 +230,8 @@ def parse(node: Node) -> tuple[Array, Array, Array | None, Windows, int] | str:
 def _windows(node: Node, image: tuple[int, ...], kernel: tuple[int, ...]) -> Windows | str:
     """The page's formulas: the output's size from the pads, or the pads from output_shape or SAME."""
     dynamic = node.value("Pads")
-    given = node if dynamic is None else _with_attribute(node, "pads", tuple(int(pad) for pad in dynamic))
-    attributes = spatial_attributes(given, len(image))
+    complete = node if dynamic is None else _with_attribute(node, "pads", tuple(int(pad) for pad in dynamic))
+    attributes = spatial_attributes(complete, len(image))
     if isinstance(attributes, str):
         return attributes
     strides, dilations, begin, end = attributes

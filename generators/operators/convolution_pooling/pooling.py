@@ -61,8 +61,8 @@ class PoolSample(Sample):
     indices: bool = False
 
 
-def _sample(name: str, kernel: tuple[int, ...] = (3, 2), attributes: Attributes = (), **given: Any) -> PoolSample:
-    return PoolSample(name=name, attributes=(("kernel_shape", kernel), *attributes), **given)
+def _sample(name: str, kernel: tuple[int, ...] = (3, 2), attributes: Attributes = (), **members: Any) -> PoolSample:
+    return PoolSample(name=name, attributes=(("kernel_shape", kernel), *attributes), **members)
 
 
 def samples(operator: str) -> Iterator[PoolSample]:

@@ -65,14 +65,14 @@ def align_samples() -> Iterator[RoiSample]:
     }  # fmt: skip
     for prefix, mode in modes.items():
         for ratio in (0, 1, 2, 3):
-            given: Attributes = (*mode, *SIZE, ("sampling_ratio", ratio))
+            attributes: Attributes = (*mode, *SIZE, ("sampling_ratio", ratio))
             yield RoiSample(
-                name=f"{prefix}avg_ratio_{ratio}", rois=INNER, attributes=given, every_dtype=ratio in (0, 2)
+                name=f"{prefix}avg_ratio_{ratio}", rois=INNER, attributes=attributes, every_dtype=ratio in (0, 2)
             )
-            yield RoiSample(name=f"{prefix}max_ratio_{ratio}", rois=INNER, attributes=(*given, ("mode", "max")),
+            yield RoiSample(name=f"{prefix}max_ratio_{ratio}", rois=INNER, attributes=(*attributes, ("mode", "max")),
                             every_dtype=ratio in (0, 2))  # fmt: skip
         for name, scale in (("half", 0.5), ("quarter", 0.25), ("2", 2.0)):
-            rois = tuple(tuple(one / scale for one in roi) for roi in INNER)
+            rois = tuple(tuple(coordinate / scale for coordinate in roi) for roi in INNER)
             yield RoiSample(
                 name=f"{prefix}scale_{name}", rois=rois, attributes=(*mode, *SIZE, ("spatial_scale", scale))
             )

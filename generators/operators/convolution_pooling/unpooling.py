@@ -85,12 +85,12 @@ def unpool_node(sample: UnpoolSample, binding: Binding) -> Node:
     x = data.distinct(sample.x, binding.dtype, binding.rng)
     if sample.values == "special":
         x = np.resize(data.special_floats(binding.dtype), sample.x)
-    given = {"kernel_shape": sample.kernel, **dict(sample.attributes)}
+    attributes = {"kernel_shape": sample.kernel, **dict(sample.attributes)}
     shape = None if sample.output_shape is None else np.array(sample.output_shape, np.int64)
-    operands = [Operand("X", x), Operand("I", _indices(sample, given, binding.rng))]
+    operands = [Operand("X", x), Operand("I", _indices(sample, attributes, binding.rng))]
     if shape is not None:
         operands.append(Operand("output_shape", shape, parameter=True))
-    return Node("MaxUnpool", "", binding.since_version, tuple(operands), ("output",), given)
+    return Node("MaxUnpool", "", binding.since_version, tuple(operands), ("output",), attributes)
 
 
 def _indices(sample: UnpoolSample, attributes: dict[str, Attribute], rng: np.random.Generator) -> Array:
@@ -125,23 +125,23 @@ def unpool_truth(node: Node) -> Truth:
     shapes = _shapes(node)
     if isinstance(shapes, str):
         return Refusal(shapes)
-    inferred, given = shapes
+    inferred, shape = shapes
     x = node.array("X")
     flat = np.zeros(prod(inferred), x.dtype)
     flat[node.array("I").ravel()] = x.ravel()
-    output = np.zeros(given, x.dtype)
+    output = np.zeros(shape, x.dtype)
     corner = tuple(slice(size) for size in inferred)
     output[corner] = flat.reshape(inferred)
     return Outputs((Output("output", output),))
 
 
 def _shapes(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]] | str:
-    inferred, given = _inferred(node), node.value("output_shape")
-    if isinstance(inferred, str) or given is None:
+    inferred, shape = _inferred(node), node.value("output_shape")
+    if isinstance(inferred, str) or shape is None:
         return inferred if isinstance(inferred, str) else (inferred, inferred)
-    if given.shape != (len(inferred),):
+    if shape.shape != (len(inferred),):
         return f"output_shape must have a size for each of {len(inferred)} axes"
-    return inferred, tuple(int(size) for size in given)
+    return inferred, tuple(int(size) for size in shape)
 
 
 def unpool_lower(node: Node) -> Lowering | None:

@@ -118,7 +118,7 @@ def _around(threshold: float) -> Callable[[Any], list[float]]:
     def limits(info: Any) -> list[float]:
         ends = np.array([threshold, -threshold], info.dtype)
         beside = [np.nextafter(ends, ends.dtype.type(toward)) for toward in (np.inf, -np.inf)]
-        return [float(one) for one in np.concatenate([ends, *beside])]
+        return [float(value) for value in np.concatenate([ends, *beside])]
 
     return limits
 
@@ -328,9 +328,9 @@ INTEGER_ATTRIBUTES: dict[str, tuple[tuple[str, float], ...]] = {"Relu": (), "Shr
 
 
 def samples(row: Activation) -> Iterator[ElementwiseSample]:
-    given = tuple(row.required.items())
+    attributes = tuple(row.required.items())
     for sample in elementwise.samples(row.domain):
-        yield ElementwiseSample(**{**vars(sample), "attributes": given})
+        yield ElementwiseSample(**{**vars(sample), "attributes": attributes})
     for name, numbers in row.settings.items():
         attributes = tuple({**row.required, **numbers}.items())
         yield ElementwiseSample(name=name, shape=(5, 9), attributes=attributes, every_dtype=True)

@@ -117,9 +117,9 @@ def scaler_node(sample: ScalerSample, binding: Binding) -> Node:
 
 
 def _bias(node: Node) -> tuple[float, ...]:
-    given = node.attributes["bias"]
-    assert isinstance(given, tuple)
-    return tuple(float(np.float32(one)) for one in given)
+    bias = node.attributes["bias"]
+    assert isinstance(bias, tuple)
+    return tuple(float(np.float32(value)) for value in bias)
 
 
 def scaler_truth(node: Node) -> Truth:

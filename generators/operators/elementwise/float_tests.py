@@ -58,12 +58,12 @@ def samples(settings: dict[str, dict[str, Attribute]]) -> Iterator[ElementwiseSa
     """Every third element of an ordinary sample is infinite or NaN, see `node`."""
     yield from elementwise.samples(DOMAIN)
     for name, attributes in settings.items():
-        given = tuple(attributes.items())
+        attribute_values = tuple(attributes.items())
         for kind in ("around_infinity", "whole_range"):
             yield ElementwiseSample(
-                name=f"{name}_{kind}", shape=(4, 32), values=kind, attributes=given, every_dtype=True
+                name=f"{name}_{kind}", shape=(4, 32), values=kind, attributes=attribute_values, every_dtype=True
             )
-        yield ElementwiseSample(name=f"{name}_long", shape=(1031,), attributes=given, every_dtype=True)
+        yield ElementwiseSample(name=f"{name}_long", shape=(1031,), attributes=attribute_values, every_dtype=True)
 
 
 def node(name: str, sample: ElementwiseSample, binding: Binding) -> Node:

@@ -65,7 +65,7 @@ def exact_gelu(x: Array) -> Array:
 
 
 def _erfc(x: Array) -> Array:
-    return np.array([math.erfc(one) for one in x.ravel()], np.float64).reshape(x.shape)
+    return np.array([math.erfc(value) for value in x.ravel()], np.float64).reshape(x.shape)
 
 
 def tanh_gelu(x: Array) -> Array:

@@ -110,7 +110,7 @@ def variants(sample: PReluSample, since_version: int, dtypes: tuple[str, ...]) -
     if kind != "f" and sample.values != "ordinary":
         return ()
     slopes = sample.slope_values or ()
-    if (kind == "u" and min(slopes, default=0.0) < 0) or (kind != "f" and any(one % 1 for one in slopes)):
+    if (kind == "u" and min(slopes, default=0.0) < 0) or (kind != "f" and any(slope % 1 for slope in slopes)):
         return ()
     if sample.refused:
         return (graph.INITIALIZER, graph.SYMBOLIC) if dtypes == ("float32",) else ()
@@ -157,9 +157,9 @@ def truth(node: Node) -> Truth:
     return Outputs((bounds.rounded("Y", y, x.dtype, bounded(1, WEBNN_PRELU, x.dtype)),))
 
 
-def _is_broadcastable(one: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    pairs = zip(reversed(one), reversed(to), strict=False)
-    return len(one) <= len(to) and all(size in (1, target) for size, target in pairs)
+def _is_broadcastable(sizes: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    pairs = zip(reversed(sizes), reversed(to), strict=False)
+    return len(sizes) <= len(to) and all(size in (1, target) for size, target in pairs)
 
 
 def lower(node: Node) -> Lowering | None:

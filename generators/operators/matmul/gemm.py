@@ -64,12 +64,16 @@ def _transposed() -> Iterator[GemmSample]:
         for trans_b in (0, 1):
             attributes: tuple[tuple[str, Attribute], ...] = (("transA", trans_a), ("transB", trans_b))
             a, b = ((4, 3) if trans_a else (3, 4)), ((5, 4) if trans_b else (4, 5))
-            one = GemmSample(name=f"trans_a_{trans_a}_trans_b_{trans_b}", a=a, b=b, attributes=attributes)
-            yield replace(one, every_dtype=True)
-            yield replace(one, name=f"{one.name}_no_c", c=None)
-            yield replace(one, name=f"{one.name}_square", a=(5, 5), b=(5, 5), c=(5,))
-            yield replace(one, name=f"{one.name}_factors", attributes=(*attributes, ("alpha", 0.5), ("beta", 2.0)))
-            yield replace(one, name=f"{one.name}_large", a=tuple(9 * s for s in a), b=tuple(9 * s for s in b), c=(45,))
+            sample = GemmSample(name=f"trans_a_{trans_a}_trans_b_{trans_b}", a=a, b=b, attributes=attributes)
+            yield replace(sample, every_dtype=True)
+            yield replace(sample, name=f"{sample.name}_no_c", c=None)
+            yield replace(sample, name=f"{sample.name}_square", a=(5, 5), b=(5, 5), c=(5,))
+            yield replace(
+                sample, name=f"{sample.name}_factors", attributes=(*attributes, ("alpha", 0.5), ("beta", 2.0))
+            )
+            yield replace(
+                sample, name=f"{sample.name}_large", a=tuple(9 * s for s in a), b=tuple(9 * s for s in b), c=(45,)
+            )
     yield GemmSample(name="trans_a_2", a=(4, 3), attributes=(("transA", 2),))
 
 
@@ -140,15 +144,19 @@ def fused_samples() -> Iterator[GemmSample]:
     """DmlFusedGemm: every activation, and with one of them what a Gemm has."""
     for name in fused_activation.CONTINUOUS:
         defaults = FUNCTIONS[name].parameters.values()
-        one = GemmSample(name=name.lower(), attributes=fused_activation.attributes(name, *defaults))
-        yield replace(one, every_dtype=True)
+        sample = GemmSample(name=name.lower(), attributes=fused_activation.attributes(name, *defaults))
+        yield replace(sample, every_dtype=True)
         if defaults:
             others = fused_activation.attributes(name, *fused_activation.OTHERS[name])
-            yield replace(one, name=f"{one.name}_other_parameters", attributes=others)
-            yield replace(one, name=f"{one.name}_default_parameters", attributes=fused_activation.attributes(name))
-        yield replace(one, name=f"{one.name}_alpha_beta", attributes=(*one.attributes, ("alpha", 2.0), ("beta", -1.0)))
+            yield replace(sample, name=f"{sample.name}_other_parameters", attributes=others)
+            yield replace(
+                sample, name=f"{sample.name}_default_parameters", attributes=fused_activation.attributes(name)
+            )
+        yield replace(
+            sample, name=f"{sample.name}_alpha_beta", attributes=(*sample.attributes, ("alpha", 2.0), ("beta", -1.0))
+        )
         if name != "Softsign":  # inf / inf by the page's formula, 1 by its limit
-            yield replace(one, name=f"{one.name}_infinities", values="one_infinity", floats=True)
+            yield replace(sample, name=f"{sample.name}_infinities", values="one_infinity", floats=True)
     relu = fused_activation.attributes("Relu")
     for sample in (*_transposed(), *_c_forms(), *_sizes(), *_refused()):
         if sample.c is not None:
@@ -197,10 +205,10 @@ class _Family:
     @staticmethod
     def _attributes(sample: GemmSample, binding: Binding) -> dict[str, Attribute]:
         """Without a sign for unsigned integers, which have none."""
-        given = dict(sample.attributes)
+        attributes = dict(sample.attributes)
         if binding.dtype.kind == "u":
-            given |= {k: abs(v) for k, v in given.items() if k in ("alpha", "beta") and isinstance(v, float)}
-        return given
+            attributes |= {k: abs(v) for k, v in attributes.items() if k in ("alpha", "beta") and isinstance(v, float)}
+        return attributes
 
 
 def _parsed(node: Node) -> tuple[Array, Array, Array | None] | str:
@@ -225,10 +233,10 @@ def _parsed(node: Node) -> tuple[Array, Array, Array | None] | str:
 
 def truth(node: Node) -> Truth:
     """alpha * A' * B' + beta * C in float64 (integers exactly), rounded once."""
-    given = _parsed(node)
-    if isinstance(given, str):
-        return Refusal(given)
-    a, b, c = given
+    operands = _parsed(node)
+    if isinstance(operands, str):
+        return Refusal(operands)
+    a, b, c = operands
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     dtype = a.dtype
     if dtype.kind != "f":
@@ -254,15 +262,15 @@ def _zeros(a: Array, b: Array) -> Array:
 
 def lower(node: Node) -> Lowering | None:
     """DML_GEMM, C broadcast by strides; None for types that it lacks and where there is nothing to multiply."""
-    given = _parsed(node)
+    operands = _parsed(node)
     a, b = node.array("A"), node.array("B")
-    if isinstance(given, str) or a.dtype.name not in ("float32", "float16"):
+    if isinstance(operands, str) or a.dtype.name not in ("float32", "float16"):
         return None
     if not a.size or not b.size:
         return None
-    sizes = (given[0].shape[0], given[1].shape[1])
+    sizes = (operands[0].shape[0], operands[1].shape[1])
     (a_desc, a_view), (b_desc, b_view) = lowering.broadcast(a), lowering.broadcast(b)
-    c_desc, c_view = lowering.optional(given[2], sizes)
+    c_desc, c_view = lowering.optional(operands[2], sizes)
     trans_a, trans_b = (MatrixTransform(int(bool(node.integer(name, 0)))) for name in ("transA", "transB"))
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     desc = Gemm(

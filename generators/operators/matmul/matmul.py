@@ -136,12 +136,12 @@ def fused_samples() -> Iterator[MatMulSample]:
         for trans_b in (0, 1):
             attributes: tuple[tuple[str, Attribute], ...] = (("transA", trans_a), ("transB", trans_b))
             a, b = ((4, 3) if trans_a else (3, 4)), ((5, 4) if trans_b else (4, 5))
-            one = MatMulSample(name=f"trans_a_{trans_a}_trans_b_{trans_b}", a=a, b=b, attributes=attributes)
-            yield replace(one, every_dtype=True)
-            yield replace(one, name=f"{one.name}_batch", a=(2, *a), b=(2, *b))
-            yield replace(one, name=f"{one.name}_broadcast", a=(3, 1, *a), b=(2, *b))
-            yield replace(one, name=f"{one.name}_alpha", attributes=(*attributes, ("alpha", 0.25)))
-            yield replace(one, name=f"{one.name}_square", a=(4, 4), b=(4, 4))
+            sample = MatMulSample(name=f"trans_a_{trans_a}_trans_b_{trans_b}", a=a, b=b, attributes=attributes)
+            yield replace(sample, every_dtype=True)
+            yield replace(sample, name=f"{sample.name}_batch", a=(2, *a), b=(2, *b))
+            yield replace(sample, name=f"{sample.name}_broadcast", a=(3, 1, *a), b=(2, *b))
+            yield replace(sample, name=f"{sample.name}_alpha", attributes=(*attributes, ("alpha", 0.25)))
+            yield replace(sample, name=f"{sample.name}_square", a=(4, 4), b=(4, 4))
             for batch_a in (0, 1):
                 for batch_b in (0, 1):
                     if batch_a or batch_b:
@@ -156,50 +156,54 @@ def fused_samples() -> Iterator[MatMulSample]:
 def _batch_transposed(trans_a: int, trans_b: int, batch_a: int, batch_b: int) -> MatMulSample:
     """Shapes whose batch is 2, rows 3, inner size 4 and columns 5 once the transpositions are done."""
     a, b = ((4, 3) if trans_a else (3, 4)), ((5, 4) if trans_b else (4, 5))
-    given = {"transA": trans_a, "transB": trans_b, "transBatchA": batch_a, "transBatchB": batch_b}
+    attributes = {"transA": trans_a, "transB": trans_b, "transBatchA": batch_a, "transBatchB": batch_b}
     return MatMulSample(
         name=f"trans_batch_a_{batch_a}_b_{batch_b}_trans_a_{trans_a}_trans_b_{trans_b}",
         a=(a[0], 2, a[1]) if batch_a else (2, *a),
         b=(b[0], 2, b[1]) if batch_b else (2, *b),
-        attributes=tuple(given.items()),
+        attributes=tuple(attributes.items()),
     )
 
 
 def softmax_samples() -> Iterator[MatMulSample]:
     """FusedMatMulActivation: the one activation that the EP fuses is Softmax."""
     softmax: tuple[tuple[str, Attribute], ...] = (("activation", "Softmax"),)
-    one = MatMulSample(name="softmax", attributes=softmax, every_dtype=True)
-    yield one
+    sample = MatMulSample(name="softmax", attributes=softmax, every_dtype=True)
+    yield sample
     for axis in (-1, 1):
         name = f"softmax_axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
-        yield replace(one, name=name, attributes=(*softmax, ("activation_axis", axis)))
+        yield replace(sample, name=name, attributes=(*softmax, ("activation_axis", axis)))
     first = (*softmax, ("activation_axis", 0))
-    yield replace(one, name="softmax_axis_0", attributes=first)
-    yield replace(one, name="softmax_axis_0_of_3", a=(3, 2, 4), b=(3, 4, 5), attributes=first)
+    yield replace(sample, name="softmax_axis_0", attributes=first)
+    yield replace(sample, name="softmax_axis_0_of_3", a=(3, 2, 4), b=(3, 4, 5), attributes=first)
     yield replace(
-        one, name="softmax_axis_minus_2_of_3", a=(3, 2, 4), b=(3, 4, 5), attributes=(*softmax, ("activation_axis", -2))
+        sample,
+        name="softmax_axis_minus_2_of_3",
+        a=(3, 2, 4),
+        b=(3, 4, 5),
+        attributes=(*softmax, ("activation_axis", -2)),
     )
-    yield replace(one, name="softmax_batch", a=(2, 3, 2, 4), b=(2, 3, 4, 5))
-    yield replace(one, name="softmax_broadcast", a=(3, 1, 2, 4), b=(2, 4, 5))
-    yield replace(one, name="softmax_alpha", attributes=(*softmax, ("alpha", 0.125)))
-    yield replace(one, name="softmax_negative_alpha", attributes=(*softmax, ("alpha", -2.0)), every_dtype=False)
-    yield replace(one, name="softmax_trans_a", a=(4, 3), attributes=(*softmax, ("transA", 1)))
-    yield replace(one, name="softmax_trans_b", b=(5, 4), attributes=(*softmax, ("transB", 1)))
-    yield replace(one, name="softmax_trans_b_batch", a=(2, 3, 4), b=(2, 5, 4), attributes=(*softmax, ("transB", 1)))
-    yield replace(one, name="softmax_one_column", b=(4, 1), every_dtype=False)
-    yield replace(one, name="softmax_257_columns", b=(4, 257), every_dtype=False)
-    yield replace(one, name="softmax_integers", values="integers", every_dtype=False)
-    yield replace(one, name="softmax_zeros", values="zeros", every_dtype=False)
-    yield replace(one, name="softmax_no_rows", a=(0, 4), every_dtype=False)
+    yield replace(sample, name="softmax_batch", a=(2, 3, 2, 4), b=(2, 3, 4, 5))
+    yield replace(sample, name="softmax_broadcast", a=(3, 1, 2, 4), b=(2, 4, 5))
+    yield replace(sample, name="softmax_alpha", attributes=(*softmax, ("alpha", 0.125)))
+    yield replace(sample, name="softmax_negative_alpha", attributes=(*softmax, ("alpha", -2.0)), every_dtype=False)
+    yield replace(sample, name="softmax_trans_a", a=(4, 3), attributes=(*softmax, ("transA", 1)))
+    yield replace(sample, name="softmax_trans_b", b=(5, 4), attributes=(*softmax, ("transB", 1)))
+    yield replace(sample, name="softmax_trans_b_batch", a=(2, 3, 4), b=(2, 5, 4), attributes=(*softmax, ("transB", 1)))
+    yield replace(sample, name="softmax_one_column", b=(4, 1), every_dtype=False)
+    yield replace(sample, name="softmax_257_columns", b=(4, 257), every_dtype=False)
+    yield replace(sample, name="softmax_integers", values="integers", every_dtype=False)
+    yield replace(sample, name="softmax_zeros", values="zeros", every_dtype=False)
+    yield replace(sample, name="softmax_no_rows", a=(0, 4), every_dtype=False)
     yield MatMulSample(name="refused_inner_sizes_differ", a=(3, 4), b=(5, 6), attributes=softmax)
 
 
 def dml_fused_samples() -> Iterator[MatMulSample]:
     for name in fused_activation.CONTINUOUS:
-        given = fused_activation.attributes(name, *FUNCTIONS[name].parameters.values())
-        one = MatMulSample(name=name.lower(), attributes=given)
-        yield replace(one, every_dtype=True)
-        yield replace(one, name=f"{one.name}_batch", a=(3, 1, 2, 4), b=(2, 4, 5))
+        attributes = fused_activation.attributes(name, *FUNCTIONS[name].parameters.values())
+        sample = MatMulSample(name=name.lower(), attributes=attributes)
+        yield replace(sample, every_dtype=True)
+        yield replace(sample, name=f"{sample.name}_batch", a=(3, 1, 2, 4), b=(2, 4, 5))
     for alpha in (0.0, 0.5, 2.0, -1.0):
         yield MatMulSample(
             name=f"leakyrelu_alpha_{str(alpha).replace('.', '_').replace('-', 'minus_')}",
@@ -317,10 +321,10 @@ def operands(node: Node) -> tuple[Array, Array] | str:
 
 def truth(node: Node) -> Truth:
     """numpy.matmul in float64 (integers exactly), scaled by alpha, rounded once."""
-    given = operands(node)
-    if isinstance(given, str):
-        return Refusal(given)
-    a, b = given
+    parsed = operands(node)
+    if isinstance(parsed, str):
+        return Refusal(parsed)
+    a, b = parsed
     dtype = a.dtype
     if dtype.kind != "f":
         return Outputs((Output("Y", np.asarray(np.matmul(a, b))),))
@@ -362,10 +366,10 @@ def as_matrices(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...]] | No
 
 def lower(node: Node) -> Lowering | None:
     """DML_GEMM with transpositions and broadcasting as strides; None for types that it lacks and Softmax."""
-    given = operands(node)
-    if isinstance(given, str) or given[0].dtype.name not in ("float32", "float16"):
+    parsed = operands(node)
+    if isinstance(parsed, str) or parsed[0].dtype.name not in ("float32", "float16"):
         return None
-    matrices = as_matrices(*given)
+    matrices = as_matrices(*parsed)
     if matrices is None or "activation" in node.attributes:
         return None
     a, b, sizes = matrices

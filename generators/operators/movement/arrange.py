@@ -34,8 +34,8 @@ from epcheck.generators.node import Node
 
 def _permuted(name: str, shape: tuple[int, ...], perm: tuple[int, ...] | None, every_dtype: bool = False,
               special: bool = False) -> MovementSample:  # fmt: skip
-    given = {} if perm is None else {"perm": perm}
-    return MovementSample(name=name, shape=shape, given=given, every_dtype=every_dtype, special=special)
+    arguments = {} if perm is None else {"perm": perm}
+    return MovementSample(name=name, shape=shape, arguments=arguments, every_dtype=every_dtype, special=special)
 
 
 def transpose_samples() -> Iterator[MovementSample]:
@@ -75,7 +75,7 @@ def lower_transpose(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 def _expand(name: str, shape: tuple[int, ...], target: tuple[int, ...], every_dtype: bool = False,
             special: bool = False) -> MovementSample:  # fmt: skip
-    return MovementSample(name=name, shape=shape, given={"shape": target}, every_dtype=every_dtype, special=special)
+    return MovementSample(name=name, shape=shape, arguments={"shape": target}, every_dtype=every_dtype, special=special)
 
 
 def expand_samples() -> Iterator[MovementSample]:
@@ -121,7 +121,9 @@ def lower_expand(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 def _tile(name: str, shape: tuple[int, ...], repeats: tuple[int, ...], every_dtype: bool = False,
           special: bool = False) -> MovementSample:  # fmt: skip
-    return MovementSample(name=name, shape=shape, given={"repeats": repeats}, every_dtype=every_dtype, special=special)
+    return MovementSample(
+        name=name, shape=shape, arguments={"repeats": repeats}, every_dtype=every_dtype, special=special
+    )
 
 
 def tile_samples() -> Iterator[MovementSample]:
@@ -164,8 +166,8 @@ def lower_tile(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 def _blocks(name: str, shape: tuple[int, ...], blocksize: int, mode: str | None = None, every_dtype: bool = False,
             special: bool = False) -> MovementSample:  # fmt: skip
-    given: dict[str, int | str] = {"blocksize": blocksize} | ({} if mode is None else {"mode": mode})
-    return MovementSample(name=name, shape=shape, given=given, every_dtype=every_dtype, special=special)
+    arguments: dict[str, int | str] = {"blocksize": blocksize} | ({} if mode is None else {"mode": mode})
+    return MovementSample(name=name, shape=shape, arguments=arguments, every_dtype=every_dtype, special=special)
 
 
 def depth_to_space_samples() -> Iterator[MovementSample]:
@@ -254,8 +256,8 @@ def lower_space_to_depth(node: Node, outputs: tuple[Array, ...]) -> Lowering | N
 
 def _crop(name: str, shape: tuple[int, ...], border: tuple[int, ...], scale: tuple[int, ...] | None = None,
           every_dtype: bool = False, special: bool = False) -> MovementSample:  # fmt: skip
-    given = {"border": border} | ({} if scale is None else {"scale": scale})
-    return MovementSample(name=name, shape=shape, given=given, every_dtype=every_dtype, special=special)
+    arguments = {"border": border} | ({} if scale is None else {"scale": scale})
+    return MovementSample(name=name, shape=shape, arguments=arguments, every_dtype=every_dtype, special=special)
 
 
 def crop_samples() -> Iterator[MovementSample]:
@@ -300,7 +302,7 @@ def lower_crop(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 def _sequences(name: str, shape: tuple[int, ...], lengths: tuple[int, ...], every_dtype: bool = False,
                special: bool = False, **axes: int) -> MovementSample:  # fmt: skip
     return MovementSample(
-        name=name, shape=shape, given={"sequence_lens": lengths, **axes}, every_dtype=every_dtype, special=special
+        name=name, shape=shape, arguments={"sequence_lens": lengths, **axes}, every_dtype=every_dtype, special=special
     )
 
 

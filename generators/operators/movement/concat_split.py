@@ -45,7 +45,7 @@ class ConcatSample(MovementSample):
 
 def _concat(name: str, axis: int, *shapes: tuple[int, ...], **more: bool) -> ConcatSample:
     since = NEGATIVE_AXES if axis < 0 else 1
-    return ConcatSample(name=name, shapes=shapes, shape=shapes[0], given={"axis": axis}, since=since, **more)  # type: ignore[arg-type]
+    return ConcatSample(name=name, shapes=shapes, shape=shapes[0], arguments={"axis": axis}, since=since, **more)  # type: ignore[arg-type]
 
 
 def concat_samples() -> Iterator[ConcatSample]:
@@ -85,7 +85,7 @@ def concat_node(sample: MovementSample, binding: Binding) -> Node:
     operands = tuple(
         Operand(f"inputs_{i}", drawn(Drawn(s, sample.special), binding)) for i, s in enumerate(sample.shapes)
     )
-    attributes = {"axis": sample.given["axis"]}
+    attributes = {"axis": sample.arguments["axis"]}
     return Node("Concat", "", binding.since_version, operands, ("concat_result",), attributes)  # type: ignore[arg-type]
 
 
@@ -110,10 +110,16 @@ def lower_concat(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 def _split(name: str, shape: tuple[int, ...], lengths: tuple[int, ...], axis: int | None = None, since: int = 1,
            every_dtype: bool = False, special: bool = False) -> MovementSample:  # fmt: skip
-    given = {"split": lengths} | ({} if axis is None else {"axis": axis})
+    arguments = {"split": lengths} | ({} if axis is None else {"axis": axis})
     since = max(since, NEGATIVE_AXES if (axis or 0) < 0 else 1, EMPTY_PARTS if 0 in lengths else 1)
     return MovementSample(
-        name=name, shape=shape, given=given, outputs=len(lengths), since=since, every_dtype=every_dtype, special=special
+        name=name,
+        shape=shape,
+        arguments=arguments,
+        outputs=len(lengths),
+        since=since,
+        every_dtype=every_dtype,
+        special=special,
     )
 
 
@@ -147,13 +153,13 @@ def split_samples() -> Iterator[MovementSample]:
         equal = MovementSample(name=f"equal_{count}", shape=(length, 2), outputs=count, until=NEWEST_SPLIT - 1)
         yield equal
         yield MovementSample(
-            name=f"num_outputs_{count}", shape=(length, 2), outputs=count, given={"num_outputs": count}
+            name=f"num_outputs_{count}", shape=(length, 2), outputs=count, arguments={"num_outputs": count}
         )
-    yield MovementSample(name="equal_last_axis", shape=(2, 6), outputs=3, given={"axis": 1}, until=NEWEST_SPLIT - 1)
+    yield MovementSample(name="equal_last_axis", shape=(2, 6), outputs=3, arguments={"axis": 1}, until=NEWEST_SPLIT - 1)
     for count, length in ((3, 7), (2, 5), (4, 10)):
         yield MovementSample(
             name=f"num_outputs_{count}_of_{length}", shape=(2, length), outputs=count,
-            given={"num_outputs": count, "axis": -1},
+            arguments={"num_outputs": count, "axis": -1},
         )  # fmt: skip
     yield _split("refused_sum_too_small", (5, 3), (2, 2))
     yield _split("refused_sum_too_large", (5, 3), (3, 3))
@@ -162,7 +168,7 @@ def split_samples() -> Iterator[MovementSample]:
     yield _split("refused_axis_below_rank", (5, 3), (2, 3), -3)
     yield MovementSample(name="refused_unequal", shape=(5, 2), outputs=2, until=NEWEST_SPLIT - 1)
     yield MovementSample(
-        name="refused_split_and_num_outputs", shape=(4, 2), outputs=2, given={"split": (2, 2), "num_outputs": 2}
+        name="refused_split_and_num_outputs", shape=(4, 2), outputs=2, arguments={"split": (2, 2), "num_outputs": 2}
     )
     yield MovementSample(name="refused_neither_split_nor_num_outputs", shape=(4, 2), outputs=2, since=NEWEST_SPLIT)
 

@@ -16,7 +16,7 @@ from epcheck.generators.directml.descriptions.movement.gathering import Gather, 
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
-    Given,
+    Argument,
     MovementSample,
     RefusedError,
     axis_of,
@@ -33,9 +33,9 @@ LAST_OF_7 = 6
 
 
 def _indexed(name: str, shape: tuple[int, ...], indices: Any, dtype: str = "int64", since: int = 1,
-             every_dtype: bool = False, special: bool = False, **given: Given) -> MovementSample:  # fmt: skip
+             every_dtype: bool = False, special: bool = False, **arguments: Argument) -> MovementSample:  # fmt: skip
     return MovementSample(
-        name=name, shape=shape, given={"indices": np.array(indices, dtype), **given}, since=since,
+        name=name, shape=shape, arguments={"indices": np.array(indices, dtype), **arguments}, since=since,
         every_dtype=every_dtype, special=special,
     )  # fmt: skip
 

@@ -19,8 +19,8 @@ from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.families import movement
 from epcheck.generators.families.movement import (
+    Argument,
     Drawn,
-    Given,
     MovementSample,
     RefusedError,
     Typed,
@@ -39,10 +39,10 @@ CONSTANT = Drawn((), parameter=True)
 
 def _pad(name: str, shape: tuple[int, ...], pads: tuple[int, ...], since: int = 1, until: int = 10**6,
          every_dtype: bool = False, special: bool = False, kinds: str = "bfiu",
-         **given: Given) -> MovementSample:  # fmt: skip
+         **arguments: Argument) -> MovementSample:  # fmt: skip
     return MovementSample(
-        name=name, shape=shape, given={"pads": pads, **given}, since=since, until=until, every_dtype=every_dtype,
-        special=special, kinds=kinds,
+        name=name, shape=shape, arguments={"pads": pads, **arguments}, since=since, until=until,
+        every_dtype=every_dtype, special=special, kinds=kinds,
     )  # fmt: skip
 
 
@@ -129,8 +129,8 @@ def _pads(node: Node) -> list[tuple[int, int]]:
     axes = tuple(range(rank)) if axes is None else tuple(normalized(axis, rank) for axis in axes)
     if len(pads) != 2 * len(axes):
         raise RefusedError(f"pads has {len(pads)} values for {len(axes)} axes; it must have two for each")
-    given = dict(zip(axes, zip(pads[: len(axes)], pads[len(axes) :], strict=True), strict=True))
-    return [given.get(axis, (0, 0)) for axis in range(rank)]
+    by_axis = dict(zip(axes, zip(pads[: len(axes)], pads[len(axes) :], strict=True), strict=True))
+    return [by_axis.get(axis, (0, 0)) for axis in range(rank)]
 
 
 def _constant_of(node: Node) -> Any:

@@ -31,10 +31,10 @@ NEGATIVE_AXES = 11
 
 def _reshape(name: str, shape: tuple[int, ...], target: tuple[int, ...], allowzero: int | None = None,
              every_dtype: bool = False, special: bool = False) -> MovementSample:  # fmt: skip
-    given: dict[str, int | tuple[int, ...]] = {"shape": target}
+    arguments: dict[str, int | tuple[int, ...]] = {"shape": target}
     if allowzero is not None:
-        given["allowzero"] = allowzero
-    return MovementSample(name=name, shape=shape, given=given, every_dtype=every_dtype, special=special)
+        arguments["allowzero"] = allowzero
+    return MovementSample(name=name, shape=shape, arguments=arguments, every_dtype=every_dtype, special=special)
 
 
 def reshape_samples() -> Iterator[MovementSample]:
@@ -102,7 +102,7 @@ def _flatten(name: str, shape: tuple[int, ...], axis: int | None, every_dtype: b
     return MovementSample(
         name=name,
         shape=shape,
-        given={} if axis is None else {"axis": axis},
+        arguments={} if axis is None else {"axis": axis},
         since=NEGATIVE_AXES if (axis or 0) < 0 else 1,
         every_dtype=every_dtype,
         special=special,
@@ -141,7 +141,7 @@ def _axes(name: str, shape: tuple[int, ...], axes: tuple[int, ...] | None, every
     return MovementSample(
         name=name,
         shape=shape,
-        given={} if axes is None else {"axes": axes},
+        arguments={} if axes is None else {"axes": axes},
         since=NEGATIVE_AXES if min((0, *(axes or ()))) < 0 else 1,
         every_dtype=every_dtype,
         special=special,
@@ -175,11 +175,11 @@ def squeeze_samples() -> Iterator[MovementSample]:
 def squeezed(node: Node) -> Array:
     """Without the named dimensions of size 1, or without all of them."""
     values = node.array("data")
-    given = parameter(node, "axes")
-    if given is None:
+    listed = parameter(node, "axes")
+    if listed is None:
         axes = {axis for axis, size in enumerate(values.shape) if size == 1}
     else:
-        axes = {normalized(axis, values.ndim) for axis in given}
+        axes = {normalized(axis, values.ndim) for axis in listed}
     if any(values.shape[axis] != 1 for axis in axes):
         raise RefusedError("an axis to be squeezed must have size 1")
     return values.reshape(tuple(size for axis, size in enumerate(values.shape) if axis not in axes))
@@ -211,11 +211,11 @@ def unsqueeze_samples() -> Iterator[MovementSample]:
 def unsqueezed(node: Node) -> Array:
     """With a dimension of size 1 at each of the axes, which count the output's dimensions."""
     values = node.array("data")
-    given = parameter(node, "axes")
-    assert given is not None
-    rank = values.ndim + len(given)
-    axes = {normalized(axis, rank) for axis in given}
-    if len(axes) != len(given):
+    listed = parameter(node, "axes")
+    assert listed is not None
+    rank = values.ndim + len(listed)
+    axes = {normalized(axis, rank) for axis in listed}
+    if len(axes) != len(listed):
         raise RefusedError("axes must not contain duplicates")
     sizes = iter(values.shape)
     return values.reshape(tuple(1 if axis in axes else next(sizes) for axis in range(rank)))

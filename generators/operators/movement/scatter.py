@@ -17,8 +17,8 @@ from epcheck.generators.directml.descriptions.movement.gathering import Scatter,
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
+    Argument,
     Drawn,
-    Given,
     MovementSample,
     RefusedError,
     axis_of,
@@ -37,20 +37,20 @@ REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.mi
 
 def _scattered(name: str, shape: tuple[int, ...], indices: Any, updates: tuple[int, ...] | None = None,
                dtype: str = "int64", every_dtype: bool = False, special: bool = False,
-               **given: Given) -> MovementSample:  # fmt: skip
-    reduction = given.get("reduction", "none")
+               **arguments: Argument) -> MovementSample:  # fmt: skip
+    reduction = arguments.get("reduction", "none")
     small = reduction in REDUCTIONS
     array = np.array(indices, dtype)
     new = Drawn(array.shape if updates is None else updates, special=special, small=small)
     return MovementSample(
-        name=name, shape=shape, given={"indices": array, "updates": new, **given}, every_dtype=every_dtype, small=small,
-        kinds="fiu" if small else "bfiu", since=MAX_AND_MIN if reduction in ("max", "min") else 1,
+        name=name, shape=shape, arguments={"indices": array, "updates": new, **arguments}, every_dtype=every_dtype,
+        small=small, kinds="fiu" if small else "bfiu", since=MAX_AND_MIN if reduction in ("max", "min") else 1,
     )  # fmt: skip
 
 
 def scatter_samples() -> Iterator[MovementSample]:
     """Of Scatter, which has no reduction."""
-    return (sample for sample in scatter_elements_samples() if "reduction" not in sample.given)
+    return (sample for sample in scatter_elements_samples() if "reduction" not in sample.arguments)
 
 
 def scatter_elements_samples() -> Iterator[MovementSample]:

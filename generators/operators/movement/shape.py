@@ -34,8 +34,8 @@ from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.families import movement
 from epcheck.generators.families.movement import (
+    Argument,
     Drawn,
-    Given,
     MovementSample,
     RefusedError,
     Typed,
@@ -52,9 +52,9 @@ INT64 = np.iinfo(np.int64)
 
 
 def _sample(name: str, shape: tuple[int, ...] = (), every_dtype: bool = False, special: bool = False, since: int = 1,
-            kinds: str = "bfiu", **given: Given) -> MovementSample:  # fmt: skip
+            kinds: str = "bfiu", **arguments: Argument) -> MovementSample:  # fmt: skip
     return MovementSample(
-        name=name, shape=shape, given=given, every_dtype=every_dtype, special=special, since=since, kinds=kinds
+        name=name, shape=shape, arguments=arguments, every_dtype=every_dtype, special=special, since=since, kinds=kinds
     )
 
 
@@ -102,9 +102,9 @@ def size_of(node: Node) -> Array:
 
 
 def _constant(name: str, shape: tuple[int, ...], every_dtype: bool = False, kinds: str = "bfiu",
-              value: Given | None = None) -> MovementSample:  # fmt: skip
-    given: dict[str, Given] = {"input": np.array(shape, np.int64)} | ({} if value is None else {"value": value})
-    return MovementSample(name=name, given=given, every_dtype=every_dtype, kinds=kinds)
+              value: Argument | None = None) -> MovementSample:  # fmt: skip
+    arguments: dict[str, Argument] = {"input": np.array(shape, np.int64)} | ({} if value is None else {"value": value})
+    return MovementSample(name=name, arguments=arguments, every_dtype=every_dtype, kinds=kinds)
 
 
 def constant_samples() -> Iterator[MovementSample]:
@@ -259,10 +259,10 @@ ALSO_CONSTANT = ("ascending", "whole_range", "refused_two_starts")
 
 def range_node(sample: RangeSample, binding: Binding) -> Node:
     """start, limit and delta are scalars of the case's dtype."""
-    given = {name: _number(getattr(sample, name), binding.dtype) for name in ("start", "limit", "delta")}
+    numbers = {name: _number(getattr(sample, name), binding.dtype) for name in ("start", "limit", "delta")}
     if sample.name == "refused_two_starts":
-        given["start"] = np.repeat(given["start"], 2)
-    operands = tuple(Operand(name, value, parameter=True) for name, value in given.items())
+        numbers["start"] = np.repeat(numbers["start"], 2)
+    operands = tuple(Operand(name, value, parameter=True) for name, value in numbers.items())
     return Node("Range", "", binding.since_version, operands, ("output",))
 
 
@@ -289,10 +289,10 @@ def range_truth(node: Node) -> Truth:
     start, limit, delta = (Fraction(array.item()) for array in arrays)
     dtype = arrays[0].dtype
     exact = [start + i * delta for i in range(max(ceil((limit - start) / delta), 0))]
-    values = np.array([_nearest(one, dtype) for one in exact], dtype)
-    if all(Fraction(value.item()) == one for value, one in zip(values, exact, strict=True)):
+    values = np.array([_nearest(value, dtype) for value in exact], dtype)
+    if all(Fraction(value.item()) == true for value, true in zip(values, exact, strict=True)):
         return Outputs((Output("output", values),))
-    wide = np.array([float(one) for one in exact])
+    wide = np.array([float(value) for value in exact])
     magnitude = abs(float(start)) + np.arange(len(exact)) * abs(float(delta))
     return Outputs((bounds.rounded("output", wide, dtype, bounds.accumulated(len(exact), dtype, magnitude)),))
 
@@ -314,13 +314,13 @@ def lower_range(node: Node) -> Lowering | None:
 
 
 def _one_hot(name: str, indices: Any, depth: Any, dtype: str = "int64", since: int = 1, every_dtype: bool = False,
-             values: Given | None = None, **given: Given) -> MovementSample:  # fmt: skip
-    inputs: dict[str, Given] = {
+             values: Argument | None = None, **arguments: Argument) -> MovementSample:  # fmt: skip
+    inputs: dict[str, Argument] = {
         "indices": np.array(indices, dtype),
         "depth": depth if isinstance(depth, np.ndarray) else np.array(depth, np.int64),
         "values": Typed((0, 1)) if values is None else values,
     }
-    return MovementSample(name=name, since=since, every_dtype=every_dtype, given=inputs | given)
+    return MovementSample(name=name, since=since, every_dtype=every_dtype, arguments=inputs | arguments)
 
 
 NEGATIVE_INDICES = 11
@@ -457,10 +457,10 @@ def trilu_samples() -> Iterator[MovementSample]:
 
 def trilu(node: Node) -> Array:
     """0 below (above, for upper = 0) the k-th diagonal of each matrix, whatever stood there."""
-    values, given = first(node), node.value("k")
+    values, diagonal = first(node), node.value("k")
     if values.ndim < 2:
         raise RefusedError(f"the input must have rank 2 or more; it has {values.ndim}")
-    k = 0 if given is None else int(given.reshape(())[()])
+    k = 0 if diagonal is None else int(diagonal.reshape(())[()])
     rows, columns = np.indices(values.shape[-2:])
     kept = columns - rows >= k if node.integer("upper", 1) else columns - rows <= k
     return np.where(kept, values, values.dtype.type(0))
@@ -468,8 +468,8 @@ def trilu(node: Node) -> Array:
 
 def lower_trilu(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """0 is filled in from diagonal DiagonalFillBegin up to, and without, DiagonalFillEnd; rank padded to four."""
-    values, given = padded(first(node)), node.value("k")
-    k = 0 if given is None else int(given.reshape(())[()])
+    values, diagonal = padded(first(node)), node.value("k")
+    k = 0 if diagonal is None else int(diagonal.reshape(())[()])
     upper = node.integer("upper", 1)
     if values.ndim > 4 or k == 2**31 - 1:
         return None

@@ -252,13 +252,13 @@ def node(sample: SliceSample, binding: Binding) -> Node:
         else data.distinct(sample.shape, binding.dtype, binding.rng)
     )
     tensor = Operand("data", values)
-    given = {"starts": sample.starts, "ends": sample.ends, "axes": sample.axes, "steps": sample.steps}
+    parameters = {"starts": sample.starts, "ends": sample.ends, "axes": sample.axes, "steps": sample.steps}
     if binding.since_version == 1:
-        attributes: dict[str, Attribute] = {name: value for name, value in given.items() if value is not None}
+        attributes: dict[str, Attribute] = {name: value for name, value in parameters.items() if value is not None}
         return Node("Slice", "", 1, (tensor,), ("output",), attributes)
     operands = tuple(
         None if value is None else Operand(name, np.array(value, sample.index_dtype), parameter=True)
-        for name, value in given.items()
+        for name, value in parameters.items()
     )
     while operands[-1] is None:
         operands = operands[:-1]

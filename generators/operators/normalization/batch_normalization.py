@@ -145,8 +145,8 @@ def node(name: str, sample: BatchSample, binding: Binding) -> Node:
         Operand(formals[3], mean.astype(of_statistics), parameter=True),
         Operand(formals[4], variance.astype(of_statistics), parameter=True),
     )
-    given = {key: getattr(sample, key) for key in ("epsilon", "momentum", "spatial", "training_mode")}
-    attributes: dict[str, Attribute] = {key: value for key, value in given.items() if value is not None}
+    settings = {key: getattr(sample, key) for key in ("epsilon", "momentum", "spatial", "training_mode")}
+    attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
     if sample.activation:
         others = fused_activation.OTHERS.get(sample.activation, ()) if sample.activation_parameters else ()
         attributes |= dict(fused_activation.attributes(sample.activation, *others))
@@ -175,7 +175,7 @@ def _per_channel(node: Node) -> list[Array]:
     """scale, B, mean, var, broadcast to X, in their own dtypes."""
     x = node.array("X")
     operands = [operand.value for operand in node.inputs[1:] if operand is not None]
-    return [one.reshape((1, *one.shape, *(1,) * (x.ndim - 1 - one.ndim))) for one in operands]
+    return [operand.reshape((1, *operand.shape, *(1,) * (x.ndim - 1 - operand.ndim))) for operand in operands]
 
 
 def truth(node: Node) -> Truth:
@@ -186,7 +186,7 @@ def truth(node: Node) -> Truth:
     if node.integer("training_mode", 0):
         return _trained(node)
     wide = x.astype(np.longdouble)
-    scale, bias, mean, variance = (one.astype(np.longdouble) for one in _per_channel(node))
+    scale, bias, mean, variance = (operand.astype(np.longdouble) for operand in _per_channel(node))
     with np.errstate(all="ignore"):
         factor = scale / np.sqrt(variance + node.number("epsilon", 1e-5))
         y = (wide - mean) * factor + bias
@@ -202,7 +202,7 @@ def _trained(node: Node) -> Truth:
     x = node.array("X")
     wide = x.astype(np.float64)
     axes = tuple(axis for axis in range(x.ndim) if axis != 1)
-    scale, bias, *running = (one.astype(np.float64) for one in _per_channel(node))
+    scale, bias, *running = (operand.astype(np.float64) for operand in _per_channel(node))
     moments = propagation.Moments.of(wide, axes, x.dtype)
     inverse = moments.inverse_deviation(node.number("epsilon", 1e-5), x.dtype)
     y, error = propagation.scaled(*propagation.normalized(wide, moments, inverse, x.dtype), scale, bias, x.dtype)
@@ -222,7 +222,7 @@ def lower(node: Node) -> Lowering | None:
     if not parts or x.size == 0 or x.ndim > MAX_RANK or any(part.dtype != x.dtype for part in parts):
         return None
     behind = (1,) * missing(x.ndim)
-    x, scale, bias, mean, variance = (one.reshape(one.shape + behind) for one in (x, *parts))
+    x, scale, bias, mean, variance = (operand.reshape(operand.shape + behind) for operand in (x, *parts))
     desc = BatchNormalization(
         TensorDesc.of(x),
         TensorDesc.of(mean),

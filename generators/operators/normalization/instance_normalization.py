@@ -302,18 +302,18 @@ def _plan(node: Node) -> _Plan | str:
     if len(operands) == 1:
         variance = node.integer("normalize_variance", 1) != 0
         return _Plan(wide, mean_variance_axes(node), 1.0, 0.0, 0.0, variance, np.asarray)
-    parameters = [one.astype(np.longdouble) for one in operands[1:]]
+    parameters = [operand.astype(np.longdouble) for operand in operands[1:]]
     last = node.op_type == "GroupNorm" and node.integer("channels_last", 1) == 1
     channels = x.shape[-1 if last else 1]
     if parameters[0].shape != (channels,):
         return f"scale must have shape [{channels}], not {list(parameters[0].shape)}"
     if not node.op_type.startswith("Group"):
-        scale, bias = (one.reshape(-1, *(1,) * (x.ndim - 2)) for one in parameters)
+        scale, bias = (operand.reshape(-1, *(1,) * (x.ndim - 2)) for operand in parameters)
         return _Plan(wide, tuple(range(2, x.ndim)), scale, bias, epsilon, True, np.asarray)
     groups = node.integer("groups" if last or node.op_type == "GroupNorm" else "num_groups", 1)
     first = np.moveaxis(wide, -1, 1) if last else wide
     view = first.reshape(x.shape[0], groups, channels // groups, *first.shape[2:])
-    scale, bias = (one.reshape(groups, -1, *(1,) * (x.ndim - 2)) for one in parameters)
+    scale, bias = (operand.reshape(groups, -1, *(1,) * (x.ndim - 2)) for operand in parameters)
 
     def restore(y: Array) -> Array:
         back = y.reshape(first.shape)
@@ -387,7 +387,7 @@ def lower(node: Node) -> Lowering | None:
     if x.ndim > LEAST_RANK:
         return None
     x = x.reshape(x.shape + (1,) * missing(x.ndim))
-    scale, bias = (one.reshape(1, -1, 1, 1) for one in operands[1:])
+    scale, bias = (operand.reshape(1, -1, 1, 1) for operand in operands[1:])
     desc = MeanVarianceNormalization1(
         TensorDesc.of(x),
         TensorDesc.of(scale),

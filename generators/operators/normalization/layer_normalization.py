@@ -193,8 +193,8 @@ def layer_node(name: str, sample: LayerSample, binding: Binding) -> Node:
     inputs.append(Operand(formals[1], _scale(shape, of_scale, rng), parameter=True))
     if sample.bias and "B" in formals:
         inputs.append(Operand("B", rng.uniform(-2, 2, shape).astype(of_scale), parameter=True))
-    given = {key: getattr(sample, key) for key in ("axis", "epsilon", "stash_type")}
-    attributes: dict[str, Attribute] = {key: value for key, value in given.items() if value is not None}
+    settings = {key: getattr(sample, key) for key in ("axis", "epsilon", "stash_type")}
+    attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
     optional = [output if output in sample.more else "" for output in ("Mean", "InvStdDev")]
     outputs = ("Y", *optional) if sample.more else ("Y",)
     while not outputs[-1]:
@@ -341,7 +341,9 @@ def layer_lower(node: Node) -> Lowering | None:
         return None
     common = np.result_type(*operands)
     x = x.astype(common)
-    padded = [one.astype(common).reshape((1,) * (x.ndim - one.ndim) + one.shape) for one in operands[1:]]
+    padded = [
+        operand.astype(common).reshape((1,) * (x.ndim - operand.ndim) + operand.shape) for operand in operands[1:]
+    ]
     return _lowered(node, x, padded, (axes, node.number("epsilon", 1e-5)))
 
 

@@ -54,10 +54,10 @@ def response_samples() -> Iterator[LocalSample]:
         yield LocalSample(name=f"size_{size}_strong", attributes=strong, every_dtype=size in (3, 4))
     for name, value in (("alpha", 2.0), ("alpha", 0.0), ("beta", 1.0), ("beta", 0.0), ("bias", 3.0), ("bias", 0.25)):
         word = f"{value:g}".replace(".", "_")
-        given: tuple[tuple[str, Attribute], ...] = (("size", 3), (name, value))
+        attributes: tuple[tuple[str, Attribute], ...] = (("size", 3), (name, value))
         if name != "alpha":
-            given = (*given, ("alpha", 0.5))
-        yield LocalSample(name=f"{name}_{word}", attributes=given)
+            attributes = (*attributes, ("alpha", 0.5))
+        yield LocalSample(name=f"{name}_{word}", attributes=attributes)
     fixed: tuple[tuple[str, Attribute], ...] = (("size", 3), ("alpha", 0.5))
     for rank in range(2, 9):
         shape = (2, 5, 3, 2, 2, 3, 1, 2)[:rank]

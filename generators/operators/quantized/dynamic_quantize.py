@@ -116,8 +116,10 @@ def truth(node: Node) -> Truth:
 def lower(node: Node) -> Lowering:
     """DML_DYNAMIC_QUANTIZE_LINEAR; its outputs of one element have as many dimensions as the input."""
     desc, view = lowering.broadcast(node.array("x"))
-    levels, one = np.dtype(np.uint8), (1,) * view.ndim
-    outputs = (lowering.result(t, s) for t, s in ((levels, view.shape), (np.dtype(np.float32), one), (levels, one)))
+    levels, scalar = np.dtype(np.uint8), (1,) * view.ndim
+    outputs = (
+        lowering.result(t, s) for t, s in ((levels, view.shape), (np.dtype(np.float32), scalar), (levels, scalar))
+    )
     return Lowering(DynamicQuantizeLinear(desc, *outputs), (view,))
 
 

@@ -130,12 +130,12 @@ def to_float_samples() -> Iterator[IntegerSample]:
 
 
 def _per_column() -> Iterator[IntegerSample]:
-    one = IntegerSample(name="per_column", b_scale=(5,), b_zero_point=(5,))
-    yield replace(one, every_dtype=True)
-    yield replace(one, name="per_column_bias", bias=(5,))
-    yield replace(one, name="per_column_square", b=(4, 4), b_scale=(4,), b_zero_point=(4,))
-    yield replace(one, name="per_column_scale_zero_point_omitted", b_zero_point=None, every_dtype=True)
-    yield replace(one, name="per_column_batch", a=(2, 3, 4))
+    sample = IntegerSample(name="per_column", b_scale=(5,), b_zero_point=(5,))
+    yield replace(sample, every_dtype=True)
+    yield replace(sample, name="per_column_bias", bias=(5,))
+    yield replace(sample, name="per_column_square", b=(4, 4), b_scale=(4,), b_zero_point=(4,))
+    yield replace(sample, name="per_column_scale_zero_point_omitted", b_zero_point=None, every_dtype=True)
+    yield replace(sample, name="per_column_batch", a=(2, 3, 4))
     yield IntegerSample(name="b_scale_of_one_element", b_scale=(1,))
     yield IntegerSample(name="refused_b_scales_of_wrong_length", b_scale=(3,))
 
@@ -227,12 +227,12 @@ def _full(sample: IntegerSample, rng: np.random.Generator) -> Array:
     return values
 
 
-def _zero_point(name: str, given: Parameter, dtype: np.dtype[Any], rng: np.random.Generator) -> Operand | None:
-    if given is None:
+def _zero_point(name: str, zero_point: Parameter, dtype: np.dtype[Any], rng: np.random.Generator) -> Operand | None:
+    if zero_point is None:
         return None
-    if isinstance(given, tuple):
-        return Operand(name, _levels(given, None, dtype, rng), parameter=True)
-    return Operand(name, np.array(quantization.level(given, dtype), dtype), parameter=True)
+    if isinstance(zero_point, tuple):
+        return Operand(name, _levels(zero_point, None, dtype, rng), parameter=True)
+    return Operand(name, np.array(quantization.level(zero_point, dtype), dtype), parameter=True)
 
 
 def _centred(node: Node, name: str, side: str, values: Array | None = None) -> Array | str:
@@ -274,9 +274,9 @@ def truth(node: Node) -> Truth:
     if broken := _broken_rule(node.array("A").shape, node.array("B").shape):
         return Refusal(broken)
     a, b = _centred(node, "A", "a"), _centred(node, "B", "b")
-    for one in (a, b):
-        if isinstance(one, str):
-            return Refusal(one)
+    for problem in (a, b):
+        if isinstance(problem, str):
+            return Refusal(problem)
     assert not isinstance(a, str)
     assert not isinstance(b, str)
     return Outputs((Output("Y", np.asarray(a @ b).astype(np.int32)),))

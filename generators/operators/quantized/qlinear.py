@@ -250,25 +250,25 @@ def add_samples() -> Iterator[ElementwiseSample]:
 
 
 def sigmoid_samples() -> Iterator[ElementwiseSample]:
-    one = ElementwiseSample(name="", shapes=((256,),), scales=(0.05, 1 / 256), zero_points=("middle", "low"),
+    sample = ElementwiseSample(name="", shapes=((256,),), scales=(0.05, 1 / 256), zero_points=("middle", "low"),
                             fills=("every",))  # fmt: skip
-    yield replace(one, name="every_level", every_dtype=True)
-    yield replace(one, name="every_level_y_zero_point_middle", zero_points=("middle", "middle"), every_dtype=True)
-    yield replace(one, name="every_level_y_zero_point_high", zero_points=("middle", "high"), every_dtype=True)
+    yield replace(sample, name="every_level", every_dtype=True)
+    yield replace(sample, name="every_level_y_zero_point_middle", zero_points=("middle", "middle"), every_dtype=True)
+    yield replace(sample, name="every_level_y_zero_point_high", zero_points=("middle", "high"), every_dtype=True)
     for end in ("low", "high"):
-        yield replace(one, name=f"every_level_x_zero_point_{end}", zero_points=(end, "low"), every_dtype=True)
-    yield replace(one, name="x_zero_point_omitted", zero_points=(None, 3), every_dtype=True)
-    yield replace(one, name="y_zero_point_omitted", zero_points=(3, None), every_dtype=True)
-    yield replace(one, name="zero_points_omitted", zero_points=(None, None), every_dtype=True)
+        yield replace(sample, name=f"every_level_x_zero_point_{end}", zero_points=(end, "low"), every_dtype=True)
+    yield replace(sample, name="x_zero_point_omitted", zero_points=(None, 3), every_dtype=True)
+    yield replace(sample, name="y_zero_point_omitted", zero_points=(3, None), every_dtype=True)
+    yield replace(sample, name="zero_points_omitted", zero_points=(None, None), every_dtype=True)
     for name, x_scale in {"small": 1e-3, "large": 1.0, "huge": 1e4}.items():
-        yield replace(one, name=f"x_scale_{name}", scales=(x_scale, 1 / 256), every_dtype=name == "large")
+        yield replace(sample, name=f"x_scale_{name}", scales=(x_scale, 1 / 256), every_dtype=name == "large")
     for name, y_scale in {"saturates": 1 / 512, "half": 0.5, "large": 100.0, "one_step": 1 / 255}.items():
-        yield replace(one, name=f"y_scale_{name}", scales=(0.05, y_scale))
+        yield replace(sample, name=f"y_scale_{name}", scales=(0.05, y_scale))
     for rank in (0, 2, 3, 4, 5, 6, 8):
         shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield replace(one, name=f"rank_{rank}", shapes=(shape,), fills=(None,))
-    yield replace(one, name="nothing", shapes=((0,),), fills=(None,))
-    yield replace(one, name="length_1025", shapes=((1025,),), fills=(None,))
+        yield replace(sample, name=f"rank_{rank}", shapes=(shape,), fills=(None,))
+    yield replace(sample, name="nothing", shapes=((0,),), fills=(None,))
+    yield replace(sample, name="length_1025", shapes=((1025,),), fills=(None,))
 
 
 def elementwise_variants(sample: ElementwiseSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -306,7 +306,7 @@ def _quantised_input(
 def _elementwise_node(operator: str, names: tuple[str, ...]) -> Any:
     def node(sample: ElementwiseSample, binding: Binding) -> Node:
         """Each input of T with its float32 scale and zero point, then those of the output."""
-        operands = [one for at in range(len(names)) for one in _quantised_input(sample, at, names, binding)]
+        operands = [operand for at in range(len(names)) for operand in _quantised_input(sample, at, names, binding)]
         while operands[-1] is None:
             operands.pop()
         return Node(operator, MICROSOFT, binding.since_version, tuple(operands), names[-1:])
@@ -504,13 +504,13 @@ def add_lower(node: Node) -> Lowering | None:
     def tensors(name: str) -> list[tuple[TensorDesc | None, Array | None]]:
         return [lowering.broadcast(node.array(f"{name}_scale")), lowering.optional(node.value(f"{name}_zero_point"))]
 
-    given = [
+    described = [
         lowering.broadcast(node.array("A"), sizes), *tensors("A"),
         lowering.broadcast(node.array("B"), sizes), *tensors("B"), *tensors("C"),
     ]  # fmt: skip
     output = lowering.result(node.array("A").dtype, sizes)
-    desc = ElementWiseQuantizedLinearAdd(*cast(Any, [*(desc for desc, _ in given), output]))
-    return Lowering(desc, tuple(view for _, view in given))
+    desc = ElementWiseQuantizedLinearAdd(*cast(Any, [*(desc for desc, _ in described), output]))
+    return Lowering(desc, tuple(view for _, view in described))
 
 
 def lower_graph(_node: Node) -> None:

@@ -129,8 +129,8 @@ def node(sample: QuantizedSample, binding: Binding, *, name: str) -> Node:
         x = np.ascontiguousarray(np.moveaxis(x, 1, -1))
     middle = (info.min + info.max + 1) // 2
 
-    def zero_point(label: str, given: int | None) -> Operand | None:
-        return None if given is None else Operand(label, np.array(middle + given, dtype), parameter=True)
+    def zero_point(label: str, offset: int | None) -> Operand | None:
+        return None if offset is None else Operand(label, np.array(middle + offset, dtype), parameter=True)
 
     operands: list[Operand | None] = [
         Operand("X", x),
@@ -223,15 +223,15 @@ def lower(node: Node) -> Lowering | None:
         packed = TensorDesc.of(x, sizes=sizes)
         return _channels_last(packed, missing) if parsed.channels_last else packed
 
-    def one(name: str) -> Array | None:
+    def element(name: str) -> Array | None:
         value = node.value(name)
         return None if value is None else value.reshape((1,) * x.ndim)
 
     named: dict[str, Array | None] = {
-        "input_scale_tensor": one("x_scale"),
-        "input_zero_point_tensor": one("x_zero_point"),
-        "output_scale_tensor": one("y_scale"),
-        "output_zero_point_tensor": one("y_zero_point"),
+        "input_scale_tensor": element("x_scale"),
+        "input_zero_point_tensor": element("x_zero_point"),
+        "output_scale_tensor": element("y_scale"),
+        "output_zero_point_tensor": element("y_zero_point"),
     }
     parameters: dict[str, Any] = {k: None if v is None else TensorDesc.of(v) for k, v in named.items()}
     desc = QuantizedLinearAveragePooling(

@@ -139,14 +139,14 @@ def _bias() -> Iterator[ConvSample]:
 
 
 def _rounding_and_saturation() -> Iterator[ConvSample]:
-    one = ConvSample(name="", x=(1, 1, 16, 16), w=(1, 1, 1, 1), w_values=1, w_zero_point=0, w_scale=1.0, y_scale=1.0)
+    sample = ConvSample(name="", x=(1, 1, 16, 16), w=(1, 1, 1, 1), w_values=1, w_zero_point=0, w_scale=1.0, y_scale=1.0)
     for numerator, name in ((1, "half"), (3, "three_halves"), (5, "five_halves")):
-        yield replace(one, name=f"ties_of_{name}", x_scale=0.5 * numerator, y_scale=1.0, every_dtype=True)
-    yield replace(one, name="ties_of_an_eighth", x_scale=0.125, bias=4)
-    yield replace(one, name="ties_by_output_scale", x_scale=1.0, y_scale=2.0, every_dtype=True)
-    yield replace(one, name="ties_with_odd_zero_point", x_scale=0.5, y_zero_point=3, every_dtype=True)
-    yield replace(one, name="beside_the_tie", x_scale=0.5, y_scale=float(np.nextafter(np.float32(1), np.float32(2))))
-    yield replace(one, name="identity", x_scale=1.0, every_dtype=True)
+        yield replace(sample, name=f"ties_of_{name}", x_scale=0.5 * numerator, y_scale=1.0, every_dtype=True)
+    yield replace(sample, name="ties_of_an_eighth", x_scale=0.125, bias=4)
+    yield replace(sample, name="ties_by_output_scale", x_scale=1.0, y_scale=2.0, every_dtype=True)
+    yield replace(sample, name="ties_with_odd_zero_point", x_scale=0.5, y_zero_point=3, every_dtype=True)
+    yield replace(sample, name="beside_the_tie", x_scale=0.5, y_scale=float(np.nextafter(np.float32(1), np.float32(2))))
+    yield replace(sample, name="identity", x_scale=1.0, every_dtype=True)
     for end in ("low", "high"):
         big = ConvSample(name=f"saturates_{end}", x_values=end, w_values="high", y_scale=1e-3, every_dtype=True)
         yield big

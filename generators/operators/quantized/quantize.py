@@ -92,10 +92,10 @@ def _per_axis() -> Iterator[QuantizationSample]:
     yield QuantizationSample(name="per_axis_default", x=shape, scale=(4,), every_dtype=True)
     for axis in (0, 1, 2, -1, -2, -3):
         name = f"per_axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
-        one = QuantizationSample(name=name, x=shape, scale=(shape[axis],), attributes=(("axis", axis),))
-        yield replace(one, every_dtype=axis == 0)
-        yield replace(one, name=f"{name}_zero_point_omitted", zero_point=None)
-        yield replace(one, name=f"{name}_of_equal_sizes", x=(4, 4, 4), scale=(4,))
+        sample = QuantizationSample(name=name, x=shape, scale=(shape[axis],), attributes=(("axis", axis),))
+        yield replace(sample, every_dtype=axis == 0)
+        yield replace(sample, name=f"{name}_zero_point_omitted", zero_point=None)
+        yield replace(sample, name=f"{name}_of_equal_sizes", x=(4, 4, 4), scale=(4,))
     axis_0: tuple[tuple[str, Attribute], ...] = (("axis", 0),)
     yield QuantizationSample(name="per_axis_of_a_vector", x=(6,), scale=(6,), attributes=axis_0)
     yield QuantizationSample(name="per_axis_of_size_1", x=(1, 5), scale=(1,), attributes=axis_0)
@@ -356,8 +356,11 @@ def _full_precision(
     limit = STEPS_IN_HALF if dtype == np.float16 else 2**17
     each, zero = np.ones(()), np.zeros((), np.int64)
     if not sample.is_refused:  # whose parameters do not fit x
-        given = dict(sample.attributes)
-        each, zero = _spread_over(sample.x, scale, given), _spread_over(sample.x, zero_point, given).astype(np.int64)
+        attributes = dict(sample.attributes)
+        each, zero = (
+            _spread_over(sample.x, scale, attributes),
+            _spread_over(sample.x, zero_point, attributes).astype(np.int64),
+        )
     low, high = np.maximum(int(info.min) - zero - 9, -limit), np.minimum(int(info.max) - zero + 9, limit)
     count = int(np.prod(sample.x, dtype=np.int64))
     match sample.values:
@@ -439,9 +442,9 @@ def _broken_rule(node: Node, scale: Array, zero_point: Array | None) -> str | No
 
 def _y_dtype(node: Node) -> np.dtype[Any]:
     """The dtype of y: output_dtype, else that of the zero point (uint8) or of the scale."""
-    given = node.integer("output_dtype", 0)
-    if given:
-        return np.dtype(helper.tensor_dtype_to_np_dtype(given))
+    output_dtype = node.integer("output_dtype", 0)
+    if output_dtype:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(output_dtype))
     if node.op_type == "DequantizeLinear":
         return node.array("x_scale").dtype
     zero_point = node.value("y_zero_point")
@@ -458,11 +461,11 @@ def truth_of_quantize(node: Node) -> Truth:
     if broken := _broken_rule(node, scale, zero_point):
         return Refusal(broken)
     dtype = _y_dtype(node)
-    given = dict(node.attributes)
-    each = _spread_over(x.shape, scale, given)
+    attributes = dict(node.attributes)
+    each = _spread_over(x.shape, scale, attributes)
     zero = np.zeros((), np.int64)
     if zero_point is not None:
-        zero = _spread_over(x.shape, zero_point, given).astype(np.int64)
+        zero = _spread_over(x.shape, zero_point, attributes).astype(np.int64)
     with np.errstate(over="ignore"):
         real = x.astype(np.float64) / each.astype(np.float64)
     conversion = (abs(x.astype(np.float64)) > 2**24) if x.dtype.kind == "i" else np.zeros(x.shape, bool)
@@ -477,11 +480,11 @@ def truth_of_dequantize(node: Node) -> Truth:
     x, scale, zero_point = node.array("x"), node.array("x_scale"), node.value("x_zero_point")
     if broken := _broken_rule(node, scale, zero_point):
         return Refusal(broken)
-    given = dict(node.attributes)
+    attributes = dict(node.attributes)
     difference = x.astype(np.int64)
     if zero_point is not None:
-        difference = difference - _spread_over(x.shape, zero_point, given).astype(np.int64)
-    exact = difference.astype(np.float64) * _spread_over(x.shape, scale, given).astype(np.float64)
+        difference = difference - _spread_over(x.shape, zero_point, attributes).astype(np.int64)
+    exact = difference.astype(np.float64) * _spread_over(x.shape, scale, attributes).astype(np.float64)
     dtype = _y_dtype(node)
     fits = bool((abs(difference) <= 2.0 ** (np.finfo(dtype).nmant + 1)).all())
     roundings = 1 + (not fits) + (scale.dtype.itemsize > dtype.itemsize)
@@ -509,9 +512,9 @@ def _lower_elementwise(node: Node, x: Array, scale: Array, zero_point: Array | N
     quantizes, dtype = node.op_type == "QuantizeLinear", _y_dtype(node)
     if quantizes and dtype.itemsize > 1:
         return None
-    given = dict(node.attributes)
-    spread_scale = _spread_over(x.shape, scale, given)
-    zero = None if zero_point is None else _spread_over(x.shape, zero_point, given)
+    attributes = dict(node.attributes)
+    spread_scale = _spread_over(x.shape, scale, attributes)
+    zero = None if zero_point is None else _spread_over(x.shape, zero_point, attributes)
     (x_desc, x_view), (scale_desc, scale_view) = lowering.broadcast(x), lowering.broadcast(spread_scale, x.shape)
     zero_desc, zero_view = lowering.optional(zero, x.shape)
     operator = ElementWiseQuantizeLinear if quantizes else ElementWiseDequantizeLinear

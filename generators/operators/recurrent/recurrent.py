@@ -63,14 +63,14 @@ CELLS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentSample(Sample):
-    """sizes: seq_length, batch_size, input_size, hidden_size. given: optional inputs that are there.
+    """sizes: seq_length, batch_size, input_size, hidden_size. present: the optional inputs that the node has.
 
-    lens: sequence_lens, when given. outputs: those asked for; None for all. attributes: as they stand in the node.
-    values: what X looks like, see `_x`. broken: what makes the node invalid, see `_break`.
+    lens: sequence_lens, where it is present. outputs: those asked for; None for all. attributes: of the
+    node. values: what X looks like, see `_x`. broken: what makes the node invalid, see `_break`.
     """
 
     sizes: tuple[int, int, int, int] = (4, 3, 5, 6)
-    given: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
     lens: tuple[int, ...] = ()
     outputs: tuple[str, ...] | None = None
     attributes: tuple[tuple[str, Attribute], ...] = ()
@@ -101,30 +101,33 @@ def samples(cell: Cell) -> Iterator[RecurrentSample]:
 def _directions(cell: Cell) -> Iterator[RecurrentSample]:
     everything = _optional(cell)
     for direction in ("forward", "reverse", "bidirectional"):
-        given = (("direction", direction),)
-        yield RecurrentSample(name=direction, attributes=given, every_dtype=direction != "forward")
+        direction_attribute = (("direction", direction),)
+        yield RecurrentSample(name=direction, attributes=direction_attribute, every_dtype=direction != "forward")
         yield RecurrentSample(
             name=f"{direction}_all_inputs",
-            given=everything,
+            present=everything,
             lens=(2, 4, 1),
-            attributes=given,
+            attributes=direction_attribute,
             every_dtype=direction == "bidirectional",
         )
-        yield RecurrentSample(name=f"{direction}_variable_lengths", given=("sequence_lens",), lens=(1, 4, 3),
-                              attributes=given)  # fmt: skip
+        yield RecurrentSample(name=f"{direction}_variable_lengths", present=("sequence_lens",), lens=(1, 4, 3),
+                              attributes=direction_attribute)  # fmt: skip
         yield RecurrentSample(
             name=f"{direction}_variable_lengths_last_only",
-            given=("sequence_lens", "B"),
+            present=("sequence_lens", "B"),
             lens=(3, 1, 2),
             outputs=cell.outputs[1:],
-            attributes=given,
+            attributes=direction_attribute,
             every_dtype=direction == "reverse",
         )
         for layout in (0, 1):
-            attributes = (*given, ("layout", layout))
+            attributes = (*direction_attribute, ("layout", layout))
             yield RecurrentSample(name=f"{direction}_layout_{layout}", attributes=attributes)
             yield RecurrentSample(
-                name=f"{direction}_layout_{layout}_all_inputs", given=everything, lens=(2, 4, 3), attributes=attributes
+                name=f"{direction}_layout_{layout}_all_inputs",
+                present=everything,
+                lens=(2, 4, 3),
+                attributes=attributes,
             )
 
 
@@ -134,11 +137,11 @@ def _optional(cell: Cell) -> tuple[str, ...]:
 
 def _inputs(cell: Cell) -> Iterator[RecurrentSample]:
     for count in (1, 2):
-        for given in combinations(_optional(cell), count):
-            name = "with_" + "_and_".join(part.lower() for part in given)
-            yield RecurrentSample(name=name, given=given, lens=(4, 4, 4), every_dtype=given in (("B",), ("P",)))
-    yield RecurrentSample(name="with_all_inputs", given=_optional(cell), lens=(4, 4, 4), every_dtype=True)
-    yield RecurrentSample(name="lengths_all_1", given=("sequence_lens",), lens=(1, 1, 1))
+        for present in combinations(_optional(cell), count):
+            name = "with_" + "_and_".join(part.lower() for part in present)
+            yield RecurrentSample(name=name, present=present, lens=(4, 4, 4), every_dtype=present in (("B",), ("P",)))
+    yield RecurrentSample(name="with_all_inputs", present=_optional(cell), lens=(4, 4, 4), every_dtype=True)
+    yield RecurrentSample(name="lengths_all_1", present=("sequence_lens",), lens=(1, 1, 1))
     yield RecurrentSample(name="no_hidden_size", attributes=(("hidden_size", ()),))
 
 
@@ -149,7 +152,7 @@ def _outputs(cell: Cell) -> Iterator[RecurrentSample]:
                 yield RecurrentSample(
                     name=f"only_{'_and_'.join(asked).lower()}_{direction}",
                     outputs=asked,
-                    given=("B", "initial_h"),
+                    present=("B", "initial_h"),
                     attributes=(("direction", direction),),
                 )
 
@@ -163,13 +166,13 @@ def _activations(cell: Cell) -> Iterator[RecurrentSample]:
             if not needed and (position == 0 or names != cell.activations):
                 yield RecurrentSample(
                     name=f"activation_{'fgh'[position]}_{name.lower()}",
-                    given=("B",),
+                    present=("B",),
                     attributes=(("activations", names),),
                 )
             if function.parameters and position == 0:
                 yield RecurrentSample(
                     name=f"activation_f_{name.lower()}_with_parameters",
-                    given=("B", "initial_h"),
+                    present=("B", "initial_h"),
                     attributes=(("activations", names), *_parameters((name,))),
                 )
     for combination in (("HardSigmoid", "ScaledTanh", "Affine"), ("Affine", "HardSigmoid", "ScaledTanh")):
@@ -186,7 +189,7 @@ def _activations(cell: Cell) -> Iterator[RecurrentSample]:
         names += ("Softsign", "Relu", "Softplus")[: len(cell.activations)] if direction == "bidirectional" else ()
         yield RecurrentSample(
             name=f"activations_differ_{direction}",
-            given=("B",),
+            present=("B",),
             attributes=(("activations", names), ("direction", direction), *_parameters(names)),
         )
 
@@ -205,7 +208,7 @@ def _flags(cell: Cell) -> Iterator[RecurrentSample]:
         for direction in ("forward", "bidirectional"):
             yield RecurrentSample(
                 name=f"clip_{name}_{direction}",
-                given=("B",),
+                present=("B",),
                 attributes=(("clip", clip), ("direction", direction)),
                 every_dtype=name == "0_5" and direction == "forward",
             )
@@ -218,13 +221,13 @@ def _flags(cell: Cell) -> Iterator[RecurrentSample]:
             yield RecurrentSample(name=f"{flag}_{value}_{direction}", attributes=attributes)
             yield RecurrentSample(
                 name=f"{flag}_{value}_{direction}_all_inputs",
-                given=_optional(cell),
+                present=_optional(cell),
                 lens=(4, 2, 3),
                 attributes=attributes,
                 every_dtype=value == 1 and direction == "forward",
             )
         yield RecurrentSample(
-            name=f"{flag}_{value}_clip", given=("B", "initial_h"), attributes=((flag, value), ("clip", 0.25))
+            name=f"{flag}_{value}_clip", present=("B", "initial_h"), attributes=((flag, value), ("clip", 0.25))
         )
 
 
@@ -243,24 +246,24 @@ def _sizes() -> Iterator[RecurrentSample]:
     }.items():
         for direction in ("forward", "bidirectional"):
             yield RecurrentSample(
-                name=f"{name}_{direction}", sizes=sizes, given=("B",), attributes=(("direction", direction),)
+                name=f"{name}_{direction}", sizes=sizes, present=("B",), attributes=(("direction", direction),)
             )
 
 
 def _values(cell: Cell) -> Iterator[RecurrentSample]:
-    yield RecurrentSample(name="zeros", values="zeros", given=("B",))
+    yield RecurrentSample(name="zeros", values="zeros", present=("B",))
     yield RecurrentSample(name="saturated", values="saturated", every_dtype=True)
     yield RecurrentSample(name="nan_in_one_sequence", values="nan", every_dtype=True)
     yield RecurrentSample(name="nan_in_one_sequence_reverse", values="nan", attributes=(("direction", "reverse"),))
-    yield RecurrentSample(name="nan_in_padding", values="nan_at_the_end", given=("sequence_lens",), lens=(4, 3, 4),
+    yield RecurrentSample(name="nan_in_padding", values="nan_at_the_end", present=("sequence_lens",), lens=(4, 3, 4),
                           outputs=cell.outputs[1:])  # fmt: skip
 
 
 def _refused(cell: Cell) -> Iterator[RecurrentSample]:
     for broken in ("x_rank_2", "w_input_size", "w_directions", "r_hidden_size", "b_length", "initial_h_batch",
                    "sequence_lens_count"):  # fmt: skip
-        given = {"b_length": ("B",), "initial_h_batch": ("initial_h",), "sequence_lens_count": ("sequence_lens",)}
-        yield RecurrentSample(name=f"refused_{broken}", broken=broken, given=given.get(broken, ()), lens=(4, 4, 4))
+        inputs = {"b_length": ("B",), "initial_h_batch": ("initial_h",), "sequence_lens_count": ("sequence_lens",)}
+        yield RecurrentSample(name=f"refused_{broken}", broken=broken, present=inputs.get(broken, ()), lens=(4, 4, 4))
     yield RecurrentSample(name="refused_hidden_size_differs", attributes=(("hidden_size", 7),))
     yield RecurrentSample(name="refused_unknown_direction", attributes=(("direction", "sideways"),))
     unknown = ("Signum", *cell.activations[1:])
@@ -322,7 +325,7 @@ def _arrays(cell: Cell, sample: RecurrentSample, binding: Binding) -> dict[str, 
         "initial_c": rng.uniform(-1, 1, state),
         "P": rng.uniform(-1, 1, (dirs, cell.peepholes * hidden)),
     }
-    return {name: values[name] for name in ("X", "W", "R", *sample.given)}
+    return {name: values[name] for name in ("X", "W", "R", *sample.present)}
 
 
 def _x(sample: RecurrentSample, binding: Binding) -> Array:
@@ -458,8 +461,8 @@ def _stacked(parts: list[Approximate], axis: int) -> Approximate:
     return Approximate(np.stack([p.value for p in parts], axis), np.stack([p.error for p in parts], axis))
 
 
-def _moved(one: Approximate, source: int, target: int) -> Approximate:
-    return Approximate(np.moveaxis(one.value, source, target), np.moveaxis(one.error, source, target))
+def _moved(state: Approximate, source: int, target: int) -> Approximate:
+    return Approximate(np.moveaxis(state.value, source, target), np.moveaxis(state.error, source, target))
 
 
 def _run(node: Node, cell: Cell, index: int, steps: Array) -> tuple[Approximate, Approximate, Approximate]:
@@ -485,10 +488,10 @@ def _run(node: Node, cell: Cell, index: int, steps: Array) -> tuple[Approximate,
 
 
 def _initial(node: Node, name: str, index: int, batch: int, hidden: int) -> Approximate:
-    given = node.value(name)
-    if given is None:
+    state = node.value(name)
+    if state is None:
         return Approximate.exact(np.zeros((batch, hidden)))
-    return Approximate.exact(given[:, index] if node.integer("layout", 0) else given[index])
+    return Approximate.exact(state[:, index] if node.integer("layout", 0) else state[index])
 
 
 def _direction(node: Node, cell: Cell, index: int) -> _Direction:
@@ -514,8 +517,8 @@ def _direction(node: Node, cell: Cell, index: int) -> _Direction:
 
 
 def _names(node: Node, cell: Cell) -> tuple[str, ...]:
-    given = node.attributes.get("activations", cell.activations * node.array("W").shape[0])
-    return tuple(str(name) for name in given)
+    names = node.attributes.get("activations", cell.activations * node.array("W").shape[0])
+    return tuple(str(name) for name in names)
 
 
 def _activations_of(node: Node, cell: Cell) -> list[Activation]:

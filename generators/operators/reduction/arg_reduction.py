@@ -105,8 +105,8 @@ def variants(name: str, sample: ArgSample, since_version: int, dtypes: tuple[str
 
 def node(name: str, sample: ArgSample, binding: Binding) -> Node:
     """data of rank 1 or more and any number type; reduced is int64."""
-    given = {"axis": sample.axis, "keepdims": sample.keepdims, "select_last_index": sample.last}
-    attributes: dict[str, Attribute] = {key: value for key, value in given.items() if value is not None}
+    settings = {"axis": sample.axis, "keepdims": sample.keepdims, "select_last_index": sample.last}
+    attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
     operand = Operand("data", _values(name, sample, binding.dtype, binding.rng))
     return Node(name, "", binding.since_version, (operand,), ("reduced",), attributes)
 

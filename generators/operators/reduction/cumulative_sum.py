@@ -86,8 +86,8 @@ def variants(sample: CumSumSample, since_version: int, dtypes: tuple[str, ...]) 
 
 def node(sample: CumSumSample, binding: Binding) -> Node:
     """x of any number type; axis int32 or int64 [], a parameter. y has shape and dtype of x."""
-    given = {"exclusive": sample.exclusive, "reverse": sample.reverse}
-    attributes: dict[str, Attribute] = {key: value for key, value in given.items() if value is not None}
+    settings = {"exclusive": sample.exclusive, "reverse": sample.reverse}
+    attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
     axis = Operand("axis", np.array(sample.axis, sample.axis_dtype), parameter=True)
     return Node("CumSum", "", binding.since_version, (Operand("x", _values(sample, binding)), axis), ("y",), attributes)
 

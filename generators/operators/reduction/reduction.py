@@ -155,13 +155,13 @@ def variants(name: str, sample: ReduceSample, since_version: int, dtypes: tuple[
         return (graph.RUNTIME,) if as_input and asked else ()
     if not as_input:
         return (graph.RUNTIME,)
-    given = sample.axes is not None
+    has_axes = sample.axes is not None
     if since_version > _first_with_input(name):
-        return (graph.INITIALIZER,) if given else (graph.RUNTIME,)
+        return (graph.INITIALIZER,) if has_axes else (graph.RUNTIME,)
     if not first:
-        return (graph.INITIALIZER, graph.RUNTIME) if given else (graph.RUNTIME,)
+        return (graph.INITIALIZER, graph.RUNTIME) if has_axes else (graph.RUNTIME,)
     symbolic = (graph.SYMBOLIC,) if sample.shape else ()
-    return (graph.INITIALIZER, graph.RUNTIME, *symbolic) if given else (graph.RUNTIME, *symbolic)
+    return (graph.INITIALIZER, graph.RUNTIME, *symbolic) if has_axes else (graph.RUNTIME, *symbolic)
 
 
 def _reduces_nothing(sample: ReduceSample) -> bool:
@@ -189,12 +189,12 @@ def _applies(name: str, sample: ReduceSample, since_version: int, dtype: np.dtyp
 def node(name: str, sample: ReduceSample, binding: Binding) -> Node:
     """data of any rank; axes int64 [count], an attribute of the older revisions. reduced has the dtype of data."""
     inputs = [Operand("data", _values(name, sample, binding))]
-    given = {"keepdims": sample.keepdims, "noop_with_empty_axes": sample.noop, "axes": sample.axes}
+    settings = {"keepdims": sample.keepdims, "noop_with_empty_axes": sample.noop, "axes": sample.axes}
     if axes_are_input(name, binding.since_version):
         if sample.axes is not None:
             inputs.append(Operand("axes", np.array(sample.axes, np.int64), parameter=True))
-        del given["axes"]
-    attributes: dict[str, Attribute] = {key: value for key, value in given.items() if value is not None}
+        del settings["axes"]
+    attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
     return Node(name, "", binding.since_version, tuple(inputs), ("reduced",), attributes)
 
 
@@ -260,11 +260,11 @@ def _integers(name: str, shape: tuple[int, ...], axes: Axes, dtype: np.dtype[Any
             flat[: min(12, small.size) : 2] = 3
             return rng.permutation(flat).reshape(shape)
         case "ReduceL2" | "ReduceLogSum":
-            one = np.ones(shape, bool)
+            is_small = np.ones(shape, bool)
             for axis in axes:
                 place = np.arange(shape[axis]) == shape[axis] // 2
-                one &= place.reshape([-1 if axis == other else 1 for other in range(len(shape))])
-            return np.where(one, small if name == "ReduceL2" else dtype.type(1), dtype.type(0)).astype(dtype)
+                is_small &= place.reshape([-1 if axis == other else 1 for other in range(len(shape))])
+            return np.where(is_small, small if name == "ReduceL2" else dtype.type(1), dtype.type(0)).astype(dtype)
         case "ReduceLogSumExp":
             return np.zeros(shape, dtype)
     return small
@@ -282,8 +282,8 @@ def _axes(axes: Axes | None, noop: int | None, rank: int) -> Axes | str:
 
 def axes_of(node: Node) -> Axes | str:
     """What a node reduces, wherever its revision has the axes."""
-    given = node.value("axes")
-    listed = node.attributes.get("axes") if given is None else given
+    operand = node.value("axes")
+    listed = node.attributes.get("axes") if operand is None else operand
     axes = None if listed is None else tuple(int(axis) for axis in np.atleast_1d(listed))
     return _axes(axes, node.integer("noop_with_empty_axes", 0), node.array("data").ndim)
 

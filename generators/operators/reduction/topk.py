@@ -151,8 +151,8 @@ def variants(sample: TopKSample, since_version: int, dtypes: tuple[str, ...]) ->
 def node(sample: TopKSample, binding: Binding) -> Node:
     """X [a0, ..., an-1] of any dtype; K int64 [1] (an attribute in TopK-1). Values has X's dtype, Indices int64."""
     operand = Operand("X", _values(sample, binding.dtype, binding.rng))
-    given = {"axis": sample.axis, "largest": sample.largest, "sorted": sample.sorted}
-    attributes: dict[str, Attribute] = {name: value for name, value in given.items() if value is not None}
+    settings = {"axis": sample.axis, "largest": sample.largest, "sorted": sample.sorted}
+    attributes: dict[str, Attribute] = {name: value for name, value in settings.items() if value is not None}
     if binding.since_version == 1:
         return Node("TopK", "", 1, (operand,), OUTPUTS, attributes | {"k": sample.k[0]})
     k = Operand("K", np.array(sample.k, np.int64), parameter=True)
@@ -231,8 +231,8 @@ def truth(node: Node) -> Truth:
 def _question(node: Node) -> _Question | str:
     x = node.value("X")
     assert x is not None
-    given = node.value("K")
-    ks = np.array([node.attributes["k"]]) if given is None else given
+    counts = node.value("K")
+    ks = np.array([node.attributes["k"]]) if counts is None else counts
     axis = node.integer("axis", -1)
     if not -x.ndim <= axis < x.ndim:
         return f"axis {axis} must be within [{-x.ndim}, {x.ndim - 1}] for rank {x.ndim}"

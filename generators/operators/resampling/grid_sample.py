@@ -186,8 +186,8 @@ def node(sample: GridSampleSample, binding: Binding) -> Node:
     mode = sample.mode
     if mode is not None and not _is_n_dimensional(binding.since_version):
         mode = OLD_NAMES.get(mode, mode)
-    given = {"mode": mode, "padding_mode": sample.padding, "align_corners": sample.align}
-    attributes: dict[str, Attribute] = {name: value for name, value in given.items() if value is not None}
+    settings = {"mode": mode, "padding_mode": sample.padding, "align_corners": sample.align}
+    attributes: dict[str, Attribute] = {name: value for name, value in settings.items() if value is not None}
     return Node("GridSample", "", binding.since_version, (x, Operand("grid", grid, parameter=True)), ("Y",), attributes)
 
 
@@ -251,7 +251,7 @@ def truth(node: Node) -> Truth:
     shape = (*x.shape[:2], *grid.shape[1:-1])
     if not np.prod(shape):
         return Outputs((Output("Y", np.zeros(shape, x.dtype)),))
-    parts = [_sampled(one, points, mode, padding, align) for one, points in zip(x, grid, strict=True)]
+    parts = [_sampled(image, points, mode, padding, align) for image, points in zip(x, grid, strict=True)]
     value = np.stack([part.value for part in parts]).reshape(shape)
     if mode == "nearest":
         return Outputs((Output("Y", value.astype(x.dtype), Exact()),))
@@ -264,8 +264,8 @@ def truth(node: Node) -> Truth:
 
 def _mode(node: Node) -> str:
     new = {old: name for name, old in OLD_NAMES.items()}
-    given = node.text("mode", "linear")
-    return new.get(given, given)
+    mode = node.text("mode", "linear")
+    return new.get(mode, mode)
 
 
 def _broken_rule(node: Node, mode: str, padding: str) -> str | None:

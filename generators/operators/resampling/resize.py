@@ -89,12 +89,12 @@ FRACTIONAL = (1.0, 1.0, 1.3, 0.6)
 
 
 def _nearest() -> Iterator[ResizeSample]:
-    for transform, mode, (target, given) in product(TRANSFORMS, NEAREST_MODES, TARGETS.items()):
+    for transform, mode, (target, members) in product(TRANSFORMS, NEAREST_MODES, TARGETS.items()):
         if transform not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
             yield ResizeSample(
                 name=f"nearest_{transform}_{mode}_{target}",
                 attributes=(("coordinate_transformation_mode", transform), ("nearest_mode", mode)),
-                **given,  # type: ignore[arg-type]
+                **members,  # type: ignore[arg-type]
             )
     for factor in (2.0, 4.0, 3.0, 0.5, 0.25):
         yield ResizeSample(name=f"nearest_scales_{_text(factor)}", shape=(1, 2, 8, 4), scales=(1, 1, factor, factor),
@@ -121,13 +121,13 @@ def _text(number: float) -> str:
 
 
 def _interpolated() -> Iterator[ResizeSample]:
-    for mode, transform, (target, given) in product(("linear", "cubic"), TRANSFORMS, TARGETS.items()):
+    for mode, transform, (target, members) in product(("linear", "cubic"), TRANSFORMS, TARGETS.items()):
         if transform not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
             yield ResizeSample(
                 name=f"{mode}_{transform}_{target}",
                 attributes=(("mode", mode), ("coordinate_transformation_mode", transform)),
                 every_dtype=(mode, transform, target) == ("linear", "half_pixel", "to_7_5"),
-                **given,  # type: ignore[arg-type]
+                **members,  # type: ignore[arg-type]
             )
     for mode in ("linear", "cubic"):
         for name, factors in {"doubled": (1, 1, 2, 2), "halved": (1, 1, 0.5, 0.5), "1_3_and_0_6": FRACTIONAL}.items():
@@ -158,12 +158,12 @@ def _cubic() -> Iterator[ResizeSample]:
                 sizes=(1, 2, 7, 5),
                 attributes=(("mode", "cubic"), ("cubic_coeff_a", a), ("coordinate_transformation_mode", transform)),
             )
-    for mode, value, (target, given) in product(("linear", "cubic"), (0, 1), TARGETS.items()):
+    for mode, value, (target, members) in product(("linear", "cubic"), (0, 1), TARGETS.items()):
         for transform in ("half_pixel", "asymmetric", "align_corners") if value else ("half_pixel",):
             yield ResizeSample(
                 name=f"{mode}_exclude_outside_{value}_{transform}_{target}",
                 attributes=(("mode", mode), ("exclude_outside", value), ("coordinate_transformation_mode", transform)),
-                **given,  # type: ignore[arg-type]
+                **members,  # type: ignore[arg-type]
             )
 
 
@@ -173,20 +173,20 @@ def _antialias() -> Iterator[ResizeSample]:
         "scales_0_6_and_0_35": {"scales": (1, 1, 0.6, 0.35)},
         "tenth": {"sizes": (1, 2, 1, 2)},
     }
-    for mode, (target, given) in product(("linear", "cubic"), targets.items()):
+    for mode, (target, members) in product(("linear", "cubic"), targets.items()):
         for exclude in (0, 1):
             yield ResizeSample(
                 name=f"{mode}_antialias_{target}" + ("_exclude_outside" if exclude else ""),
                 shape=(1, 2, 4, 6) if target != "tenth" else (1, 2, 10, 20),
                 attributes=(("mode", mode), ("antialias", 1), *((("exclude_outside", 1),) if exclude else ())),
                 every_dtype=(target, exclude) == ("to_3_11", 0),
-                **given,  # type: ignore[arg-type]
+                **members,  # type: ignore[arg-type]
             )
         yield ResizeSample(
             name=f"{mode}_antialias_asymmetric_{target}",
             shape=(1, 2, 4, 6) if target != "tenth" else (1, 2, 10, 20),
             attributes=(("mode", mode), ("antialias", 1), ("coordinate_transformation_mode", "asymmetric")),
-            **given,  # type: ignore[arg-type]
+            **members,  # type: ignore[arg-type]
         )
     yield ResizeSample(name="cubic_antialias_a_minus_0_5", sizes=(1, 2, 3, 2),
                        attributes=(("mode", "cubic"), ("antialias", 1), ("cubic_coeff_a", -0.5)))  # fmt: skip
@@ -239,7 +239,7 @@ def _axes() -> Iterator[ResizeSample]:
 
 def _policies() -> Iterator[ResizeSample]:
     for policy in ("stretch", "not_larger", "not_smaller"):
-        given = ("keep_aspect_ratio_policy", policy)
+        preserved = ("keep_aspect_ratio_policy", policy)
         for name, axes, sizes in (
             ("both_double", (2, 3), (8, 12)),
             ("one_double", (2, 3), (8, 24)),
@@ -249,11 +249,11 @@ def _policies() -> Iterator[ResizeSample]:
         ):
             for mode in ("linear", "nearest"):
                 yield ResizeSample(name=f"{mode}_{policy}_{name}", sizes=sizes,
-                                   attributes=(given, ("axes", axes), ("mode", mode)))  # fmt: skip
+                                   attributes=(preserved, ("axes", axes), ("mode", mode)))  # fmt: skip
         # 6 * 7 / 4 = 10.5: half-way cases are rounded up. Only the shape matters, so the data is the same everywhere.
         yield ResizeSample(name=f"linear_{policy}_half_way_size", sizes=(7, 8) if policy == "not_smaller" else (7, 13),
                            values="constant",
-                           attributes=(given, ("axes", (2, 3)), ("mode", "linear")))  # fmt: skip
+                           attributes=(preserved, ("axes", (2, 3)), ("mode", "linear")))  # fmt: skip
 
 
 def _shapes() -> Iterator[ResizeSample]:
@@ -369,14 +369,14 @@ def _is_expressible(definition: OpSchema, sample: ResizeSample) -> bool:
     """Whether the version has the inputs and attributes, and knows the coordinate transformation."""
     inputs = {formal.name for formal in definition.inputs}
     known = definition.attributes
-    given = dict(sample.attributes)
-    if not given.keys() <= known.keys() or (sample.sizes is not None and "sizes" not in inputs):
+    attributes = dict(sample.attributes)
+    if not attributes.keys() <= known.keys() or (sample.sizes is not None and "sizes" not in inputs):
         return False
     if sample.sizes is None and sample.scales is None and "sizes" not in inputs:
         return False
-    if given.get("mode") == "cubic" and "cubic_coeff_a" not in known:
+    if attributes.get("mode") == "cubic" and "cubic_coeff_a" not in known:
         return False
-    transform = str(given.get("coordinate_transformation_mode", ""))
+    transform = str(attributes.get("coordinate_transformation_mode", ""))
     return sample.refused or not transform or f'"{transform}"' in known["coordinate_transformation_mode"].description
 
 
@@ -385,14 +385,14 @@ def resize_node(sample: ResizeSample, binding: Binding) -> Node:
     inputs = [Operand("X", _values(sample, binding))]
     definition = schema.schema("Resize", binding.since_version)
     optional = {formal.name: formal.option == OpSchema.FormalParameterOption.Optional for formal in definition.inputs}
-    given = {
+    attributes = {
         "roi": None if not sample.roi else np.array(sample.roi, np.float32),
         "scales": None if sample.scales is None else np.array(sample.scales, np.float32),
         "sizes": None if sample.sizes is None else np.array(sample.sizes, np.int64),
     }
     operands: list[Operand | None] = [*inputs]
     for name in [formal.name for formal in definition.inputs][1:]:
-        value = given[name]
+        value = attributes[name]
         if value is None and not optional[name]:
             value = np.zeros(0, np.float32)
         operands.append(None if value is None else Operand(name, value, parameter=True))
@@ -502,8 +502,8 @@ def _resized(node: Node, lengths: tuple[int, ...]) -> list[tuple[int, Fraction]]
 
 
 def _scales(node: Node) -> Array | None:
-    given = node.attributes.get("scales")
-    return node.value("scales") if given is None else np.array(given, np.float32)
+    scales = node.attributes.get("scales")
+    return node.value("scales") if scales is None else np.array(scales, np.float32)
 
 
 def _fitted(policy: str, lengths: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, Fraction]] | str:

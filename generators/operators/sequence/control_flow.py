@@ -126,13 +126,13 @@ def _branches(body: str, dtype: np.dtype[Any]) -> tuple[GraphProto, GraphProto]:
         case "exchange" | "fewer":
             then = [_copy("X", "then_0"), _copy("Y", "then_1")]
             otherwise = [_copy("Y", "else_0"), _copy("X", "else_1")]
-            given = {"else_0": tensor} if body == "fewer" else {"else_0": tensor, "else_1": tensor}
-            return _graph("then", then, {"then_0": tensor, "then_1": tensor}), _graph("else", otherwise, given)
+            others = {"else_0": tensor} if body == "fewer" else {"else_0": tensor, "else_1": tensor}
+            return _graph("then", then, {"then_0": tensor, "then_1": tensor}), _graph("else", otherwise, others)
         case "constant":
             value = np.array([[0, 1], [1, 1]], dtype)
             then, otherwise = (
-                _graph(side, [_copy(f"{side}_c", f"{side}_0")], {f"{side}_0": tensor}, {f"{side}_c": given})
-                for side, given in (("then", value), ("else", ~value if dtype.kind == "b" else value + value))
+                _graph(side, [_copy(f"{side}_c", f"{side}_0")], {f"{side}_0": tensor}, {f"{side}_c": others})
+                for side, others in (("then", value), ("else", ~value if dtype.kind == "b" else value + value))
             )
             return then, otherwise
         case "nested":
@@ -198,33 +198,33 @@ def truth(node: Node) -> Truth:
     then, otherwise = (node.surroundings.graphs[name] for name in BRANCHES)
     if len(then.output) != len(otherwise.output):
         return Refusal("then_branch and else_branch must have the same number of outputs")
-    if any(one.type != other.type for one, other in zip(then.output, otherwise.output, strict=True)):
+    if any(left.type != right.type for left, right in zip(then.output, otherwise.output, strict=True)):
         return Refusal("the outputs of then_branch and else_branch must be of the same type")
     taken = then if cond.item() else otherwise
     outer = {operand.name: [operand.value] for operand in node.inputs if operand is not None}
-    given = [_given(output.name, taken, outer) for output in taken.output]
+    values = [_values_of(output.name, taken, outer) for output in taken.output]
     if node.results[0] == LENGTH:
-        (tensors,) = given
+        (tensors,) = values
         return Outputs(tuple(map(Output, node.results, [np.array(len(tensors), np.int64), *tensors])))
-    return Outputs(tuple(Output(name, tensor) for name, (tensor,) in zip(node.results, given, strict=True)))
+    return Outputs(tuple(Output(name, tensor) for name, (tensor,) in zip(node.results, values, strict=True)))
 
 
-def _given(name: str, branch: GraphProto, outer: Mapping[str, list[Array]]) -> list[Array]:
+def _values_of(name: str, branch: GraphProto, outer: Mapping[str, list[Array]]) -> list[Array]:
     """The value of that name in a branch: the tensors of a sequence, or one for a tensor and an optional."""
     if name in outer:
         return outer[name]
     for initializer in branch.initializer:
         if initializer.name == name:
             return [numpy_helper.to_array(initializer)]
-    made = next(one for one in branch.node if name in one.output)
+    made = next(item for item in branch.node if name in item.output)
     match made.op_type:
         case "If":
             taken = next(a.g for a in made.attribute if a.name == BRANCHES[not outer[made.input[0]][0].item()])
-            return _given(taken.output[0].name, taken, outer)
+            return _values_of(taken.output[0].name, taken, outer)
         case "SequenceAt":  # at the only position that its sequence has, in a branch that is taken
-            return _given(made.input[0], branch, outer)
+            return _values_of(made.input[0], branch, outer)
         case _:  # Identity, Optional, SequenceConstruct
-            return [tensor for one in made.input for tensor in _given(one, branch, outer)]
+            return [tensor for item in made.input for tensor in _values_of(item, branch, outer)]
 
 
 OPERATORS = (Operator("If", samples, variants, node, truth, lowers_to_none, varied=("V",)),)

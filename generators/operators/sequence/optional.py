@@ -139,7 +139,7 @@ def truth(node: Node) -> Truth:
     if node.op_type == "OptionalHasElement":
         before = node.surroundings.before if node.surroundings else ()
         omitted = not node.surroundings.inputs if node.surroundings else not elements
-        empty = any(one.op_type == "Optional" and not one.input for one in before)
+        empty = any(made.op_type == "Optional" and not made.input for made in before)
         return Outputs((Output("output", np.array(not omitted and not empty)),))
     if node.results == ("output",):
         return Outputs((Output("output", elements[0]),))

@@ -43,7 +43,7 @@ INT64 = np.iinfo(np.int64)
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceSample(Sample):
-    """shapes: of the sequence's tensors. position: None leaves the input out. given: attributes of the node.
+    """shapes: of the sequence's tensors. position: None leaves the input out. attributes: of the node.
 
     tensor: the shape of what SequenceInsert inserts. keeps: the input's length is read, too. only: the one dtype.
     """
@@ -51,7 +51,7 @@ class SequenceSample(Sample):
     shapes: tuple[tuple[int, ...], ...] = ((2, 3), (2, 3), (2, 3))
     position: int | tuple[int, ...] | None = None
     position_dtype: str = "int64"
-    given: tuple[tuple[str, int], ...] = ()
+    attributes: tuple[tuple[str, int], ...] = ()
     tensor: tuple[int, ...] = (2, 3)
     values: str = "distinct"
     keeps: bool = False
@@ -120,7 +120,7 @@ def _empty_samples() -> Iterator[SequenceSample]:
     yield SequenceSample(name="dtype_given", every_dtype=True)
     yield SequenceSample(name="dtype_omitted", only="float32")
     for sample in ("one_tensor", "size_0", "rank_1", "rank_8", "every_value"):
-        (shared,) = (one for one in _shared_samples() if one.name == sample)
+        (shared,) = (known for known in _shared_samples() if known.name == sample)
         yield shared
 
 
@@ -142,13 +142,13 @@ def _positions(low: int, high: int) -> Iterator[SequenceSample]:
 
 
 def _with_position(samples: Iterator[SequenceSample], position: int) -> Iterator[SequenceSample]:
-    for one in samples:
-        yield SequenceSample(**{**vars(one), "position": position})
+    for sample in samples:
+        yield SequenceSample(**{**vars(sample), "position": position})
 
 
 def _at_samples() -> Iterator[SequenceSample]:
     yield from _positions(-3, 2)
-    others = (one for one in _shared_samples() if one.name != "three_tensors")  # that is position_minus_1
+    others = (sample for sample in _shared_samples() if sample.name != "three_tensors")  # that is position_minus_1
     yield from _with_position(others, -1)
     yield from _with_position(_mixed_samples(), 1)
     yield SequenceSample(name="refused_position_0_of_empty", shapes=(), position=0, refused=True)
@@ -176,38 +176,38 @@ def _insert_samples() -> Iterator[SequenceSample]:
 
 
 def _concat_samples() -> Iterator[SequenceSample]:
-    for one in _shared_samples():
-        if one.name != "more_than_a_thread_group":
-            yield SequenceSample(**{**vars(one), "given": (("axis", 0),)})
-    yield SequenceSample(name="more_than_a_thread_group", shapes=((1025,), (2049,)), given=(("axis", 0),))
+    for sample in _shared_samples():
+        if sample.name != "more_than_a_thread_group":
+            yield SequenceSample(**{**vars(sample), "attributes": (("axis", 0),)})
+    yield SequenceSample(name="more_than_a_thread_group", shapes=((1025,), (2049,)), attributes=(("axis", 0),))
     varied = ((2, 3, 4), (2, 1, 4), (2, 5, 4))
     for axis in (1, -2):
         name = f"axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
-        yield SequenceSample(name=f"{name}_different_lengths", shapes=varied, given=(("axis", axis),))
+        yield SequenceSample(name=f"{name}_different_lengths", shapes=varied, attributes=(("axis", axis),))
     for new_axis in (0, 1):
         for axis in range(-2 - new_axis, 2 + new_axis):
             yield SequenceSample(
                 name=f"axis_{'minus_' if axis < 0 else ''}{abs(axis)}_new_axis_{new_axis}",
-                given=(("axis", axis), ("new_axis", new_axis)),
+                attributes=(("axis", axis), ("new_axis", new_axis)),
                 every_dtype=axis == 1,
             )
-    yield SequenceSample(name="one_tensor_new_axis", shapes=((2, 3),), given=(("axis", 0), ("new_axis", 1)))
-    yield SequenceSample(name="scalars_stacked", shapes=((),) * 5, given=(("axis", 0), ("new_axis", 1)))
-    yield SequenceSample(name="size_0_stacked", shapes=((0, 2),) * 2, given=(("axis", 1), ("new_axis", 1)))
-    yield SequenceSample(name="all_size_0", shapes=((0, 2),) * 2, given=(("axis", 0),))
+    yield SequenceSample(name="one_tensor_new_axis", shapes=((2, 3),), attributes=(("axis", 0), ("new_axis", 1)))
+    yield SequenceSample(name="scalars_stacked", shapes=((),) * 5, attributes=(("axis", 0), ("new_axis", 1)))
+    yield SequenceSample(name="size_0_stacked", shapes=((0, 2),) * 2, attributes=(("axis", 1), ("new_axis", 1)))
+    yield SequenceSample(name="all_size_0", shapes=((0, 2),) * 2, attributes=(("axis", 0),))
     for name, axis, new in (("at_rank", 2, 0), ("below_rank", -3, 0), ("beyond_new", 3, 1), ("below_new", -4, 1)):
-        yield SequenceSample(name=f"refused_axis_{name}", given=(("axis", axis), ("new_axis", new)), refused=True)
+        yield SequenceSample(name=f"refused_axis_{name}", attributes=(("axis", axis), ("new_axis", new)), refused=True)
     yield SequenceSample(
-        name="refused_shapes_differ", shapes=((2, 3), (2, 4)), given=(("axis", 0), ("new_axis", 0)), refused=True
+        name="refused_shapes_differ", shapes=((2, 3), (2, 4)), attributes=(("axis", 0), ("new_axis", 0)), refused=True
     )
     yield SequenceSample(
         name="refused_shapes_differ_stacked",
         shapes=((2, 3), (1, 3)),
-        given=(("axis", 0), ("new_axis", 1)),
+        attributes=(("axis", 0), ("new_axis", 1)),
         refused=True,
     )
     yield SequenceSample(
-        name="refused_ranks_differ", shapes=((2, 3), (2,)), given=(("axis", 0), ("new_axis", 0)), refused=True
+        name="refused_ranks_differ", shapes=((2, 3), (2,)), attributes=(("axis", 0), ("new_axis", 0)), refused=True
     )
 
 
@@ -240,7 +240,7 @@ def node(op_type: str, sample: SequenceSample, binding: Binding) -> Node:
     if sample.position is not None:
         operands.append(Operand("position", np.array(sample.position, sample.position_dtype), parameter=True))
         reads.append("position")
-    attributes: dict[str, Attribute] = dict(sample.given)
+    attributes: dict[str, Attribute] = dict(sample.attributes)
     if op_type == "SequenceEmpty" and sample.name != "dtype_omitted":
         attributes["dtype"] = int(helper.np_dtype_to_tensor_dtype(dtype))
     writes, after, results = _results(op_type, sample, dtype)

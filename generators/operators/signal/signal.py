@@ -142,8 +142,8 @@ def dft_variants(sample: DftSample, since_version: int, dtypes: tuple[str, ...])
 def dft_node(sample: DftSample, binding: Binding) -> Node:
     """input [..., 1 or 2] of any float dtype, dft_length a scalar, axis a scalar (an attribute in DFT-17)."""
     inputs: list[Operand | None] = [Operand("input", _signal(sample, binding))]
-    given = {"axis": sample.axis, "inverse": sample.inverse, "onesided": sample.onesided}
-    attributes: dict[str, Attribute] = {name: value for name, value in given.items() if value is not None}
+    settings = {"axis": sample.axis, "inverse": sample.inverse, "onesided": sample.onesided}
+    attributes: dict[str, Attribute] = {name: value for name, value in settings.items() if value is not None}
     axis_is_input = len(schema.schema("DFT", binding.since_version).inputs) > 2
     if sample.length is not None:
         inputs.append(Operand("dft_length", np.array(sample.length, sample.length_dtype), parameter=True))
@@ -187,9 +187,9 @@ def dft_truth(node: Node) -> Truth:
     axis %= x.ndim
     if onesided and not inverse and x.shape[-1] == 2:
         return Refusal("a one-sided spectrum needs real input")
-    given = node.value("dft_length")
+    padded_length = node.value("dft_length")
     natural = 2 * (x.shape[axis] - 1) if inverse and onesided else x.shape[axis]
-    length = natural if given is None else int(given)
+    length = natural if padded_length is None else int(padded_length)
     if length < 1:
         return Refusal(f"dft_length must be at least 1, not {length}")
     rows = np.moveaxis(_complex(x), axis, -1)
@@ -319,12 +319,12 @@ def _window(sample: StftSample, binding: Binding) -> Array:
 
 def stft_truth(node: Node) -> Truth:
     """The transform of each frame times the window; one rounding for that product is part of the bound."""
-    signal, window, given = node.array("signal"), node.value("window"), node.value("frame_length")
+    signal, window, frame_length = node.array("signal"), node.value("window"), node.value("frame_length")
     step, onesided = int(node.array("frame_step")), bool(node.integer("onesided", 1))
     if signal.shape[-1] not in (1, 2):
         return Refusal(f"the last dimension is 1 for real and 2 for complex input, not {signal.shape[-1]}")
     size = signal.shape[1]
-    frame = int(given) if given is not None else size if window is None else len(window)
+    frame = int(frame_length) if frame_length is not None else size if window is None else len(window)
     if window is not None and len(window) != frame:
         return Refusal(f"window has {len(window)} elements where frame_length is {frame}")
     if step < 1 or not 1 <= frame <= size:

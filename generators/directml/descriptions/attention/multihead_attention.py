@@ -58,12 +58,12 @@ class MultiheadAttention(OperatorDesc):
         qk, kv, qkv = (
             self.stacked_query_key_tensor, self.stacked_key_value_tensor, self.stacked_query_key_value_tensor,
         )  # fmt: skip
-        given = {
+        present = {
             "query": (self.query_tensor, qk, qkv),
             "key": (self.key_tensor, qk, kv, qkv),
             "value": (self.value_tensor, kv, qkv),
         }
-        for name, tensors in given.items():
+        for name, tensors in present.items():
             if (count := sum(tensor is not None for tensor in tensors)) != 1:
                 yield self.violation(f"one_{name}", f"{name} is given {count} times instead of once")
         for parts, tensor in ((2, qk), (2, kv), (3, qkv)):
@@ -151,8 +151,8 @@ class MultiheadAttention(OperatorDesc):
         query, key, value = (part for part in parts if part is not None)
         if bias_tensor is not None:
             ends = np.cumsum([part.shape[1] * part.shape[3] for part in (query, key, value)])[:-1]
-            added = [self._heads(one.reshape(1, 1, -1)) for one in np.split(bias_tensor.reshape(-1), ends)]
-            query, key, value = (part + one for part, one in zip((query, key, value), added, strict=True))
+            added = [self._heads(bias.reshape(1, 1, -1)) for bias in np.split(bias_tensor.reshape(-1), ends)]
+            query, key, value = (part + bias for part, bias in zip((query, key, value), added, strict=True))
         if past_key_tensor is not None and past_value_tensor is not None:
             key = np.concatenate([past_key_tensor.astype(np.float64), key], 2)
             value = np.concatenate([past_value_tensor.astype(np.float64), value], 2)

@@ -43,7 +43,7 @@ class ElementWise(OperatorDesc):
             types = ", ".join(f"{c_name(name)} {tensors[name].data_type.name}" for name in self.SAME_TYPE)
             yield self.violation("same_data_type", f"the data types differ: {types}")
         if self.RESULTS and tensors["output_tensor"].data_type not in self.RESULTS:
-            names = " or ".join(one.name for one in self.RESULTS)
+            names = " or ".join(data_type.name for data_type in self.RESULTS)
             yield self.violation(
                 "result_data_type",
                 f"OutputTensor is {tensors['output_tensor'].data_type.name} instead of {names}",

@@ -42,7 +42,7 @@ class RoundingMode(Enum):
 def erf(values: Array) -> Array:
     """The error function, in float64."""
     wide = np.asarray(values, np.float64)
-    return np.array([math.erf(one) for one in wide.ravel()], np.float64).reshape(wide.shape)
+    return np.array([math.erf(value) for value in wide.ravel()], np.float64).reshape(wide.shape)
 
 
 @dataclass(frozen=True)

@@ -46,19 +46,19 @@ class _Product(OperatorDesc):
         """The scale and the zero point of matrix `name` have one element, or one for each place along the axis: {1, 1,
         M, 1} for the rows of A and of the output, {1, 1, 1, N} for the columns of B."""
         matrix: TensorDesc = getattr(self, f"{name}_tensor")
-        one = (1,) * matrix.dimension_count
-        along = list(one)
+        ones = (1,) * matrix.dimension_count
+        along = list(ones)
         along[axis] = matrix.sizes[axis]
         for parameter in (f"{name}_scale_tensor", f"{name}_zero_point_tensor"):
             tensor: TensorDesc | None = getattr(self, parameter, None)
-            if tensor is not None and tensor.sizes not in (one, tuple(along)):
+            if tensor is not None and tensor.sizes not in (ones, tuple(along)):
                 yield self.violation(
-                    f"{parameter}_sizes", f"{parameter} has sizes {tensor.sizes}, neither {one} nor {tuple(along)}"
+                    f"{parameter}_sizes", f"{parameter} has sizes {tensor.sizes}, neither {ones} nor {tuple(along)}"
                 )
 
-    def _same_type(self, one: TensorDesc, other: TensorDesc | None, name: str) -> Iterator[Violation]:
-        if other is not None and one.data_type is not other.data_type:
-            yield self.violation(f"{name}_same_data_type", f"{name}: {one.data_type.name}, {other.data_type.name}")
+    def _same_type(self, first: TensorDesc, other: TensorDesc | None, name: str) -> Iterator[Violation]:
+        if other is not None and first.data_type is not other.data_type:
+            yield self.violation(f"{name}_same_data_type", f"{name}: {first.data_type.name}, {other.data_type.name}")
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class BatchNormalization(_Normalization):
         self.require_arrays(
             input_tensor=x, mean_tensor=mean, variance_tensor=variance, scale_tensor=scale, bias_tensor=bias
         )
-        x, mean, variance, scale, bias = (one.astype(np.float64) for one in (x, mean, variance, scale, bias))
+        x, mean, variance, scale, bias = (array.astype(np.float64) for array in (x, mean, variance, scale, bias))
         with np.errstate(all="ignore"):
             y = scale * (x - mean) / np.sqrt(variance + self.epsilon) + bias
         return self._finish(y, self.fused_activation, self.output_tensor)

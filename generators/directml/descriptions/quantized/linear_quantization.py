@@ -25,12 +25,12 @@ def _same_sizes(desc: OperatorDesc, *names: str) -> Iterator[Violation]:
             )
 
 
-def _same_type(desc: OperatorDesc, one: str, other: str) -> Iterator[Violation]:
-    first, second = getattr(desc, one), getattr(desc, other)
+def _same_type(desc: OperatorDesc, name: str, other: str) -> Iterator[Violation]:
+    first, second = getattr(desc, name), getattr(desc, other)
     if second is not None and first.data_type is not second.data_type:
         yield desc.violation(
             f"{other}_same_data_type",
-            f"{c_name(one)} is {first.data_type.name}, {c_name(other)} {second.data_type.name}",
+            f"{c_name(name)} is {first.data_type.name}, {c_name(other)} {second.data_type.name}",
         )
 
 

@@ -124,7 +124,7 @@ _EVALUATED: dict[ReduceFunction, Callable[[Array, dict[str, Any]], Array]] = {
 def _reduce_support(function: str, level: FeatureLevel) -> Mapping[str, TensorSupport]:
     for functions, tables in operator_record(Reduce.NAME)["support_by_function"].items():
         if function in functions.split(", "):
-            levels = [one for one in map(FeatureLevel.__getitem__, tables) if one <= level]
+            levels = [table_level for table_level in map(FeatureLevel.__getitem__, tables) if table_level <= level]
             rows = tables[max(levels).name] if levels else []
             return MappingProxyType({row["tensor"]: support_row(row) for row in rows})
     return MappingProxyType({})
