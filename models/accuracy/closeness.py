@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 
 from epcheck.generators.array import Array
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed, tensors
 
 SMALL = 0.25
 """A quarter of the elements, zeros left out, is below what errors of elements near 0 are measured by."""
@@ -57,13 +57,6 @@ def distance(expected: Feed, got: Feed) -> float:
     least = 1.0 if expected.dtype.kind in "iu" or not usual.size else float(np.quantile(usual, SMALL))
     with np.errstate(over="ignore"):
         return float((gap / np.maximum(size, least)).max())
-
-
-def tensors(value: Feed) -> list[Array]:
-    """The tensors that a value holds: one, those of a sequence, or none of an optional that is not there."""
-    if isinstance(value, np.ndarray):
-        return [value]
-    return [tensor for part in value or () for tensor in tensors(part)]
 
 
 def paired(one: Feed, other: Feed) -> list[tuple[Array, Array]] | None:

@@ -13,7 +13,7 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.models.accuracy.metrics import Metrics, measure
 from epcheck.models.accuracy.thresholds import Threshold
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 
 BASELINE, ORACLE = "baseline", "oracle"
 

@@ -26,7 +26,7 @@ from epcheck.models.bisection.node_judgement import is_random
 from epcheck.models.bisection.search import Limits, Search, Spent, Unanswered
 from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.session import DONE, Level
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 
 __all__ = ["Culprit", "Kind", "Limits", "Place", "Point", "error_along", "first_wrong_node"]

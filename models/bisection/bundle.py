@@ -15,7 +15,7 @@ from epcheck.conformance.test_data import repro
 from epcheck.generators.array import Array
 from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.reduce import Reduced, ReduceError
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 
 SCRIPT = '''\
 """{words}. Usage: python run.py [PROVIDER]"""

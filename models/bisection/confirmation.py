@@ -13,7 +13,7 @@ from epcheck.models.bisection.culprit import Culprit, Kind
 from epcheck.models.bisection.node_judgement import BASELINE, ORACLE, Judgement, judge, kind_of_difference
 from epcheck.models.bisection.search import Search, Unanswered
 from epcheck.models.execution.session import DONE, Level
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.values import bodies
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import onnx
 
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 
 
 class Kind(StrEnum):

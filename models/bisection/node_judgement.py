@@ -19,9 +19,9 @@ from epcheck.conformance.comparison import compare
 from epcheck.generators import onnx_tests, schema, suite
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Outputs, Selection, Truth
-from epcheck.models.accuracy.closeness import STEP, distance, farthest, paired, tensors
+from epcheck.models.accuracy.closeness import STEP, distance, farthest, paired
 from epcheck.models.accuracy.metrics import MASKED
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed, tensors
 from epcheck.models.graph.values import bodies
 from epcheck.models.graph.wiring import Wiring
 

@@ -22,7 +22,7 @@ from epcheck.models.bisection.node_judgement import judge, kind_of_difference
 from epcheck.models.bisection.search import Limits, Search, Spent, Unanswered
 from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.session import DONE, Level
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.values import bodies
 

@@ -18,7 +18,8 @@ from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.culprit import Culprit, Kind, Place, Point, place
 from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.session import CREATE, DONE, Level
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph import feed
+from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import TAPPED, behind_identities, extract, received, with_outputs
 from epcheck.models.graph.wiring import Wiring, wire
 
@@ -176,8 +177,7 @@ class Search:
         """Bytes of each value; of one whose shape is not known, as many as of the largest feed."""
         fed = [value for value in self.feeds.values() if isinstance(value, np.ndarray)]
         unknown = max((value.nbytes for value in fed), default=0)
-        shapes = {name: value.shape for name, value in self.feeds.items() if isinstance(value, np.ndarray)}
-        known = self.wiring.sizes(shapes)
+        known = self.wiring.sizes(feed.shapes(self.feeds))
         return {name: unknown if known.get(name) is None else known[name] or 0 for name in self.tensors()}
 
     def places(self, nodes: Iterable[int]) -> tuple[Place, ...]:

@@ -10,7 +10,7 @@ import onnx
 
 from epcheck.models.execution.session import Level, Sessions
 from epcheck.models.execution.sides import LARGE_BYTES
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 
 LEVELS: tuple[Level, ...] = ("disabled", "basic", "extended", "all")
 """Graph optimisation levels of ONNX Runtime, each with what the one before does."""

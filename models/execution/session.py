@@ -25,7 +25,7 @@ from epcheck.conformance.workers import process as processes
 from epcheck.conformance.workers.process import Ended, Rubbish, WarmWorkers, WorkerProcess, describe_exit
 from epcheck.conformance.workers.program import worker
 from epcheck.generators.array import Array
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 
 DONE, CREATE, RUN, CRASH, TIMEOUT = "done", "create", "run", "crash", "timeout"
 Level = Literal["all", "extended", "basic", "disabled"]

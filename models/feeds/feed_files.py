@@ -22,9 +22,7 @@ from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
 from epcheck.models.feeds import dims as dimensions
-
-Feed = Array | list[Any] | None
-"""A tensor, a sequence of feeds, or an optional that is not there."""
+from epcheck.models.graph.feed import Feed
 
 MAX_BYTES = model_file.MAX_BYTES
 """Of a file, packed and unpacked."""

@@ -23,10 +23,11 @@ from epcheck.generators.operator import random_source
 from epcheck.models.feeds import dims as dimensions
 from epcheck.models.feeds import roles
 from epcheck.models.feeds.dims import DimsError, combinations
-from epcheck.models.feeds.feed_files import Feed, FeedError, Given, read, save
+from epcheck.models.feeds.feed_files import FeedError, Given, read, save
 from epcheck.models.feeds.roles import Fixed, Known, Mask, Normal, Positions, Real, Role, Whole, Words
 from epcheck.models.feeds.uses import Uses
 from epcheck.models.graph import skeleton
+from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.skeleton import Shape
 
 __all__ = ["DimsError", "Feed", "FeedError", "Given", "combinations", "generate", "read", "save"]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import onnx
 
 from epcheck.models.feeds import feeds
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph import feed
+from epcheck.models.graph.feed import Feed
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Trial:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of the feeds that are tensors."""
-        return {name: value.shape for name, value in self.inputs.items() if isinstance(value, np.ndarray)}
+        return feed.shapes(self.inputs)
 
 
 def trials(

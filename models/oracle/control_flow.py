@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from epcheck.generators.array import Array
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 from epcheck.models.oracle.node import OracleError, said
 
 Run = Callable[[onnx.GraphProto, Mapping[str, Feed]], tuple[Feed, ...]]

@@ -21,7 +21,7 @@ from epcheck.generators import onnx_tests, schema, suite
 from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 from epcheck.models.oracle import convolution
 
 SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"

@@ -19,8 +19,8 @@ import numpy as np
 import onnx
 from onnx import inliner, numpy_helper
 
-from epcheck.models.feeds.feed_files import Feed
-from epcheck.models.graph import flops, skeleton
+from epcheck.models.graph import feed, flops, skeleton
+from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.skeleton import Shape
 from epcheck.models.oracle import control_flow
 from epcheck.models.oracle import node as oracle_node
@@ -63,8 +63,7 @@ def evaluate(
     what was really done. The weights have to be in the model.
     Raises OracleError, OracleTooLargeError among them.
     """
-    shapes = {name: value.shape for name, value in feeds.items() if isinstance(value, np.ndarray)}
-    estimated = _estimate(model, shapes)
+    estimated = _estimate(model, feed.shapes(feeds))
     if estimated > max_operations:
         raise OracleTooLargeError(f"the model takes {estimated:.1e} operations; the oracle does {max_operations:.1e}")
     flat = inliner.inline_local_functions(model) if model.functions else model

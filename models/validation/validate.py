@@ -26,9 +26,9 @@ from epcheck.models.execution import sides
 from epcheck.models.execution.asking import askers
 from epcheck.models.execution.session import CREATE, DEADLINE_S, STEPS, Answer, Level, Sessions
 from epcheck.models.execution.sides import LARGE_BYTES, Sides
-from epcheck.models.feeds.feed_files import Feed
 from epcheck.models.feeds.trials import Trial, trials
 from epcheck.models.graph import values
+from epcheck.models.graph.feed import Feed
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.oracle import oracle

@@ -22,7 +22,7 @@ from epcheck.models.execution import sides
 from epcheck.models.execution.asking import LEVELS, askers
 from epcheck.models.execution.session import Level, Sessions
 from epcheck.models.feeds import feeds
-from epcheck.models.feeds.feed_files import Feed
+from epcheck.models.graph.feed import Feed
 
 app = typer.Typer(add_completion=False)
 
