@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from epcheck.conformance.records.record import Record
     from epcheck.conformance.scheduling.stream import LiveRun
     from epcheck.generators.case import Case
-    from epcheck.models.validation.validate import Validation
+    from epcheck.models.validation.validation import Validation
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -208,14 +208,15 @@ def epcheck_run(request: pytest.FixtureRequest) -> LiveRun:
 @pytest.fixture(scope="session")
 def epcheck_validate(request: pytest.FixtureRequest) -> Callable[..., Validation]:
     """For tests of one's own: `epcheck_validate(path)` validates a model on the targets of the options; further
-    arguments are those of `epcheck.models.validation.validate.validate`."""
+    arguments are the fields of `epcheck.models.validation.options.ValidateOptions`."""
     from epcheck.conformance.scheduling.stream import REASONS
+    from epcheck.models.validation.options import ValidateOptions
     from epcheck.models.validation.validate import validate
 
     def validated(model: Path | str, **options: Any) -> Validation:
         chosen = {"target": request.config.getoption("--ep"), "baseline": request.config.getoption("--baseline")}
         try:
-            return validate(Path(model), **{**chosen, **options})
+            return validate(Path(model), ValidateOptions(**{**chosen, **options}))
         except REASONS as error:
             give_up(request.config, str(error))
 

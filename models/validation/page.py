@@ -1,4 +1,4 @@
-"""The page of a validation: one HTML file that needs nothing else, runs no script and believes no name in a model."""
+"""The page of a validation: one HTML file without scripts or network. Every name from the model is escaped."""
 
 from __future__ import annotations
 
@@ -15,21 +15,29 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.models.bisection.bisect import Culprit
+from epcheck.models.bisection.culprit import Culprit
 from epcheck.models.placement.placement import NodePlacement, Placement
-from epcheck.models.validation.validate import Validation
-from epcheck.models.validation.words import again, bytes_words, ended, failures, number, operations, percent
+from epcheck.models.validation.formatting import (
+    byte_size,
+    failure,
+    failures,
+    number,
+    operations,
+    percent,
+    reduce_command,
+)
+from epcheck.models.validation.validation import Validation
 
 MAX_NODES = 5000
-"""Rows of the table of all nodes."""
+"""Rows that the table of all nodes has at most."""
 
 WIDTH, HEIGHT, LEFT, FOOT = 960, 200, 60, 24
-"""Of the plot, in CSS pixels, and of what its axes take."""
+"""Of the plot and of its axes, in CSS pixels."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes that are not on the provider for the same reason."""
+    """Nodes of one operator that are not on the provider, all for the same reason."""
 
     operator: str
     provider: str
@@ -40,17 +48,17 @@ class Group:
 
 @dataclass(frozen=True)
 class Dot:
-    """A point of the plot: place, and what is said of it."""
+    """A point of the plot. label: its tooltip. is_above: the tolerance."""
 
     x: float
     y: float
-    words: str
+    label: str
     is_above: bool
 
 
 @dataclass(frozen=True)
 class Plot:
-    """The error along the graph. line: where the tolerance is, None where there is none. ticks: (y, label)."""
+    """The error along the graph. line: y of the tolerance, None without one. ticks: (y, label). nodes: last index."""
 
     dots: tuple[Dot, ...]
     line: float | None
@@ -61,7 +69,7 @@ class Plot:
 def render(validation: Validation) -> str:
     """The page as text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(bytes=bytes_words, number=number, percent=percent, operations=operations, ended=ended)
+    environment.filters.update(bytes=byte_size, number=number, percent=percent, operations=operations, failure=failure)
     folder = files(__package__)
     style = (folder / "page.css").read_text(encoding="utf-8")
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
@@ -74,8 +82,8 @@ def render(validation: Validation) -> str:
         plot=plot(validation.culprit) if validation.culprit else None,
         providers=_providers(validation.placement),
         max_nodes=MAX_NODES,
-        again=again(validation),
-        broken=failures(validation.steps),
+        reduce_command=reduce_command(validation),
+        failures=failures(validation.steps),
         width=WIDTH, height=HEIGHT, left=LEFT, foot=FOOT,
     )  # fmt: skip
     return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name
@@ -91,7 +99,7 @@ def write(validation: Validation, path: Path) -> None:
 
 
 def grouped(placement: Placement) -> tuple[Group, ...]:
-    """The nodes elsewhere, those of one operator and reason together, the largest group first."""
+    """The nodes that are not on the provider, by operator and reason, the largest group first."""
     groups: dict[tuple[str, str, str, str], list[NodePlacement]] = {}
     for node in placement.elsewhere:
         groups.setdefault((node.operator, node.provider, node.reason, node.suggestion), []).append(node)
@@ -100,7 +108,7 @@ def grouped(placement: Placement) -> tuple[Group, ...]:
 
 
 def plot(culprit: Culprit) -> Plot | None:
-    """Its errors on a logarithmic scale; None where there are fewer than two."""
+    """The errors of its points on a logarithmic scale; None for fewer than two points, or none that is finite."""
     finite = [point for point in culprit.points if math.isfinite(point.error)]
     sizes = [math.log10(point.error) for point in finite if point.error > 0]
     if len(culprit.points) < 2 or not sizes:

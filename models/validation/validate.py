@@ -1,6 +1,6 @@
-"""Will a model run on a provider, where, and is it right: everything about one model, in the order of the questions.
+"""Does a model run on a provider, where does each node run, and are its outputs right.
 
-validation = validate(Path("model.onnx"), target="dml")
+validation = validate(Path("model.onnx"), ValidateOptions(target="dml"))
 validation.status                     # "right", "wrong", "fails", "refused"
 validation.placement.elsewhere        # nodes that are not on the provider, and why
 """
@@ -8,23 +8,19 @@ validation.placement.elsewhere        # nodes that are not on the provider, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-
-import onnx
-from onnx import inliner
 
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.accuracy import thresholds, verdict
-from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.bisection.bisect import Culprit, first_wrong_node
 from epcheck.models.execution import sides
 from epcheck.models.execution.asking import askers
-from epcheck.models.execution.session import CREATE, DEADLINE_S, STEPS, Answer, Level, Sessions
+from epcheck.models.execution.session import CREATE, Answer, Level, Sessions
 from epcheck.models.execution.sides import LARGE_BYTES, Sides
 from epcheck.models.feeds.trials import Trial, trials
 from epcheck.models.graph import values
@@ -35,290 +31,209 @@ from epcheck.models.oracle import oracle
 from epcheck.models.oracle.oracle import OracleError
 from epcheck.models.placement import placement
 from epcheck.models.placement.placement import Placement
-
-RIGHT, WRONG, FAILS, REFUSED = "right", "wrong", "fails", "refused"
-
-SEEDS = (0, 1)
+from epcheck.models.validation.options import ValidateOptions
+from epcheck.models.validation.runnable import RunnableModel, has_external_data, runnable
+from epcheck.models.validation.validation import RIGHT, Step, Validation
 
 ORACLE_OPERATIONS = 200_000_000
-"""The oracle is asked for models of at most so many multiplications and additions: seconds."""
-
-NAMED_BYTES = 1 << 30
-"""A model without names for its nodes gets them, and travels as bytes, where it is no larger than this."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One trial on one target. stage, during, message: as in `session.Answer`."""
-
-    trial: str
-    target: str
-    stage: str
-    during: str
-    message: str
-    create_s: float | None
-    run_s: float | None
-    unwritten: tuple[str, ...]
-    repeat_differs: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Everything that was found out about a model on a target.
-
-    facts: target -> what its worker says of itself. placement: None for a callable, which has no provider. truth: who
-    says what is right, or why no oracle does. culprit: the node at fault, where something is wrong.
-    again: arguments of `epcheck reduce` that bring about what is wrong, empty where nothing is. seconds: part -> how
-    long it took.
-    """
-
-    path: Path
-    target: str
-    baseline: str | None
-    provider: str | None
-    level: Level
-    facts: Mapping[str, Mapping[str, str]]
-    inspection: Inspection
-    placement: Placement | None
-    steps: tuple[Step, ...]
-    verdicts: tuple[Verdict, ...]
-    truth: str
-    culprit: Culprit | None
-    again: tuple[str, ...] = ()
-    seconds: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def status(self) -> str:
-        """`refused`: it does not load. `fails`: a run ends with an error, or anything in a crash or a hang. `wrong`: an
-        output is not right, is not written, or changes in a second run. `right`."""
-        own = [step for step in self.steps if step.target == self.target]
-        if any(step.stage == CREATE for step in own):
-            return REFUSED
-        if any(step.during for step in own):
-            return FAILS
-        steady = not any(step.unwritten or step.repeat_differs for step in own)
-        return RIGHT if steady and all(one.right for one in self.verdicts) else WRONG
-
-    @property
-    def _ends_in_creation(self) -> bool:
-        return any(step.target == self.target and step.during == STEPS[CREATE] for step in self.steps)
-
-    @property
-    def headline(self) -> str:
-        """The answer in one sentence."""
-        name, where = self.path.name, self.provider or self.target
-        match self.status:
-            case "refused":
-                return f"{name} does not load on {where}"
-            case "fails" if self._ends_in_creation:
-                return f"{name} does not load on {where}: session creation does not survive it"
-            case "fails":
-                return f"{name} loads on {where}, but does not run"
-            case "wrong":
-                return f"{name} runs on {where}, but its outputs are not right"
-        if self.placement is None or not self.placement.elsewhere:
-            return f"{name} runs on {where} and is right"
-        away, all_ = len(self.placement.elsewhere), len([one for one in self.placement.nodes if one.provider])
-        return f"{name} runs and is right; {away} of its {all_} nodes are not on {where}"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A model as it is run: as its file, or as a copy whose nodes have names and whose functions are put in place.
-
-    graph: what analyses look at. folder: where the external data of a copy is.
-    """
-
-    graph: onnx.ModelProto
-    run: onnx.ModelProto | Path
-    folder: Path | None
-
-    @property
-    def folder_of_data(self) -> Path | None:
-        """Where a copy of the graph finds its external data; None where it has none."""
-        return self.folder if any(True for _ in model_file.external_tensors(self.graph)) else None
+"""Multiplications and additions of the largest model that the oracle is asked about; it takes seconds for so many."""
 
 
 def validate(
-    model: Path,
-    target: str | Target | None = None,
-    baseline: str | Target | None = None,
-    feeds: Path | None = None,
-    dims: Mapping[str, Sequence[int]] | None = None,
-    seeds: Sequence[int] = SEEDS,
-    level: Level = "all",
-    override: Override | None = None,
-    bisect: bool = True,
-    deadline_s: float = DEADLINE_S,
-    vulkan: Path | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    model: Path, options: ValidateOptions | None = None, report: Callable[[str], None] = lambda _phase: None
 ) -> Validation:
-    """Answer every question about a model on a target.
+    """Inspect a model, run it on two targets, place its nodes, judge its outputs, and find the node at fault.
 
-    target, baseline: as on the command line, or targets; by default the best of this machine, and the CPU provider.
-    feeds: an .npz or a folder of ONNX test data, in place of generated feeds. dims: dynamic dimension -> sizes, every
-    combination of which is tried. seeds: of generated feeds. level: of graph optimisation. override: thresholds to use
-    in place of ours. bisect: look for the node at fault. deadline_s: seconds for each step of a session. vulkan:
-    the ICD file of the Vulkan driver that the lab uses instead of its own. say: told what is being done.
+    model: an ONNX file; its external data lies beside it. report: called with the name of each phase as it begins.
 
-    Raises ModelFileError, FeedError, DimsError for files and arguments that cannot be used; TargetError, TargetDown.
+    Raises ModelFileError, FeedError and DimsError for files and options that cannot be used, TargetError for a target
+    that does not exist, and TargetDown for one that cannot be started.
     """
-    asked = sides.choose(target, baseline, vulkan)
+    options = options or ValidateOptions()
+    evaluators = sides.choose(options.target, options.baseline, options.vulkan)
     path = model.absolute()
     proto = model_file.parse(path)
-    clock = _Clock(say)
-    with clock("looking at the file"):
+    phases = _Phases(report)
+    with phases.timed("looking at the file"):
         inspection = inspect.inspect(path, proto)
-        subject = _subject(path, proto)
-        tried = list(trials(subject.graph, feeds, seeds, dims or {}))
-    chosen = asked.for_size(inspection.bytes)
-    candidate, (against, against_level) = chosen.candidate, chosen.unlike(level)
+        subject = runnable(path, proto)
+        tried = tuple(trials(subject.graph, options.feeds, options.seeds, options.dims))
     with ExitStack() as resources:
-        sessions = resources.enter_context(Sessions(candidate, deadline_s))
-        with clock(f"running on {candidate.name}"):
-            answers = _run(sessions, subject, tried, level)
-            if candidate.provider:
-                inspection = inspection.with_findings(inspect.against(inspection, inspect.limits(sessions)))
-                inspection = inspection.with_findings(inspect.cost_of_dimensions(inspection, candidate.provider))
-                reshapes = inspect.unresolved_reshapes(subject.graph, candidate.provider)
-                inspection = inspection.with_findings(reshapes)
-            if inspection.bytes > LARGE_BYTES:
-                sessions.rest()
-        facts = {candidate.name: sessions.facts}
-        others: list[Answer] = []
-        other = None
-        if against is not None:
-            other = resources.enter_context(Sessions(against, deadline_s))
-            with clock(f"running on {against.name}"):
-                others = _run(other, subject, tried[: len(answers)], against_level)
-            facts[against.name] = other.facts
-            if inspection.bytes > LARGE_BYTES:
-                other.rest()
-        with clock("computing the truth"):
-            truths, truth = _truths(subject, tried, inspection)
-        with clock("judging"):
-            placed = _place(subject, candidate, answers, tried)
-            bounds = thresholds.of_outputs(values.inferred(subject.graph, tried[0].shapes))
-            bounds = {name: (override or Override()).apply(one) for name, one in bounds.items()}
-            verdicts = tuple(
-                one
-                for trial, mine, theirs, true in zip(tried, answers, others, truths, strict=False)
-                if mine.is_done and theirs.is_done
-                for one in verdict.judge(trial.name, mine.outputs, theirs.outputs, true, bounds)
-            )
-        steps = tuple(
-            _step(trial, who.name, answer)
-            for who, said in ((candidate, answers), (against, others))
-            if who is not None
-            for trial, answer in zip(tried, said, strict=False)
-        )
-        found = Validation(
-            path, candidate.name, against.name if against else None, candidate.provider, level, facts, inspection,
-            placed, steps, verdicts, truth, None, seconds=clock.seconds,
-        )  # fmt: skip
-        if found.status == RIGHT or other is None:
-            return found
-        at = _first_failing(found, tried, answers)
-        found = replace(found, again=_again(chosen, tried[at], level, vulkan))
-        if not bisect:
-            return found
-        with clock("looking for the node at fault"):
-            ask = askers(sessions, other, subject.folder_of_data, inspection.bytes)
-            culprit = first_wrong_node(
-                subject.graph, tried[at].inputs, *ask, level=level, answer=answers[at], folder=subject.folder_of_data
-            )
-    return replace(found, culprit=culprit)
+        evaluators = evaluators.for_size(inspection.bytes)
+        return _Validator(options, evaluators, subject, tried, phases, resources).validation(inspection)
 
 
-class _Clock:
-    """Says what is being done, and keeps how long it took."""
+class _Phases:
+    """Reports each phase as it begins and keeps how long it took."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         self.seconds: dict[str, float] = {}
-        self._say = say
-        self._part, self._started = "", 0.0
+        self._report = report
 
-    def __call__(self, part: str) -> _Clock:
-        self._part = part
-        return self
-
-    def __enter__(self) -> None:
-        self._say(self._part)
-        self._started = time.monotonic()
-
-    def __exit__(self, *_exception: object) -> None:
-        self.seconds[self._part] = time.monotonic() - self._started
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        self._report(phase)
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = time.monotonic() - started
 
 
-def _subject(path: Path, model: onnx.ModelProto) -> Subject:
-    graph = model
-    if model.functions:
-        graph = inliner.inline_local_functions(model)
-    if model.ByteSize() <= NAMED_BYTES:
-        graph = placement.named(graph)
-    if graph is model:
-        return Subject(model, path, path.parent)
-    has_external = any(True for _ in model_file.external_tensors(graph))
-    return Subject(graph, graph, path.parent if has_external else None)
+class _Validator:
+    """One validation. resources: end the workers of both targets."""
+
+    def __init__(
+        self,
+        options: ValidateOptions,
+        evaluators: Sides,
+        model: RunnableModel,
+        tried: Sequence[Trial],
+        phases: _Phases,
+        resources: ExitStack,
+    ) -> None:
+        self._options, self._evaluators, self._model, self._trials = options, evaluators, model, tried
+        self._phases, self._resources = phases, resources
+        self._steps: list[Step] = []
+
+    def validation(self, inspection: Inspection) -> Validation:
+        """The result. inspection: of the file; what the candidate's runtime adds to it is in the result."""
+        candidate, level = self._evaluators.candidate, self._options.level
+        sessions = self._sessions(candidate)
+        with self._phases.timed(f"running on {candidate.name}"):
+            outcomes = self._run(sessions, self._trials, level)
+            inspection = _with_runtime_findings(inspection, sessions, self._model)
+            _free_memory(sessions, inspection)
+        facts = {candidate.name: sessions.facts}
+        baseline, baseline_level = self._evaluators.unlike(level)
+        baseline_sessions, expected = None, []
+        if baseline is not None:
+            baseline_sessions = self._sessions(baseline)
+            with self._phases.timed(f"running on {baseline.name}"):
+                expected = self._run(baseline_sessions, self._trials[: len(outcomes)], baseline_level)
+            facts[baseline.name] = baseline_sessions.facts
+            _free_memory(baseline_sessions, inspection)
+        with self._phases.timed("computing the truth"):
+            truth, about_truth = self._truth(inspection)
+        with self._phases.timed("judging"):
+            placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, truth)
+        found = Validation(
+            inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, level, facts,
+            inspection, placed, tuple(self._steps), verdicts, about_truth, None, seconds=self._phases.seconds,
+        )  # fmt: skip
+        if found.status == RIGHT or baseline_sessions is None:
+            return found
+        return self._explained(found, outcomes, sessions, baseline_sessions)
+
+    def _sessions(self, target: Target) -> Sessions:
+        return self._resources.enter_context(Sessions(target, self._options.deadline_s))
+
+    def _run(self, sessions: Sessions, tried: Sequence[Trial], level: Level) -> list[Answer]:
+        """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike."""
+        outcomes: list[Answer] = []
+        for trial in tried:
+            outcome = sessions.run(self._model.run, trial.inputs, level=level, folder=self._model.folder)
+            outcomes.append(outcome)
+            self._steps.append(_step(trial, sessions.target, outcome))
+            if outcome.stage == CREATE or not sessions.is_warm:
+                break
+        return outcomes
+
+    def _truth(self, inspection: Inspection) -> tuple[Mapping[str, Feed] | None, str]:
+        """The oracle's values of the first trial, None where it is not quick enough, and a sentence about it."""
+        if inspection.bytes > LARGE_BYTES:
+            return None, "the model is too large for an oracle"
+        try:
+            model = self._model.graph
+            if has_external_data(model):
+                model = model_file.load(inspection.path)
+            answer = oracle.evaluate(model, self._trials[0].inputs, max_operations=ORACLE_OPERATIONS)
+        except (OracleError, model_file.ModelFileError) as error:
+            return None, f"no oracle knows the truth of this model: {error}"
+        return answer.values, (
+            f"an oracle in float64 computed the truth of the first trial ({answer.operations:.2g} operations)"
+        )
+
+    def _placement(self, outcomes: Sequence[Answer]) -> Placement | None:
+        provider = self._evaluators.candidate.provider
+        if provider is None:
+            return None
+        assignment = next((outcome.assignment for outcome in outcomes if outcome.assignment is not None), None)
+        return placement.place(self._model.graph, provider, assignment, self._trials[0].shapes)
+
+    def _verdicts(
+        self, outcomes: Sequence[Answer], expected: Sequence[Answer], truth: Mapping[str, Feed] | None
+    ) -> tuple[Verdict, ...]:
+        """truth: of the first trial."""
+        bounds = {
+            name: self._options.override.apply(threshold)
+            for name, threshold in thresholds.of_outputs(
+                values.inferred(self._model.graph, self._trials[0].shapes)
+            ).items()
+        }
+        truths = [truth, *[None] * len(self._trials)]
+        return tuple(
+            judged
+            for trial, candidate, baseline, true in zip(self._trials, outcomes, expected, truths, strict=False)
+            if candidate.is_done and baseline.is_done
+            for judged in verdict.judge(trial.name, candidate.outputs, baseline.outputs, true, bounds)
+        )
+
+    def _explained(
+        self, found: Validation, outcomes: Sequence[Answer], candidate: Sessions, baseline: Sessions
+    ) -> Validation:
+        """The validation of a model that is not right, with the node at fault and how to show the failure again."""
+        at = _first_failing(found, self._trials, outcomes)
+        found = replace(found, again=self._reduce_arguments(self._trials[at]))
+        if not self._options.bisect:
+            return found
+        with self._phases.timed("looking for the node at fault"):
+            culprit = self._culprit(self._trials[at], outcomes[at], candidate, baseline, found.inspection.bytes)
+        return replace(found, culprit=culprit)
+
+    def _culprit(self, trial: Trial, outcome: Answer, candidate: Sessions, baseline: Sessions, size: int) -> Culprit:
+        model, folder = self._model.graph, self._model.data_folder
+        ask = askers(candidate, baseline, folder, size)
+        return first_wrong_node(model, trial.inputs, *ask, level=self._options.level, answer=outcome, folder=folder)
+
+    def _reduce_arguments(self, trial: Trial) -> tuple[str, ...]:
+        """Arguments of `epcheck reduce` for the failure of a trial."""
+        arguments = ["--target", self._evaluators.candidate.name]
+        if self._evaluators.baseline is not None:
+            arguments += ["--baseline", self._evaluators.baseline.name]
+        if self._options.level != "all":
+            arguments += ["--level", self._options.level]
+        if self._options.vulkan is not None:
+            arguments += ["--vulkan", str(self._options.vulkan)]
+        return (*arguments, *trial.arguments)
 
 
-def _run(sessions: Sessions, subject: Subject, tried: Sequence[Trial], level: Level) -> list[Answer]:
-    """The answers, up to the first one that is none: what follows would be the same."""
-    answers: list[Answer] = []
-    folder = None if isinstance(subject.run, Path) else subject.folder
-    for trial in tried:
-        answers.append(sessions.run(subject.run, trial.inputs, level=level, folder=folder))
-        if answers[-1].stage == CREATE or not sessions.is_warm:
-            break
-    return answers
+def _with_runtime_findings(inspection: Inspection, sessions: Sessions, model: RunnableModel) -> Inspection:
+    """The inspection with what the candidate's runtime and provider say of the model; a callable says nothing."""
+    provider = sessions.target.provider
+    if not provider:
+        return inspection
+    inspection = inspection.with_findings(inspect.against(inspection, inspect.limits(sessions)))
+    inspection = inspection.with_findings(inspect.cost_of_dimensions(inspection, provider))
+    return inspection.with_findings(inspect.unresolved_reshapes(model.graph, provider))
 
 
-def _truths(
-    subject: Subject, tried: Sequence[Trial], inspection: Inspection
-) -> tuple[list[Mapping[str, Feed] | None], str]:
-    """What the oracle says of each trial, as long as it is quick, and a sentence about it."""
-    found: list[Mapping[str, Feed] | None] = [None] * len(tried)
+def _free_memory(sessions: Sessions, inspection: Inspection) -> None:
+    """End the session of a large model, so that there is memory for the next one."""
     if inspection.bytes > LARGE_BYTES:
-        return found, "the model is too large for an oracle"
-    try:
-        model = subject.graph
-        if any(True for _ in model_file.external_tensors(model)):
-            model = model_file.load(inspection.path)
-        answer = oracle.evaluate(model, tried[0].inputs, max_operations=ORACLE_OPERATIONS)
-    except (OracleError, model_file.ModelFileError) as error:
-        return found, f"no oracle knows the truth of this model: {error}"
-    found[0] = answer.values
-    return found, f"an oracle in float64 computed the truth of the first trial ({answer.operations:.2g} operations)"
+        sessions.rest()
 
 
-def _place(subject: Subject, candidate: Target, answers: Sequence[Answer], tried: Sequence[Trial]) -> Placement | None:
-    if candidate.provider is None:
-        return None
-    assignment = next((answer.assignment for answer in answers if answer.assignment is not None), None)
-    return placement.place(subject.graph, candidate.provider, assignment, tried[0].shapes)
+def _step(trial: Trial, target: Target, outcome: Answer) -> Step:
+    return Step(trial.name, target.name, outcome.stage, outcome.during, outcome.message, outcome.create_s,
+                outcome.run_s, outcome.unwritten, outcome.repeat_differs)  # fmt: skip
 
 
-def _step(trial: Trial, target: str, answer: Answer) -> Step:
-    return Step(trial.name, target, answer.stage, answer.during, answer.message, answer.create_s, answer.run_s,
-                answer.unwritten, answer.repeat_differs)  # fmt: skip
-
-
-def _first_failing(found: Validation, tried: Sequence[Trial], answers: Sequence[Answer]) -> int:
-    """The index of the first trial that is not as it should be."""
-    wrong = {one.trial for one in found.verdicts if not one.right}
+def _first_failing(found: Validation, tried: Sequence[Trial], outcomes: Sequence[Answer]) -> int:
+    """The index of the first trial that is not right."""
+    wrong = {judged.trial for judged in found.verdicts if not judged.right}
     return next(
         index
-        for index, answer in enumerate(answers)
-        if not answer.is_done or answer.repeat_differs or answer.unwritten or tried[index].name in wrong
+        for index, outcome in enumerate(outcomes)
+        if not outcome.is_done or outcome.repeat_differs or outcome.unwritten or tried[index].name in wrong
     )
-
-
-def _again(chosen: Sides, trial: Trial, level: Level, vulkan: Path | None) -> tuple[str, ...]:
-    words = ["--target", chosen.candidate.name]
-    if chosen.baseline is not None:
-        words += ["--baseline", chosen.baseline.name]
-    if level != "all":
-        words += ["--level", level]
-    if vulkan is not None:
-        words += ["--vulkan", str(vulkan)]
-    return (*words, *trial.arguments)

@@ -22,8 +22,11 @@ from epcheck.models.execution.session import DEADLINE_S, Level
 from epcheck.models.feeds.feeds import DimsError
 from epcheck.models.validation import page
 from epcheck.models.validation.document import document
-from epcheck.models.validation.validate import RIGHT, SEEDS, Validation, validate
-from epcheck.models.validation.words import again, bytes_words, ended, failures, number, percent
+from epcheck.models.validation.formatting import byte_size, failures, number, percent, reduce_command
+from epcheck.models.validation.formatting import failure as failure_of
+from epcheck.models.validation.options import SEEDS, ValidateOptions
+from epcheck.models.validation.validate import validate
+from epcheck.models.validation.validation import RIGHT, Validation
 
 app = typer.Typer(add_completion=False)
 
@@ -70,10 +73,11 @@ def command(
         override = Override(rtol, snr, agreement)
         sizes = parse_dims(dim or ())
         with _live(console) as say:
-            validation = validate(
-                model, target, baseline, given, sizes, tuple(seed or SEEDS), chosen_level(level), override, bisect,
-                timeout, vulkan, say,
+            options = ValidateOptions(
+                target, baseline, given, sizes, tuple(seed or SEEDS), chosen_level(level), override, bisect, timeout,
+                vulkan,
             )  # fmt: skip
+            validation = validate(model, options, say)
         out = html or model.with_name(f"{model.name}.validation.html")
         page.write(validation, out)
         if json is not None:
@@ -127,14 +131,14 @@ def show(console: Console, validation: Validation) -> None:
         say(f"   {finding.severity}: {finding.text}", COLOURS[finding.severity])
         if finding.suggestion:
             say(f"      → {finding.suggestion}")
-    size = f"{bytes_words(validation.inspection.bytes)}, {validation.inspection.nodes} nodes"
+    size = f"{byte_size(validation.inspection.bytes)}, {validation.inspection.nodes} nodes"
     say(f"   {size}, opsets {', '.join(f'{d} {v}' for d, v in validation.inspection.opsets)}")
     if (placed := validation.placement) is not None:
         say("2. Where does it run, and why?", "bold")
         say(f"   {placed.count(placed.provider)} nodes on {placed.provider}, {len(placed.elsewhere)} elsewhere; "
             f"{percent(placed.share)} of the arithmetic; {_several(placed.partitions, 'partition')}, "
             f"{len(placed.copies)} {'copy' if len(placed.copies) == 1 else 'copies'} "
-            f"of {'' if placed.is_exact else 'at least '}{bytes_words(placed.copied_bytes)} in each run")  # fmt: skip
+            f"of {'' if placed.is_exact else 'at least '}{byte_size(placed.copied_bytes)} in each run")  # fmt: skip
         if placed.best_opset:
             say(f"   with opset {placed.best_opset[0]} there would be kernels for {placed.best_opset[1]} nodes")
         for group in page.grouped(placed)[:SHOWN]:
@@ -144,7 +148,7 @@ def show(console: Console, validation: Validation) -> None:
                 say(f"      → {group.suggestion}")
     say("3. Is it right?", "bold")
     for trials, step in failures(validation.steps):
-        say(f"   {step.target}, {trials}: {ended(step)}: {step.message}", "red")
+        say(f"   {step.target}, {trials}: {failure_of(step)}: {step.message}", "red")
     for step in validation.steps:
         if step.repeat_differs or step.unwritten:
             changed = ", ".join((*step.repeat_differs, *step.unwritten))
@@ -160,7 +164,7 @@ def show(console: Console, validation: Validation) -> None:
         say("4. Which node is wrong?", "bold")
         say(f"   {validation.culprit.words}")
         say("5. Reproduce it", "bold")
-        say(f"   {again(validation)}")
+        say(f"   {reduce_command(validation)}")
     say(validation.headline, f"bold {COLOURS.get(validation.status, 'red')}")
 
 

@@ -10,8 +10,10 @@ from small_models import layers
 
 from epcheck.conformance.targets.target import CPU
 from epcheck.models.execution.sides import LARGE_BYTES, choose
-from epcheck.models.validation.validate import WRONG, validate
-from epcheck.models.validation.words import again
+from epcheck.models.validation.formatting import reduce_command
+from epcheck.models.validation.options import ValidateOptions
+from epcheck.models.validation.validate import validate
+from epcheck.models.validation.validation import WRONG
 
 
 def test_the_reference_says_what_is_right_about_a_small_model_on_cpu() -> None:
@@ -37,8 +39,8 @@ def test_the_command_that_reproduces_names_the_trial_that_failed(
     path = tmp_path / "model.onnx"
     onnx.save(layers(1), path)
     wrong = "python:wrong_backends:doubles_relu"
-    found = validate(path, wrong, "cpu", dims={"batch": (2,)}, seeds=(3,), level="basic", bisect=False)
+    found = validate(path, ValidateOptions(wrong, "cpu", dims={"batch": (2,)}, seeds=(3,), level="basic", bisect=False))
     assert found.status == WRONG
-    assert again(found) == (
+    assert reduce_command(found) == (
         f"epcheck reduce {path} --target {wrong} --baseline cpu --level basic --seed 3 --dim batch=2"
     )

@@ -20,7 +20,9 @@ from epcheck.models.execution.session import CREATE, Sessions
 from epcheck.models.feeds.feeds import DimsError
 from epcheck.models.inspection import inspect
 from epcheck.models.validation import page
-from epcheck.models.validation.validate import FAILS, REFUSED, RIGHT, WRONG, Validation, validate
+from epcheck.models.validation.options import ValidateOptions
+from epcheck.models.validation.validate import validate
+from epcheck.models.validation.validation import FAILS, REFUSED, RIGHT, WRONG, Validation
 
 HERE = Path(__file__).parents[1]
 HOSTILE = '"><script>alert(1)</script>'
@@ -58,7 +60,7 @@ def perceptron(path: Path, first: str = "hidden") -> Path:
 @pytest.fixture(scope="module")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Validation:
     path = perceptron(tmp_path_factory.mktemp("right") / "model.onnx")
-    return validate(path, "cpu", "reference", dims={"batch": (1, 3)})
+    return validate(path, ValidateOptions("cpu", "reference", dims={"batch": (1, 3)}))
 
 
 def test_a_right_model_is_right_against_baseline_and_truth(right: Validation) -> None:
@@ -87,14 +89,14 @@ def test_the_runtime_says_what_it_reads(right: Validation, tmp_path: Path) -> No
     model = onnx.load(str(perceptron(tmp_path / "model.onnx")))
     model.opset_import[0].version = 99
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
-    found = validate(tmp_path / "model.onnx", "cpu", "none")
+    found = validate(tmp_path / "model.onnx", ValidateOptions("cpu", "none"))
     said = [finding for finding in found.inspection.findings if "has opset 99; onnxruntime" in finding.text]
     assert [finding.severity for finding in said] == ["error"]
     assert right.inspection.loads
 
 
 def test_a_wrong_node_is_named(tmp_path: Path) -> None:
-    found = validate(perceptron(tmp_path / "model.onnx"), wrong("relu_is_leaky"), "cpu", seeds=(0,))
+    found = validate(perceptron(tmp_path / "model.onnx"), ValidateOptions(wrong("relu_is_leaky"), "cpu", seeds=(0,)))
     assert found.status == WRONG
     assert found.culprit is not None
     assert [node.name for node in found.culprit.nodes] == ["relu"]
@@ -103,13 +105,14 @@ def test_a_wrong_node_is_named(tmp_path: Path) -> None:
 
 def test_a_threshold_can_be_overridden(tmp_path: Path) -> None:
     found = validate(
-        perceptron(tmp_path / "model.onnx"), wrong("relu_is_leaky"), "cpu", seeds=(0,), override=Override(relative=10)
+        perceptron(tmp_path / "model.onnx"),
+        ValidateOptions(wrong("relu_is_leaky"), "cpu", seeds=(0,), override=Override(relative=10)),
     )
     assert {(one.right, one.threshold.source) for one in found.verdicts} == {(True, "as asked for")}
 
 
 def test_a_process_that_dies_is_contained_and_the_node_is_named(tmp_path: Path) -> None:
-    found = validate(perceptron(tmp_path / "model.onnx"), wrong("dies_of_relu"), "cpu", seeds=(0,))
+    found = validate(perceptron(tmp_path / "model.onnx"), ValidateOptions(wrong("dies_of_relu"), "cpu", seeds=(0,)))
     assert found.status == FAILS
     (step,) = [step for step in found.steps if step.during]
     assert (step.stage, step.during) == ("crash", "the run")
@@ -119,7 +122,7 @@ def test_a_process_that_dies_is_contained_and_the_node_is_named(tmp_path: Path) 
 
 def test_a_model_that_the_runtime_refuses_has_a_page_with_the_message(tmp_path: Path) -> None:
     path = save(tmp_path / "model.onnx", helper.make_node("NoSuchOperator", ["x"], ["y"], name="odd"))
-    found = validate(path, "cpu", "none")
+    found = validate(path, ValidateOptions("cpu", "none"))
     assert found.status == REFUSED
     assert found.steps[0].stage == CREATE
     texts = [finding.text for finding in found.inspection.findings]
@@ -130,13 +133,15 @@ def test_a_model_that_the_runtime_refuses_has_a_page_with_the_message(tmp_path: 
 
 def test_users_feeds_are_taken_in_place_of_generated_ones(tmp_path: Path) -> None:
     np.savez(tmp_path / "mine.npz", x=np.ones((2, 4), np.float32))
-    found = validate(perceptron(tmp_path / "model.onnx"), "cpu", "reference", feeds=tmp_path / "mine.npz")
+    found = validate(
+        perceptron(tmp_path / "model.onnx"), ValidateOptions("cpu", "reference", feeds=tmp_path / "mine.npz")
+    )
     assert {(one.trial, one.shape) for one in found.verdicts} == {("mine.npz", (2, 4))}
 
 
 def test_a_dimension_that_the_model_does_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DimsError, match="no free dynamic dimension 'seq'; there is 'batch'"):
-        validate(perceptron(tmp_path / "model.onnx"), "cpu", dims={"seq": (1,)})
+        validate(perceptron(tmp_path / "model.onnx"), ValidateOptions("cpu", dims={"seq": (1,)}))
 
 
 @pytest.mark.parametrize(
@@ -147,11 +152,13 @@ def test_a_broken_file_is_refused_in_a_sentence(content: bytes | None, said: str
     if content is not None:
         (tmp_path / "model.onnx").write_bytes(content)
     with pytest.raises(ModelFileError, match=said):
-        validate(tmp_path / "model.onnx", "cpu")
+        validate(tmp_path / "model.onnx", ValidateOptions("cpu"))
 
 
 def test_nothing_of_a_model_reaches_the_page_as_markup(tmp_path: Path) -> None:
-    found = validate(perceptron(tmp_path / "model.onnx", HOSTILE), wrong("relu_is_leaky"), "cpu", seeds=(0,))
+    found = validate(
+        perceptron(tmp_path / "model.onnx", HOSTILE), ValidateOptions(wrong("relu_is_leaky"), "cpu", seeds=(0,))
+    )
     text = page.render(found)
     assert "<script" not in text
     assert text.count("<style>") == 1
@@ -204,7 +211,7 @@ def test_a_gigabyte_of_external_data_is_mapped_and_not_loaded(tmp_path: Path) ->
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     before = psutil.Process().memory_info().rss
-    found = validate(tmp_path / "model.onnx", "cpu", resolve("cpu"), seeds=(0,))
+    found = validate(tmp_path / "model.onnx", ValidateOptions("cpu", resolve("cpu"), seeds=(0,)))
     grown = psutil.Process().memory_info().rss - before
     assert (found.status, found.inspection.bytes > SIZE) == (RIGHT, True)
     assert grown < SIZE / 10

@@ -17,7 +17,9 @@ from epcheck.cli.commands.models.reduce import reduce_file
 from epcheck.conformance.targets.target import DML, Target, resolve
 from epcheck.models.bisection.culprit import Kind
 from epcheck.models.validation import page
-from epcheck.models.validation.validate import FAILS, REFUSED, WRONG, Validation, validate
+from epcheck.models.validation.options import ValidateOptions
+from epcheck.models.validation.validate import validate
+from epcheck.models.validation.validation import FAILS, REFUSED, WRONG, Validation
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
 
@@ -135,7 +137,7 @@ def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_lea
     dml: Target, tmp_path: Path
 ) -> None:
     path = tagger(tmp_path / "tagger.onnx")
-    found = validate(path, dml, "cpu", seeds=(0,))
+    found = validate(path, ValidateOptions(dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (WRONG, ["gru"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.NODE
@@ -147,13 +149,13 @@ def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_lea
 
 
 def test_a_wrong_node_among_fused_ones_is_named(dml: Target, tmp_path: Path) -> None:
-    found = validate(convolutions(tmp_path / "convolutions.onnx"), dml, "cpu", seeds=(0,))
+    found = validate(convolutions(tmp_path / "convolutions.onnx"), ValidateOptions(dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (WRONG, ["cropped"])
 
 
 def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_path: Path) -> None:
     path = bias_for_the_whole_batch(tmp_path / "encoder.onnx")
-    found = validate(path, dml, "cpu", seeds=(0,))
+    found = validate(path, ValidateOptions(dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (REFUSED, ["attention"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.REFUSED
@@ -164,7 +166,7 @@ def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_p
 
 
 def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) -> None:
-    found = validate(no_zero_points(tmp_path / "encoder.onnx"), dml, "cpu", seeds=(0,))
+    found = validate(no_zero_points(tmp_path / "encoder.onnx"), ValidateOptions(dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (FAILS, ["attention"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.CRASH
@@ -175,7 +177,7 @@ def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) 
 
 
 def test_a_fusion_that_loses_an_output_is_named_with_its_level(dml: Target, tmp_path: Path) -> None:
-    found = validate(hidden_layer_as_output(tmp_path / "hidden.onnx"), dml, "cpu", seeds=(0,))
+    found = validate(hidden_layer_as_output(tmp_path / "hidden.onnx"), ValidateOptions(dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (REFUSED, ["projected", "relu"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.FUSION

@@ -1,4 +1,4 @@
-"""Figures of a validation in the words of the terminal and of the page."""
+"""How the terminal and the page write the figures of a validation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterable
 
 from epcheck.models.execution.session import CREATE, RUN
-from epcheck.models.validation.validate import Step, Validation
+from epcheck.models.validation.validation import Step, Validation
 
 
-def bytes_words(count: float | None) -> str:
-    """`12.3 MiB`; a dash where it is not known."""
+def byte_size(count: float | None) -> str:
+    """`12.3 MiB`; a dash for None."""
     if count is None:
         return "–"
     for unit in ("bytes", "KiB", "MiB"):
@@ -25,19 +25,19 @@ def bytes_words(count: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Three digits; a dash where there is none."""
+    """Three significant digits; a dash for None."""
     if value is None:
         return "–"
     return "∞" if math.isinf(value) and value > 0 else f"{value:.3g}"
 
 
 def percent(share: float | None) -> str:
-    """`99.3 %`."""
+    """`99.3 %`; a dash for None."""
     return "–" if share is None else f"{share:.1%}".replace("%", " %")
 
 
 def operations(count: float | None) -> str:
-    """`1.2 G`, of operations."""
+    """`1.2 G`, a number of operations; a dash for None."""
     if count is None:
         return "–"
     for unit in ("", " k", " M", " G"):
@@ -48,18 +48,17 @@ def operations(count: float | None) -> str:
 
 
 def failures(steps: Iterable[Step]) -> list[tuple[str, Step]]:
-    """The steps that failed, of those that failed alike the first, with the trials in words."""
+    """(trials, step) of the steps that failed. Of steps that failed alike the first stands for all; trials names it and
+    counts the others."""
     alike: dict[tuple[str, str, str], list[Step]] = {}
     for step in steps:
         if step.during:
-            # addresses, threads and counters differ from one to the next
-            alike.setdefault((step.target, step.during, re.sub(r"[0-9A-F]*\d[0-9A-F]*", "", step.message)), []).append(
-                step
-            )
+            message = re.sub(r"[0-9A-F]*\d[0-9A-F]*", "", step.message)  # addresses, threads and counters differ
+            alike.setdefault((step.target, step.during, message), []).append(step)
     return [(f"{group[0].trial}{_more(len(group) - 1)}", group[0]) for group in alike.values()]
 
 
-def ended(step: Step) -> str:
+def failure(step: Step) -> str:
     """How a step failed: `crash in session creation`, `error in the run`."""
     return f"{'error' if step.stage in (CREATE, RUN) else step.stage} in {step.during}"
 
@@ -68,7 +67,7 @@ def _more(count: int) -> str:
     return f" and {count} more trial{'s' if count > 1 else ''}" if count else ""
 
 
-def again(validation: Validation) -> str:
-    """The command that shrinks the model to what still fails."""
-    words = ["epcheck", "reduce", str(validation.path), *validation.again]
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+def reduce_command(validation: Validation) -> str:
+    """The command that reduces the model to the part that still fails, quoted for the shell of this platform."""
+    arguments = ["epcheck", "reduce", str(validation.path), *validation.again]
+    return subprocess.list2cmdline(arguments) if sys.platform == "win32" else shlex.join(arguments)

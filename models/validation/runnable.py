@@ -1,0 +1,46 @@
+"""A model as sessions run it: the file itself, or a copy in which every node has a name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import inliner
+
+from epcheck.conformance.test_data import model_file
+from epcheck.models.placement import placement
+
+NAMED_BYTES = 1 << 30
+"""Up to this size a model whose nodes lack names gets them, and travels to the worker as bytes."""
+
+
+@dataclass(frozen=True)
+class RunnableModel:
+    """A model whose nodes have names and call no local functions: a session records its nodes by these names.
+
+    graph: the model that is analysed. run: what a session loads: the path of the file, or the copy. folder: where the
+    external data of a copy is; None where it has none. data_folder: where the external data of `graph` is; None where
+    it has none.
+    """
+
+    graph: onnx.ModelProto
+    run: onnx.ModelProto | Path
+    folder: Path | None
+    data_folder: Path | None
+
+
+def runnable(path: Path, model: onnx.ModelProto) -> RunnableModel:
+    """The model of a file, which `model_file.parse` read as `model`."""
+    graph = inliner.inline_local_functions(model) if model.functions else model
+    if model.ByteSize() <= NAMED_BYTES:
+        graph = placement.named(graph)
+    data_folder = path.parent if has_external_data(graph) else None
+    if graph is model:
+        return RunnableModel(model, path, None, data_folder)
+    return RunnableModel(graph, graph, data_folder, data_folder)
+
+
+def has_external_data(model: onnx.ModelProto) -> bool:
+    """Whether any tensor of the model is in another file."""
+    return any(True for _ in model_file.external_tensors(model))
