@@ -33,7 +33,8 @@ import pyarrow as pa
 from epcheck import reports
 from epcheck.conformance.records.record import Run
 from epcheck.reports.runs import parquet
-from epcheck.reports.store import history
+from epcheck.reports.store.query import query
+from epcheck.reports.store.run_file import read_file
 
 FLAKY, BROKEN = 40, 25
 """Cases of a machine that fail in 3 nights of 10; cases that each new driver breaks."""
@@ -87,7 +88,7 @@ def _make(year: Year, jobs: int) -> None:
 def _machine(year: Year, number: int) -> None:
     """Write every night of one machine."""
     draw = np.random.default_rng(number)
-    run = history.read_file(year.like).run
+    run = read_file(year.like).run
     (target,) = run.candidates
     different = list(_different(year, draw))
     for night in range(year.nights):
@@ -121,8 +122,8 @@ def _different(year: Year, draw: np.random.Generator) -> Iterator[tuple[pa.Table
 
 def _base(year: Year) -> pa.Table:
     """The rows of the run, as many as wanted, with ids of their own; the order is that of the ids."""
-    stored = history.read_file(year.like)
-    rows = history.query([stored], "SELECT * FROM outcomes ORDER BY case_id").cast(parquet.SCHEMA)
+    stored = read_file(year.like)
+    rows = query([stored], "SELECT * FROM outcomes ORDER BY case_id").cast(parquet.SCHEMA)
     chosen = np.linspace(0, rows.num_rows, year.cases, endpoint=False).astype(int)
     taken = rows.take(pa.array(chosen))
     ids = [f"{case_id}#{n}" if chosen[n] == chosen[n - 1] else case_id for n, case_id in

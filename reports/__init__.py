@@ -7,7 +7,9 @@ A run is a folder: `create` it, `Journal.append` its records, `Journal.close` it
 """
 
 from epcheck.reports.merge import merge_runs
-from epcheck.reports.runs.document import DOCUMENT_SCHEMA
+from epcheck.reports.runs.findings import Finding, finding_key, sample_stem
+from epcheck.reports.runs.headline import headline, target_headline
+from epcheck.reports.runs.json_document import DOCUMENT_SCHEMA
 from epcheck.reports.runs.run_folder import (
     DEFAULT_ROOT,
     Journal,
@@ -21,18 +23,7 @@ from epcheck.reports.runs.run_folder import (
     resume,
     write_run,
 )
-from epcheck.reports.runs.summary import (
-    Cell,
-    Finding,
-    Summary,
-    Tally,
-    TargetSummary,
-    finding_key,
-    headline,
-    sample_stem,
-    summarize,
-    target_headline,
-)
+from epcheck.reports.runs.summary import Cell, Summary, Tally, TargetSummary, summarize
 from epcheck.reports.write import Reported, write_all, write_html, write_json, write_junit, write_outcomes
 
 __all__ = [

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from epcheck.conformance.records.record import Run
-from epcheck.reports.page.embedded_data import Archive
-from epcheck.reports.page.html import Page
-from epcheck.reports.runs.document import Document
+from epcheck.reports.page.embedded_data import ReproArchiver
+from epcheck.reports.page.html import RunPage
+from epcheck.reports.runs.json_document import Document
 from epcheck.reports.runs.junit import JUnit
 from epcheck.reports.runs.parquet import Outcomes
-from epcheck.reports.runs.report import Entry, Kind
+from epcheck.reports.runs.report import Entry, ReportFactory
 from epcheck.reports.runs.run_folder import StoreError, read_lines, read_run, replacing
 from epcheck.reports.runs.summary import Summary, Tally
 
@@ -31,16 +31,21 @@ class Reported:
     summary: Summary
 
 
-def write_all(folder: Path, archive: Archive | None = None) -> Reported:
+def write_all(folder: Path, archive: ReproArchiver | None = None) -> Reported:
     """(Re)make every report of a run in its folder, whatever state the run is in.
 
-    archive: makes the zip files with which the page lets failing cases be reproduced.
+    archive: makes the zip files in the page with which failing cases are reproduced.
 
     Raises StoreError when the run cannot be read, and then leaves all as it was; or when files cannot be written: then
     it names each of them, and the others are made.
     """
-    kinds: dict[str, Kind] = {OUTCOMES: Outcomes, HTML: partial(Page, archive=archive), JUNIT: JUnit, JSON: Document}
-    return _write(folder, {folder / name: kind for name, kind in kinds.items()})
+    factories: dict[str, ReportFactory] = {
+        OUTCOMES: Outcomes,
+        HTML: partial(RunPage, archive=archive),
+        JUNIT: JUnit,
+        JSON: Document,
+    }
+    return _write(folder, {folder / name: factory for name, factory in factories.items()})
 
 
 def write_outcomes(folder: Path, path: Path | None = None) -> Path:
@@ -51,12 +56,12 @@ def write_outcomes(folder: Path, path: Path | None = None) -> Path:
     return _write_one(folder, path or folder / OUTCOMES, Outcomes)
 
 
-def write_html(folder: Path, path: Path | None = None, *, archive: Archive | None = None) -> Path:
+def write_html(folder: Path, path: Path | None = None, *, archive: ReproArchiver | None = None) -> Path:
     """Write the run as one self-contained page (default: `report.html` in its folder). Raises StoreError.
 
     archive: as of write_all.
     """
-    return _write_one(folder, path or folder / HTML, partial(Page, archive=archive))
+    return _write_one(folder, path or folder / HTML, partial(RunPage, archive=archive))
 
 
 def write_junit(folder: Path, path: Path | None = None, *, strict: bool = False) -> Path:
@@ -72,41 +77,41 @@ def write_json(folder: Path, path: Path | None = None) -> Path:
     return _write_one(folder, path or folder / JSON, Document)
 
 
-def _write_one(folder: Path, path: Path, kind: Kind) -> Path:
-    _write(folder, {path: kind})
+def _write_one(folder: Path, path: Path, factory: ReportFactory) -> Path:
+    _write(folder, {path: factory})
     return path
 
 
-def _write(folder: Path, kinds: Mapping[Path, Kind]) -> Reported:
-    """Make the reports of these kinds at these places."""
+def _write(folder: Path, factories: Mapping[Path, ReportFactory]) -> Reported:
+    """Make the reports of a run. factories: of each report, by its path."""
     run, tally = read_run(folder), Tally()
-    with closing(_Drafts(_draft(run, path, kind) for path, kind in kinds.items())) as drafts:
+    with closing(_Drafts(_draft(run, path, factory) for path, factory in factories.items())) as drafts:
         for line, record in read_lines(folder):
             drafts.send(Entry(line.rstrip(), record, tally.add(record)))
         summary = tally.summary(run)
         drafts.send(summary)
-    if drafts.troubles:
-        raise StoreError("; ".join(drafts.troubles))
+    if drafts.problems:
+        raise StoreError("; ".join(drafts.problems))
     return Reported(folder, run, summary)
 
 
 _Draft = Generator[None, Entry | Summary, None]
 
 
-def _draft(run: Run, path: Path, kind: Kind) -> _Draft:
+def _draft(run: Run, path: Path, factory: ReportFactory) -> _Draft:
     """A report in the making: it is sent every entry, then the summary, and ends. Raises StoreError."""
-    with ExitStack() as held:
-        report = kind(run, held.enter_context(replacing(path)), held)
+    with ExitStack() as stack:
+        report = factory(run, stack.enter_context(replacing(path)), stack)
         while isinstance(item := (yield), Entry):
             report.add(item)
         report.finish(item)
 
 
 class _Drafts:
-    """Reports in the making, each of which may fail alone. troubles: a sentence for each that did."""
+    """Reports in the making, each of which may fail alone. problems: a sentence for each that did."""
 
     def __init__(self, drafts: Iterable[_Draft]) -> None:
-        self.troubles: list[str] = []
+        self.problems: list[str] = []
         self._open = list(drafts)
         self._each(next)
 
@@ -126,4 +131,4 @@ class _Drafts:
                 step(draft)
             except (StoreError, StopIteration) as end:
                 self._open.remove(draft)
-                self.troubles += [str(end)] if isinstance(end, StoreError) else []
+                self.problems += [str(end)] if isinstance(end, StoreError) else []

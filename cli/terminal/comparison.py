@@ -9,7 +9,8 @@ from rich.table import Table
 
 from epcheck.cli.terminal.plain import safe
 from epcheck.conformance.test_data import repro
-from epcheck.reports.diff.difference import (
+from epcheck.reports.diff.assessment import FIRST, GOOD, WORSE, Assessment
+from epcheck.reports.diff.classification import (
     APPEARED,
     FLAPPING,
     KINDS,
@@ -19,17 +20,15 @@ from epcheck.reports.diff.difference import (
     REPAIRED,
     TOLERATED,
     VANISHED,
-    Difference,
-    Group,
 )
-from epcheck.reports.diff.verdict import FIRST, GOOD, WORSE, Verdict
-from epcheck.reports.diff.words import (
+from epcheck.reports.diff.difference import Difference, Group
+from epcheck.reports.diff.formatting import (
     PHASES,
-    accuracy_in_words,
-    cases_in_words,
-    side_in_words,
-    speed_in_words,
-    step_in_words,
+    format_accuracy,
+    format_change,
+    format_count,
+    format_run,
+    format_speed,
 )
 
 SHOWN = {REGRESSION: 12, FLAPPING: 6, NOT_RUN: 3, REPAIRED: 6, OTHERWISE: 6, TOLERATED: 3, APPEARED: 3, VANISHED: 3}
@@ -50,7 +49,7 @@ COLOURS = {
 }
 
 
-def show(console: Console, verdict: Verdict) -> None:
+def show(console: Console, verdict: Assessment) -> None:
     """Print a verdict and what is behind it."""
 
     def say(line: str) -> None:
@@ -58,8 +57,8 @@ def show(console: Console, verdict: Verdict) -> None:
 
     difference = verdict.difference
     if difference:
-        say(f"before  {safe(side_in_words(difference.older))}")
-        say(f"now     {safe(side_in_words(difference.newer))}")
+        say(f"before  {safe(format_run(difference.older))}")
+        say(f"now     {safe(format_run(difference.newer))}")
         if difference.groups:
             console.print(_counts(difference))
         for kind, most in SHOWN.items():
@@ -67,8 +66,8 @@ def show(console: Console, verdict: Verdict) -> None:
                 say(line)
         for line in _drifts(difference):
             say(line)
-    colour = COLOURS.get(verdict.word, "bold yellow")
-    say(f"[{colour}]{safe(verdict.target)}: {verdict.word}[/]  {safe(verdict.said)}")
+    colour = COLOURS.get(verdict.result, "bold yellow")
+    say(f"[{colour}]{safe(verdict.target)}: {verdict.result}[/]  {safe(verdict.sentences)}")
 
 
 def _counts(difference: Difference) -> Table:
@@ -87,7 +86,7 @@ def _groups(groups: tuple[Group, ...], most: int) -> Iterator[str]:
         reason = group.reason if len(group.reason) <= REASON else f"{group.reason[:REASON]}…"
         yield (
             f"[{COLOURS.get(group.kind, 'bold')}]{group.kind}[/] {safe(group.operator)} {safe(group.sample)} "
-            f"({cases_in_words(len(group.case_ids))}, {step_in_words(group)}, blame: {group.blame or 'nobody'}): "
+            f"({format_count(len(group.case_ids))}, {format_change(group)}, blame: {group.blame or 'nobody'}): "
             f"{safe(reason)}"
         )
         if group.kind in (REGRESSION, FLAPPING):
@@ -98,16 +97,16 @@ def _groups(groups: tuple[Group, ...], most: int) -> Iterator[str]:
 
 def _drifts(difference: Difference) -> Iterator[str]:
     accuracy = [
-        f"{safe(one.operator)} {safe(one.dtype)} {safe(one.sample)}: {accuracy_in_words(one)} "
-        f"({cases_in_words(len(one.case_ids))})"
+        f"{safe(one.operator)} {safe(one.dtype)} {safe(one.sample)}: {format_accuracy(one)} "
+        f"({format_count(len(one.case_ids))})"
         for one in difference.accuracy
     ]
     speed = [
-        f"{safe(one.operator) or 'all operators together'}, {PHASES[one.phase]}: {speed_in_words(one)}"
+        f"{safe(one.operator) or 'all operators together'}, {PHASES[one.phase]}: {format_speed(one)}"
         for one in difference.speed
     ]
     placement = [
-        f"{safe(one.operator)}: {safe(one.older)} → {safe(one.newer)} ({cases_in_words(len(one.case_ids))})"
+        f"{safe(one.operator)}: {safe(one.older)} → {safe(one.newer)} ({format_count(len(one.case_ids))})"
         for one in difference.placement
     ]
     for name, lines in (("less accurate", accuracy), ("speed", speed), ("placement", placement)):

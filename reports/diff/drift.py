@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from epcheck.reports.diff.row import Row
-from epcheck.reports.runs.summary import dtype_order, sample_stem
+from epcheck.reports.runs.dtypes import dtype_order
+from epcheck.reports.runs.findings import sample_stem
 
 FACTOR = 2.0
 """How much worse the largest error in ULP has to be to be told."""
@@ -55,7 +56,7 @@ class AccuracyDrift:
 
 
 @dataclass(frozen=True)
-class Speed:
+class SpeedDrift:
     """How long an operator takes in the newer run, as a multiple of the older one.
 
     operator: empty for all together. phase: `run`, or `create` for making the session. ratio: the median over sessions.
@@ -88,7 +89,9 @@ def accuracy(pairs: Pairs, factor: float) -> tuple[AccuracyDrift, ...]:
         if older.ulp_max is not None and newer.ulp_max is not None and _worse(older.ulp_max, newer.ulp_max) >= factor:
             found.setdefault((newer.operator, newer.dtype, sample_stem(newer.sample)), []).append((older, newer))
     drifts = (_accuracy_drift(*where, cases) for where, cases in found.items())
-    return tuple(sorted(drifts, key=lambda one: (-one.factor, one.operator, dtype_order(one.dtype), one.sample)))
+    return tuple(
+        sorted(drifts, key=lambda drift: (-drift.factor, drift.operator, dtype_order(drift.dtype), drift.sample))
+    )
 
 
 def _accuracy_drift(operator: str, dtype: str, sample: str, cases: Pairs) -> AccuracyDrift:
@@ -99,11 +102,11 @@ def _accuracy_drift(operator: str, dtype: str, sample: str, cases: Pairs) -> Acc
 
 
 def _worse(older: float, newer: float) -> float:
-    one, other = max(older, ROUNDED), max(newer, ROUNDED)
-    return 1.0 if one == other or math.isinf(one) else other / one
+    before, after = max(older, ROUNDED), max(newer, ROUNDED)
+    return 1.0 if before == after or math.isinf(before) else after / before
 
 
-def speed(pairs: Pairs) -> tuple[Speed, ...]:
+def speed(pairs: Pairs) -> tuple[SpeedDrift, ...]:
     """For each phase all operators together, then those that are out of their noise band, the largest change first.
 
     The single case is noise; an operator's median over many sessions is less so. It is held against the median of all
@@ -118,12 +121,12 @@ def speed(pairs: Pairs) -> tuple[Speed, ...]:
     return tuple(found for phase, seconds in phases for found in _speed(phase, pairs, seconds))
 
 
-def _speed(phase: str, pairs: Pairs, seconds: Callable[[Row], float | None]) -> Iterator[Speed]:
+def _speed(phase: str, pairs: Pairs, seconds: Callable[[Row], float | None]) -> Iterator[SpeedDrift]:
     by_operator: dict[str, list[tuple[float, float]]] = {}
     for older, newer in pairs:
-        one, other = seconds(older), seconds(newer)
-        if one and other and one > 0 and other > 0:
-            by_operator.setdefault(newer.operator, []).append((one, other))
+        before, after = seconds(older), seconds(newer)
+        if before and after and before > 0 and after > 0:
+            by_operator.setdefault(newer.operator, []).append((before, after))
     logs = {operator: of_sessions(times) for operator, times in by_operator.items()}
     enough = {operator: values for operator, values in logs.items() if len(values) >= SAMPLES}
     if not enough:
@@ -135,7 +138,7 @@ def _speed(phase: str, pairs: Pairs, seconds: Callable[[Row], float | None]) -> 
     usual = median(_deviation(values, medians[operator]) for operator, values in enough.items())
     yield _banded("", phase, common, common, between, sum(map(len, enough.values())))
     drifting = (operator for operator, middle in medians.items() if abs(middle - common) >= math.log(NOTABLE))
-    for operator in sorted(drifting, key=lambda one: -abs(medians[one] - common)):
+    for operator in sorted(drifting, key=lambda before: -abs(medians[before] - common)):
         values, middle = enough[operator], medians[operator]
         within = max(_deviation(values, middle), usual) * MEDIAN_ERROR / math.sqrt(len(values))
         found = _banded(operator, phase, middle, common, math.hypot(within, between), len(values))
@@ -152,9 +155,9 @@ def of_sessions(times: Iterable[tuple[float, float]]) -> list[float]:
     return [median(values) for values in by_session.values()]
 
 
-def _banded(operator: str, phase: str, middle: float, common: float, sigma: float, sessions: int) -> Speed:
+def _banded(operator: str, phase: str, middle: float, common: float, sigma: float, sessions: int) -> SpeedDrift:
     low, high = (math.exp(common + sign * SIGMAS * sigma) for sign in (-1, 1))
-    return Speed(operator, phase, math.exp(middle), low, high, sessions)
+    return SpeedDrift(operator, phase, math.exp(middle), low, high, sessions)
 
 
 def _deviation(values: Sequence[float], middle: float) -> float:
@@ -171,9 +174,9 @@ def placement(pairs: Pairs, older_provider: str, newer_provider: str) -> tuple[P
     for older, newer in pairs:
         if older.placement is None or newer.placement is None:
             continue
-        one = older.placement.replace(older_provider, ITSELF)
-        other = newer.placement.replace(newer_provider, ITSELF)
-        if one != other:
-            found.setdefault((newer.operator, one, other), []).append(newer.case_id)
+        before = older.placement.replace(older_provider, ITSELF)
+        after = newer.placement.replace(newer_provider, ITSELF)
+        if before != after:
+            found.setdefault((newer.operator, before, after), []).append(newer.case_id)
     changes = (PlacementChange(*where, tuple(ids)) for where, ids in found.items())
-    return tuple(sorted(changes, key=lambda one: (-len(one.case_ids), one.operator)))
+    return tuple(sorted(changes, key=lambda before: (-len(before.case_ids), before.operator)))

@@ -7,39 +7,40 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from epcheck.conformance.records.record import CRASH, TIMEOUT
-from epcheck.reports.diff.difference import FLAPPING, NOT_RUN, REGRESSION, STILL, Group
-from epcheck.reports.diff.verdict import NOT_RUN as TARGET_NOT_RUN
-from epcheck.reports.diff.verdict import Verdict
-from epcheck.reports.diff.words import cases_in_words, step_in_words
+from epcheck.reports.diff.assessment import NOT_RUN as TARGET_NOT_RUN
+from epcheck.reports.diff.assessment import Assessment
+from epcheck.reports.diff.classification import FLAPPING, NOT_RUN, REGRESSION, STILL
+from epcheck.reports.diff.difference import Group
+from epcheck.reports.diff.formatting import format_change, format_count
 from epcheck.reports.text import visible
 
 SKIPPED = (NOT_RUN, FLAPPING, STILL)
 """Kinds that are neither a failure nor a success of this night."""
 
 
-def junit(verdicts: Sequence[Verdict]) -> bytes:
+def junit(assessments: Sequence[Assessment]) -> bytes:
     """A new failure is a `failure`, or an `error` where the process crashed or did not answer; a target that did not
     run to its end is an `error`. What is not run, flaky or still failing is `skipped`, with its reason."""
     root = Element("testsuites", name="epcheck, compared")
-    for verdict in verdicts:
-        suite = SubElement(root, "testsuite", name=visible(verdict.target))
-        suite.extend(_testcases(verdict))
+    for assessment in assessments:
+        suite = SubElement(root, "testsuite", name=visible(assessment.target))
+        suite.extend(_testcases(assessment))
         _count(suite, [suite])
     _count(root, list(root))
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def _testcases(verdict: Verdict) -> Iterator[Element]:
+def _testcases(assessment: Assessment) -> Iterator[Element]:
     whole = Element("testcase", classname="epcheck", name="the target ran to its end")
-    if verdict.word == TARGET_NOT_RUN:
-        SubElement(whole, "error", type=verdict.word, message=visible(verdict.said))
+    if assessment.result == TARGET_NOT_RUN:
+        SubElement(whole, "error", type=assessment.result, message=visible(assessment.sentences))
     yield whole
-    for group in verdict.difference.groups if verdict.difference else ():
+    for group in assessment.difference.groups if assessment.difference else ():
         yield _testcase(group)
 
 
 def _testcase(group: Group) -> Element:
-    name = f"{group.sample} ({group.kind}: {step_in_words(group)}; {cases_in_words(len(group.case_ids))}; {group.key})"
+    name = f"{group.sample} ({group.kind}: {format_change(group)}; {format_count(len(group.case_ids))}; {group.key})"
     testcase = Element("testcase", classname=visible(group.operator), name=visible(name))
     tag = "skipped" if group.kind in SKIPPED else ""
     if group.kind == REGRESSION:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from epcheck.reports.diff.difference import (
+from epcheck.reports.diff.assessment import FIRST, GOOD, WORSE, Assessment
+from epcheck.reports.diff.classification import (
     APPEARED,
     FLAPPING,
     KINDS,
@@ -14,17 +15,15 @@ from epcheck.reports.diff.difference import (
     REPAIRED,
     TOLERATED,
     VANISHED,
-    Difference,
-    Group,
 )
-from epcheck.reports.diff.verdict import FIRST, GOOD, WORSE, Verdict
-from epcheck.reports.diff.words import (
+from epcheck.reports.diff.difference import Difference, Group
+from epcheck.reports.diff.formatting import (
     PHASES,
-    accuracy_in_words,
-    cases_in_words,
-    side_in_words,
-    speed_in_words,
-    step_in_words,
+    format_accuracy,
+    format_change,
+    format_count,
+    format_run,
+    format_speed,
 )
 from epcheck.reports.markdown import escaped, row
 
@@ -41,36 +40,40 @@ LISTED = (REGRESSION, NOT_RUN, FLAPPING, REPAIRED, OTHERWISE, TOLERATED, APPEARE
 """The kinds whose groups are listed; what still fails is only counted."""
 
 
-def markdown(title: str, verdicts: Sequence[Verdict], links: Iterable[str] = ()) -> str:
-    """The verdicts, each with what is behind it. links: lines of Markdown that stand at the end."""
-    return "\n".join([f"# {escaped(title)}", "", *(line for v in verdicts for line in _verdict(v)), *links, ""])
+def markdown(title: str, assessments: Sequence[Assessment], links: Iterable[str] = ()) -> str:
+    """The assessments, each with its difference. links: lines of Markdown that stand at the end."""
+    return "\n".join([f"# {escaped(title)}", "", *(line for v in assessments for line in _assessment(v)), *links, ""])
 
 
-def _verdict(verdict: Verdict) -> Iterator[str]:
-    yield f"## {SIGNS.get(verdict.word, NO_SIGN)} {escaped(verdict.target)}: {verdict.word}"
+def _assessment(assessment: Assessment) -> Iterator[str]:
+    yield f"## {SIGNS.get(assessment.result, NO_SIGN)} {escaped(assessment.target)}: {assessment.result}"
     yield ""
-    yield escaped(verdict.said)
+    yield escaped(assessment.sentences)
     yield ""
-    if verdict.difference:
-        yield from _difference(verdict.difference)
+    if assessment.difference:
+        yield from _difference(assessment.difference)
 
 
 def _difference(difference: Difference) -> Iterator[str]:
-    yield f"Before: {escaped(side_in_words(difference.older))}  "
-    yield f"Now: {escaped(side_in_words(difference.newer))}"
+    yield f"Before: {escaped(format_run(difference.older))}  "
+    yield f"Now: {escaped(format_run(difference.newer))}"
     yield ""
     counted = [(kind, difference.cases(kind), len(difference.of(kind))) for kind in KINDS]
     yield from _table(("", "cases", "groups"), [(k, f"{c:,}", f"{g:,}") for k, c, g in counted if c])
     for kind in LISTED:
         yield from _groups(kind, difference.of(kind))
     accuracy = [
-        (one.operator, one.dtype, one.sample, accuracy_in_words(one), f"{len(one.case_ids):,}")
-        for one in difference.accuracy
+        (change.operator, change.dtype, change.sample, format_accuracy(change), f"{len(change.case_ids):,}")
+        for change in difference.accuracy
     ]
     yield from _section("less accurate, though it passes", ("operator", "dtype", "sample", "error", "cases"), accuracy)
-    speed = [(one.operator or "all together", PHASES[one.phase], speed_in_words(one)) for one in difference.speed]
+    speed = [
+        (change.operator or "all together", PHASES[change.phase], format_speed(change)) for change in difference.speed
+    ]
     yield from _section("speed", ("operator", "", "takes now"), speed)
-    placement = [(one.operator, one.older, one.newer, f"{len(one.case_ids):,}") for one in difference.placement]
+    placement = [
+        (change.operator, change.older, change.newer, f"{len(change.case_ids):,}") for change in difference.placement
+    ]
     yield from _section("placement", ("operator", "before", "now", "cases"), placement)
 
 
@@ -80,7 +83,7 @@ def _groups(kind: str, groups: Sequence[Group]) -> Iterator[str]:
             group.operator,
             group.sample,
             f"{len(group.case_ids):,}",
-            step_in_words(group),
+            format_change(group),
             group.blame or "nobody",
             _short(group.reason),
             group.case_ids[0],
@@ -88,7 +91,7 @@ def _groups(kind: str, groups: Sequence[Group]) -> Iterator[str]:
         for group in groups
     ]
     head = ("operator", "sample", "cases", "status", "blame", "reason", "for example")
-    total = cases_in_words(sum(len(group.case_ids) for group in groups))
+    total = format_count(sum(len(group.case_ids) for group in groups))
     yield from _section(f"{kind}: {total}, {KINDS[kind]}", head, rows)
 
 

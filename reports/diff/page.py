@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
-from epcheck.reports.diff.difference import KINDS, REGRESSION, REPAIRED, STILL, Difference
-from epcheck.reports.diff.verdict import FIRST, GOOD, NOT_RUN, WORSE, Verdict
-from epcheck.reports.diff.words import (
+from epcheck.reports.diff.assessment import FIRST, GOOD, NOT_RUN, WORSE, Assessment
+from epcheck.reports.diff.classification import KINDS, REGRESSION, REPAIRED, STILL
+from epcheck.reports.diff.difference import Difference
+from epcheck.reports.diff.formatting import (
     PHASES,
-    accuracy_in_words,
-    cases_in_words,
-    side_in_words,
-    speed_in_words,
-    step_in_words,
+    format_accuracy,
+    format_change,
+    format_count,
+    format_run,
+    format_speed,
 )
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import BARS, Chart, Series
 
 STATES = {GOOD: "ok", FIRST: "ok", WORSE: "failure", NOT_RUN: "incomplete"}
-"""Verdict -> the look of its headline."""
+"""Result of an assessment -> the style class of its headline."""
 
 CHARTED = (REGRESSION, STILL, REPAIRED)
 """The kinds that the chart by operator has."""
@@ -31,25 +32,27 @@ OPERATORS = 25
 """Operators that the chart has, those with the most changes first."""
 
 
-def write_page(file: IO[bytes], title: str, verdicts: Sequence[Verdict]) -> None:
-    """Write the page of one verdict or several."""
+def write_page(file: IO[bytes], title: str, assessments: Sequence[Assessment]) -> None:
+    """Write the page of one assessment or several."""
     shell.write(
         file,
         "diff/difference.html.j2",
         styles=("diff/difference.css",),
         heading=title,
-        verdicts=verdicts,
+        assessments=assessments,
         states=STATES,
         kinds=KINDS,
         phases=PHASES,
-        charts={verdict.target: by_operator(verdict.difference) for verdict in verdicts if verdict.difference},
+        charts={
+            assessment.target: by_operator(assessment.difference) for assessment in assessments if assessment.difference
+        },
         most={"groups": GROUPS, "lines": LINES, "cases": CASES},
-        words={
-            "accuracy": accuracy_in_words,
-            "cases": cases_in_words,
-            "side": side_in_words,
-            "speed": speed_in_words,
-            "step": step_in_words,
+        format={
+            "accuracy": format_accuracy,
+            "count": format_count,
+            "run": format_run,
+            "speed": format_speed,
+            "change": format_change,
         },
     )
 

@@ -1,4 +1,4 @@
-"""What travels compressed in the page: an index of all cases for its list, the records in bundles, and small repros."""
+"""The compressed data in the page: an index of all cases for its list, the records in chunks, and small repros."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, OK, Cas
 from epcheck.reports.page.columns import Column, column
 from epcheck.reports.runs.summary import Summary
 
-BUNDLE = 1000
+CHUNK = 1000
 """Records that are compressed, and unpacked in the page, together."""
 PREVIEWED = 4
 """Elements of each value that the page shows of a case with which nothing is wrong."""
 
-Archive = Callable[[str], bytes | None]
+ReproArchiver = Callable[[str], bytes | None]
 """A case id -> what reproduces the case, as a zip file; None where it cannot be made."""
 
 ARCHIVES, ARCHIVES_BYTES, ELEMENTS = 300, 2 << 20, 4096
-"""How many repros travel in the page at most, how large they are together, and how many elements a case's values may
-have for its repro to be among them."""
+"""Limits of the repros in the page: how many, how many bytes together, and how many elements the values of a case may
+have."""
 
 _SHAPES = bytes.maketrans(b"[,:0123456789", b"[[[0000000000")
 _LONG_INTEGER = b"[" + 16 * b"0"
@@ -40,7 +40,7 @@ def packed(value: Any) -> Markup:
     return Markup(base64.b64encode(gzip.compress(data, compresslevel=9, mtime=0)).decode("ascii"))
 
 
-class Index:
+class CaseIndex:
     """What the list needs of every case, by column; the id only where it is not made of the others as usual."""
 
     def __init__(self) -> None:
@@ -74,19 +74,19 @@ class Index:
     def packed(self, summary: Summary) -> Markup:
         """The index, with the accuracy of operators for the view of each."""
         rows: Column = {"o": {name: column(values) for name, values in self._columns.items()}}
-        return packed({"count": self._count, "rows": rows, "accuracy": _accuracy(summary), "bundle": BUNDLE})
+        return packed({"count": self._count, "rows": rows, "accuracy": _accuracy(summary), "bundle": CHUNK})
 
 
-class Bundles:
-    """The records themselves, compressed in bundles of BUNDLE as they come, each a line of the spool."""
+class RecordChunks:
+    """The records themselves, compressed in chunks of CHUNK as they come, each a line of the spool."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._spool = file
         self._open: list[Any] = []
 
     def add(self, record: Record, line: bytes) -> None:
-        self._open.append(_travelling(record, _exact(line)))
-        if len(self._open) == BUNDLE:
+        self._open.append(_embedded(record, _exact(line)))
+        if len(self._open) == CHUNK:
             self._close()
 
     def packed(self) -> Iterator[Markup]:
@@ -100,10 +100,10 @@ class Bundles:
         self._open.clear()
 
 
-class Archives:
-    """The repros that travel: of small cases, failures first, one of each finding before the second of any."""
+class EmbeddedRepros:
+    """The repros in the page: of small cases, failures first, one of each finding before the second of any."""
 
-    def __init__(self, archive: Archive | None) -> None:
+    def __init__(self, archive: ReproArchiver | None) -> None:
         self._archive = archive
         self._wanted: dict[str, dict[str, dict[str, None]]] = {FAILURE: {}, FIXED: {}, EXPECTED: {}}
 
@@ -115,7 +115,7 @@ class Archives:
         """Case id -> zip file in base64."""
         made: dict[str, str] = {}
         room = ARCHIVES_BYTES
-        for case_id in self._in_turn():
+        for case_id in self._by_turns():
             if len(made) == ARCHIVES or room <= 0 or self._archive is None:
                 break
             if case_id not in made and (data := self._archive(case_id)) is not None and len(data) <= room:
@@ -123,7 +123,7 @@ class Archives:
                 room -= len(data)
         return packed(made)
 
-    def _in_turn(self) -> Iterator[str]:
+    def _by_turns(self) -> Iterator[str]:
         for findings in self._wanted.values():
             yield from (case for case in chain.from_iterable(zip_longest(*findings.values())) if case is not None)
 
@@ -153,14 +153,14 @@ def _accuracy(summary: Summary) -> list[list[Any]]:
     """[target, operator, dtype, [max, p99, mean] of the candidate, of the baseline] of every profile, or None."""
     return [
         [target.target, profile.operator, profile.dtype]
-        + [one and [one.max, one.p99, one.mean] for one in (profile.candidate, profile.baseline)]
+        + [errors and [errors.max, errors.p99, errors.mean] for errors in (profile.candidate, profile.baseline)]
         for target in summary.targets
         for profile in target.accuracy
     ]
 
 
-def _travelling(record: Record, fields: dict[str, Any]) -> dict[str, Any]:
-    """The record as JSON, without what the page knows from the index, and less of what nobody looks at."""
+def _embedded(record: Record, fields: dict[str, Any]) -> dict[str, Any]:
+    """The record as JSON, without what the index has, and with shorter previews where nothing is wrong."""
     del fields["case_id"]
     if "{id}" not in fields["repro"]:
         fields["repro"] = fields["repro"].replace(record.case_id, "{id}")

@@ -1,8 +1,8 @@
-"""The HTML report of a run: one file that needs nothing else, and believes nothing it was given.
+"""The HTML report of a run: one file that needs nothing else, and escapes all that it shows.
 
-What is always wanted (headline, fingerprint, matrix, accuracy, findings) is written out and needs no script. The cases
-travel compressed (see cargo.py), and the page unpacks a bundle of them when one is opened. Escaping, style, charts and
-the page's policy are the shell's.
+Headline, fingerprint, matrix, accuracy and findings are written out and need no script. The cases are embedded as
+compressed data (see embedded_data.py), and the page unpacks a chunk of them when one of its cases is opened. Escaping,
+style, charts and the page's policy are the shell's.
 """
 
 from __future__ import annotations
@@ -16,19 +16,12 @@ from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, NOTED, 
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import POINTS, Chart, Series
 from epcheck.reports.page.device_claims import Claims, claims
-from epcheck.reports.page.embedded_data import Archive, Archives, Bundles, Index
+from epcheck.reports.page.embedded_data import CaseIndex, EmbeddedRepros, RecordChunks, ReproArchiver
+from epcheck.reports.runs.accuracy import AccuracyProfile, ErrorStatistics
+from epcheck.reports.runs.dtypes import dtype_order
+from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry, spool
-from epcheck.reports.runs.summary import (
-    NOTHING_RAN,
-    WORST_FIRST,
-    Cell,
-    Profile,
-    Spread,
-    Summary,
-    TargetSummary,
-    dtype_order,
-    headline,
-)
+from epcheck.reports.runs.summary import NOTHING_RAN, WORST_FIRST, Cell, Summary, TargetSummary
 
 SCRIPTS = (
     "run/page_data.js",
@@ -51,23 +44,23 @@ MEANINGS = {
 }
 
 
-class Page:
-    """The page in the making. The bundles wait on disk: they are most of it, and stand near its end.
+class RunPage:
+    """The page in the making. The chunks of records wait on disk: they are most of the page, and stand near its end.
 
     archive: makes what a case is reproduced with, for download; without one the page has the commands only.
     """
 
-    def __init__(self, run: Run, file: IO[bytes], held: ExitStack, archive: Archive | None = None) -> None:
+    def __init__(self, run: Run, file: IO[bytes], stack: ExitStack, archive: ReproArchiver | None = None) -> None:
         self._run = run
         self._file = file
-        self._index = Index()
-        self._bundles = Bundles(spool(file, held))
-        self._archives = Archives(archive)
+        self._index = CaseIndex()
+        self._chunks = RecordChunks(spool(file, stack))
+        self._repros = EmbeddedRepros(archive)
 
     def add(self, entry: Entry) -> None:
         self._index.add(entry.record, entry.finding)
-        self._bundles.add(entry.record, entry.line)
-        self._archives.add(entry.record, entry.finding)
+        self._chunks.add(entry.record, entry.line)
+        self._repros.add(entry.record, entry.finding)
 
     def finish(self, summary: Summary) -> None:
         shell.write(
@@ -87,8 +80,8 @@ class Page:
             symbols=SYMBOLS,
             meanings=MEANINGS,
             index=self._index.packed(summary),
-            bundles=self._bundles.packed(),
-            archives=self._archives.packed(),
+            bundles=self._chunks.packed(),
+            archives=self._repros.packed(),
         )
 
 
@@ -137,13 +130,13 @@ def _worst(readings: Iterable[str]) -> str:
 
 def _accuracy_charts(run: Run, target: TargetSummary) -> list[Chart]:
     """The largest errors of candidate and baseline by operator, a chart for each dtype, the most inaccurate first."""
-    by_dtype: dict[str, list[Profile]] = {}
+    by_dtype: dict[str, list[AccuracyProfile]] = {}
     for profile in target.accuracy:
         by_dtype.setdefault(profile.dtype.partition("-")[0], []).append(profile)
     return [_accuracy_chart(run, target.target, dtype, by_dtype[dtype]) for dtype in sorted(by_dtype, key=dtype_order)]
 
 
-def _accuracy_chart(run: Run, target: str, dtype: str, profiles: list[Profile]) -> Chart:
+def _accuracy_chart(run: Run, target: str, dtype: str, profiles: list[AccuracyProfile]) -> Chart:
     ordered = sorted(profiles, key=lambda p: (-p.candidate.max if p.candidate else 1.0, p.operator, p.dtype))
     candidate = Series(target, tuple(_max(p.candidate) for p in ordered))
     baseline = Series(f"{run.baseline} (baseline)", tuple(_max(p.baseline) for p in ordered))
@@ -159,7 +152,7 @@ def _accuracy_chart(run: Run, target: str, dtype: str, profiles: list[Profile]) 
     )
 
 
-def _max(spread: Spread | None) -> float | None:
+def _max(spread: ErrorStatistics | None) -> float | None:
     return None if spread is None else spread.max
 
 
@@ -177,9 +170,9 @@ def _facts(run: Run) -> list[tuple[str, list[str]]]:
 
 
 def _claims(run: Run) -> list[tuple[str, Claims]]:
-    """The targets whose device said what it supports, beside what is documented."""
-    told = ((name, claims(facts)) for name, facts in run.targets.items())
-    return [(name, one) for name, one in told if one is not None]
+    """The targets whose device claims what it supports, beside what is documented."""
+    claimed = ((name, claims(facts)) for name, facts in run.targets.items())
+    return [(name, claims_of_device) for name, claims_of_device in claimed if claims_of_device is not None]
 
 
 def _operator(domain: str, operator: str) -> str:

@@ -52,10 +52,10 @@ def fingerprint_class(run: Run, target: str) -> FingerprintClass:
 def provider_of(run: Run, target: str) -> str:
     """The execution provider of one of the run's targets, as far as facts or its specification tell (see
     `epcheck.conformance.targets.target`); otherwise the target's name."""
-    told = run.targets.get(target, {}).get("execution_provider")
+    stated = run.targets.get(target, {}).get("execution_provider")
     path, has_provider, provider = target.partition("#")
-    if told or (has_provider and provider):
-        return told or provider
+    if stated or (has_provider and provider):
+        return stated or provider
     if target.startswith("python:"):
         return target
     known = {"dml": DML, "cpu": CPU}.get(target.partition("@")[0])
@@ -101,9 +101,9 @@ def fingerprint(run: Run, target: str) -> dict[str, str]:
     facts = {name: value for name, value in run.targets.get(target, {}).items() if name not in INCIDENTAL and value}
     stack = dict(_stack(facts.pop("graphics_stack", ""), facts.get("vulkan_driver", "")))
     runner = {name: run.versions[name] for name in ("epcheck", "onnx") if name in run.versions}
-    told = {**runner, **facts, **stack}
-    ordered = [name for name in PARTS if name in told] + [name for name in told if name not in PARTS]
-    return {PARTS.get(name, name): told[name] for name in ordered}
+    merged = {**runner, **facts, **stack}
+    ordered = [name for name in PARTS if name in merged] + [name for name in merged if name not in PARTS]
+    return {PARTS.get(name, name): merged[name] for name in ordered}
 
 
 def changes(older: Mapping[str, str], newer: Mapping[str, str]) -> tuple[Changed, ...]:
@@ -121,7 +121,7 @@ def changes(older: Mapping[str, str], newer: Mapping[str, str]) -> tuple[Changed
     )
 
 
-def in_words(changed: tuple[Changed, ...]) -> str:
+def describe_changes(changed: tuple[Changed, ...]) -> str:
     """What changed, in one sentence."""
     if not changed:
         return "Driver, runtime and system are the same."
@@ -133,7 +133,7 @@ def _adapter(facts: Mapping[str, str]) -> str:
     if name := facts.get("adapter"):
         bare = _without_parentheses(name)
         ids = [facts.get(key, "") for key in ("vendor_id", "device_id")]
-        known = all(re.fullmatch(r"0x[0-9a-fA-F]+", one) and int(one, 16) for one in ids)
+        known = all(re.fullmatch(r"0x[0-9a-fA-F]+", number) and int(number, 16) for number in ids)
         return f"{bare} [{ids[0][2:]}:{ids[1][2:]}]" if known else bare
     return _without_parentheses(facts.get("processor", "").partition(", ")[0]) or "unknown"
 

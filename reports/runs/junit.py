@@ -21,8 +21,9 @@ from epcheck.conformance.records.record import (
     Record,
     Run,
 )
+from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry, spool
-from epcheck.reports.runs.summary import Summary, headline
+from epcheck.reports.runs.summary import Summary
 from epcheck.reports.text import visible
 
 COUNTED = {"tests": "tests", "failure": "failures", "error": "errors", "skipped": "skipped"}
@@ -42,10 +43,10 @@ class JUnit:
     The counts stand before what they count, and candidates take turns: each suite waits in a file of its own.
     """
 
-    def __init__(self, run: Run, file: IO[bytes], held: ExitStack, *, strict: bool = False) -> None:
+    def __init__(self, run: Run, file: IO[bytes], stack: ExitStack, *, strict: bool = False) -> None:
         self._run = run
         self._file = file
-        self._held = held
+        self._stack = stack
         self._strict = strict
         self._suites: dict[str, _Suite] = {}
 
@@ -69,12 +70,12 @@ class JUnit:
     def _suite(self, target: str) -> _Suite:
         facts = self._run.targets.get(target, {})
         properties = "".join(_element("property", {"name": name, "value": value}) for name, value in facts.items())
-        suite = _Suite({"name": target, "timestamp": self._run.started}, spool(self._file, self._held))
+        suite = _Suite({"name": target, "timestamp": self._run.started}, spool(self._file, self._stack))
         suite.write(_element("properties", {}, properties))
         return suite
 
     def _incomplete(self, why: str) -> _Suite:
-        suite = _Suite({"name": "epcheck run"}, spool(self._file, self._held))
+        suite = _Suite({"name": "epcheck run"}, spool(self._file, self._stack))
         error = _element("error", {"type": "incomplete", "message": why})
         suite.add(_element("testcase", {"classname": "epcheck", "name": "the run is complete"}, error), "error")
         return suite
@@ -112,12 +113,12 @@ def _testcase(record: Record, strict: bool) -> tuple[str, str]:
     """The element of a record, and the tag of what it holds."""
     seconds = (record.candidate.create_s or 0.0) + (record.candidate.run_s or 0.0)
     attributes = {"classname": record.case.operator, "name": record.case_id, "time": f"{seconds:.6f}"}
-    tag, inside = _verdict(record, strict)
+    tag, inside = _result(record, strict)
     return _element("testcase", attributes, inside), tag
 
 
-def _verdict(record: Record, strict: bool) -> tuple[str, str]:
-    """The tag and the element for what a reader should know of a record; both empty when that is nothing."""
+def _result(record: Record, strict: bool) -> tuple[str, str]:
+    """The tag and the element of a record's result; both empty for a case with which nothing is wrong."""
     reason = record.reason
     if record.reading == FAILURE or (record.reading == FIXED and strict):
         tag = "error" if record.status in (CRASH, TIMEOUT) else "failure"

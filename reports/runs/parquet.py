@@ -94,7 +94,7 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class TargetCounts:
     """What a file says of a target.
 
     digest: equal where the same cases are recorded. keys: of the operators, as `Slice` or `com.microsoft::Gelu`.
@@ -125,12 +125,12 @@ class Counted:
         }
 
     @classmethod
-    def from_json(cls, told: Any) -> Self:
+    def from_json(cls, document: Any) -> Self:
         """What `as_json` gave. Raises LookupError, TypeError, AttributeError or ValueError when it is not that."""
-        rows = list(told["operators"].values())
+        rows = list(document["operators"].values())
         table = np.array(rows, np.int64).reshape(len(rows), 3)
-        found = {s: np.frombuffer(base64.b64decode(text), "<u4") for s, text in told["failing"].items()}
-        return cls(str(told["digest"]), tuple(told["operators"]), table, found)
+        found = {s: np.frombuffer(base64.b64decode(text), "<u4") for s, text in document["failing"].items()}
+        return cls(str(document["digest"]), tuple(document["operators"]), table, found)
 
 
 class Outcomes:
@@ -170,7 +170,7 @@ def write_table(outcomes: pa.Table, run: Run, file: IO[bytes]) -> None:
     write_sorted(outcomes.sort_by(order), count(outcomes), run, file)
 
 
-def write_sorted(outcomes: pa.Table, counted: Mapping[str, Counted], run: Run, file: IO[bytes]) -> None:
+def write_sorted(outcomes: pa.Table, counted: Mapping[str, TargetCounts], run: Run, file: IO[bytes]) -> None:
     """`write_table` of rows that are sorted and counted. Raises OSError."""
     metadata = {
         SCHEMA_KEY: str(SCHEMA_VERSION),
@@ -183,13 +183,13 @@ def write_sorted(outcomes: pa.Table, counted: Mapping[str, Counted], run: Run, f
         writer.add_key_value_metadata(metadata)
 
 
-def count(outcomes: pa.Table) -> dict[str, Counted]:
+def count(outcomes: pa.Table) -> dict[str, TargetCounts]:
     """What the rows say of each target."""
     targets = sorted(pc.unique(outcomes["target"]).to_pylist())
     return {target: _counted(outcomes.filter(pc.equal(outcomes["target"], target))) for target in targets}
 
 
-def _counted(rows: pa.Table) -> Counted:
+def _counted(rows: pa.Table) -> TargetCounts:
     """What the rows of one target say of it."""
     each = rows.select(["domain", "operator", "failing"]).append_column("passes", pc.equal(rows["status"], PASS))
     grouped = each.group_by(["domain", "operator"]).aggregate(
@@ -205,7 +205,7 @@ def _counted(rows: pa.Table) -> Counted:
     statuses = ordered["status"].to_numpy()
     failing = ordered["failing"].to_numpy()
     at = {status: np.flatnonzero(failing & (statuses == status)) for status in sorted(set(statuses[failing]))}
-    return Counted(digest, tuple(counts), np.array(list(counts.values()), np.int64), at)
+    return TargetCounts(digest, tuple(counts), np.array(list(counts.values()), np.int64), at)
 
 
 _LAYOUT: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What the kinds of reports have in common: each is made in one pass over the journal, and holds little of it."""
+"""The interface of a report: it is made in one pass over the journal, and keeps little of it in memory."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Report(Protocol):
         """Complete the file with what all records say together."""
 
 
-Kind = Callable[[Run, IO[bytes], ExitStack], Report]
+ReportFactory = Callable[[Run, IO[bytes], ExitStack], Report]
 """Begins a report of a run in an open file. The stack closes what else the report opens."""
 
 
-def spool(file: IO[bytes], held: ExitStack) -> IO[bytes]:
+def spool(file: IO[bytes], stack: ExitStack) -> IO[bytes]:
     """A temporary file on the same disk as `file`, for what is known before its place in that is."""
-    return held.enter_context(TemporaryFile(dir=Path(file.name).parent))
+    return stack.enter_context(TemporaryFile(dir=Path(file.name).parent))

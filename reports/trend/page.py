@@ -10,7 +10,8 @@ from pathlib import Path
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import Chart, Mark, Series
 from epcheck.reports.runs.run_folder import replacing
-from epcheck.reports.store.nights import Machine, Ran
+from epcheck.reports.store.machines import Machine
+from epcheck.reports.store.nights import Completeness
 from epcheck.reports.trend import sections
 from epcheck.reports.trend.trend import Trend
 
@@ -31,7 +32,7 @@ def write_html(trend: Trend, path: Path) -> Path:
             file,
             "trend/trend.html.j2",
             trend=trend,
-            words=sections,
+            sentences=sections,
             sections={section.title: section for section in sections.sections(trend, most=1000)},
             rates=_chart(trend, "Cases that pass, of those that pass or fail", "%", _rates, _marks(trend)),
             failures=_chart(trend, "Failing cases, more or fewer than on the first night", "cases", _more_failures),
@@ -60,7 +61,9 @@ def _rates(machine: Machine) -> dict[str, float | None]:
 
 def _more_failures(machine: Machine) -> dict[str, float | None]:
     """Against the first whole night: what moves is small beside what always fails."""
-    failing = {night.label: float(night.counts.failing) for night in machine.nights if night.ran is Ran.WHOLE}
+    failing = {
+        night.label: float(night.counts.failing) for night in machine.nights if night.completeness is Completeness.WHOLE
+    }
     start = next(iter(failing.values()), 0.0)
     return {label: number - start for label, number in failing.items()}
 
@@ -74,16 +77,16 @@ def _points(machine: Machine, family: str) -> dict[str, float | None]:
 
 def _marks(trend: Trend) -> tuple[Mark, ...]:
     """What changed on which machines, one mark for each night."""
-    at = {label: index for index, label in enumerate(trend.labels)}
+    night_indices = {label: index for index, label in enumerate(trend.labels)}
     changes: dict[int, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for machine in trend.machines:
         for night in machine.nights:
             if night.changed:
-                changes[at[night.label]]["; ".join(map(str, night.changed))].append(machine.name)
-    told = sorted(changes.items())[-MARKS:]
+                changes[night_indices[night.label]]["; ".join(map(str, night.changed))].append(machine.name)
+    newest = sorted(changes.items())[-MARKS:]
     return tuple(
         Mark(index, "; ".join(f"{', '.join(names)}: {what}" for what, names in of_night.items()))
-        for index, of_night in told
+        for index, of_night in newest
     )
 
 

@@ -1,4 +1,4 @@
-"""A trend in words and tables, which the terminal and Markdown show alike."""
+"""A trend as sentences and tables, the same in the terminal, in Markdown and on the page."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from epcheck.reports.store.nights import Machine, Night, Ran
-from epcheck.reports.trend.trend import Affected, Event, Flake, Trend
+from epcheck.reports.store.machines import Machine
+from epcheck.reports.store.nights import Completeness, Night
+from epcheck.reports.trend.trend import AffectedCase, Event, FlakyCase, Trend
 
 NOTHING_CHANGED = "nothing that the fingerprints tell"
 
@@ -26,16 +27,18 @@ class Section:
 def sections(trend: Trend, most: int = 20) -> tuple[Section, ...]:
     """All of the trend in reading order, lists cut after `most` entries, with the number of those left out."""
     every = (_machines(trend), _events(trend, most), _families(trend), _flakes(trend, most), _not_run(trend, most),
-             _troubles(trend))  # fmt: skip
+             _problems(trend))  # fmt: skip
     return tuple(section for section in every if section.rows or section.sentences)
 
 
 def headline(trend: Trend) -> str:
     """The store in one sentence."""
-    ran = sum(night.ran is not Ran.NOT_RUN for machine in trend.machines for night in machine.nights)
-    if not ran:
+    completeness = sum(
+        night.completeness is not Completeness.NOT_RUN for machine in trend.machines for night in machine.nights
+    )
+    if not completeness:
         return f"{trend.store}: no night is recorded."
-    runs, machines = _count(ran, "night"), _count(len(trend.machines), "machine")
+    runs, machines = _count(completeness, "night"), _count(len(trend.machines), "machine")
     return f"{runs} of {machines}, {trend.labels[0]} to {trend.labels[-1]}."
 
 
@@ -48,12 +51,12 @@ def percent(rate: float | None) -> str:
 
 def standing(machine: Machine) -> Night | None:
     """The newest whole night of a machine."""
-    return next((night for night in reversed(machine.nights) if night.ran is Ran.WHOLE), None)
+    return next((night for night in reversed(machine.nights) if night.completeness is Completeness.WHOLE), None)
 
 
 def first(machine: Machine) -> Night | None:
     """The oldest whole night of a machine."""
-    return next((night for night in machine.nights if night.ran is Ran.WHOLE), None)
+    return next((night for night in machine.nights if night.completeness is Completeness.WHOLE), None)
 
 
 def came_with(event: Event) -> str:
@@ -63,14 +66,14 @@ def came_with(event: Event) -> str:
     return changed + unknown
 
 
-def by_operator(cases: Iterable[Affected], most: int = 4) -> str:
+def by_operator(cases: Iterable[AffectedCase], most: int = 4) -> str:
     """`Conv 12, Slice 3, 2 more operators`."""
     counts = Counter(case.operator for case in cases).most_common()
     words = [f"{operator} {count}" for operator, count in counts[:most]]
     return ", ".join([*words, f"{_count(len(counts) - most, 'more operator')}"] if len(counts) > most else words)
 
 
-def how_often(flake: Flake) -> str:
+def how_often(flake: FlakyCase) -> str:
     """In what way a case flickers."""
     words = [f"differs between repeats in {_count(flake.wavering, 'night')}"] if flake.wavering else []
     words += [f"changed {flake.flips} times for no reason"] if flake.flips >= 2 else []
@@ -80,11 +83,11 @@ def how_often(flake: Flake) -> str:
 def _machines(trend: Trend) -> Section:
     rows = []
     for machine in trend.machines:
-        counts = Counter(night.ran for night in machine.nights)
+        counts = Counter(night.completeness for night in machine.nights)
         newest, now, then = machine.nights[-1], standing(machine), first(machine)
         rows.append((
-            machine.name, str(counts[Ran.WHOLE]), str(counts[Ran.PARTIAL]), str(counts[Ran.NOT_RUN]),
-            f"{newest.label}: {newest.ran}" if newest.ran is not Ran.WHOLE else newest.label,
+            machine.name, *(str(counts[completeness]) for completeness in Completeness),
+            f"{newest.label}: {newest.completeness}" if newest.completeness is not Completeness.WHOLE else newest.label,
             percent(_rate(then)), percent(_rate(now)), f"{now.counts.failing:,}" if now else "not run",
         ))  # fmt: skip
     header = ("machine", "whole", "partial", "not run", "newest night", "pass at first", "pass now", "failing now")
@@ -135,27 +138,27 @@ def _families(trend: Trend) -> Section:
 def _flakes(trend: Trend, most: int) -> Section:
     rows = tuple(
         (flake.case_id, how_often(flake), f"{flake.failing} of {flake.nights}", flake.last, flake.machine)
-        for flake in trend.flakes[:most]
+        for flake in trend.flaky_cases[:most]
     )
     header = ("case", "how", "failing nights", "last", "machine")
-    return Section("Flakiest cases", tuple(_left_out(len(trend.flakes), most)) if rows else (), header, rows, (2,))
+    return Section("Flakiest cases", tuple(_left_out(len(trend.flaky_cases), most)) if rows else (), header, rows, (2,))
 
 
 def _not_run(trend: Trend, most: int) -> Section:
     """Nights that say nothing, or only of a part."""
     found = [
-        (night.label, str(night.ran), night.why, machine.name)
+        (night.label, str(night.completeness), night.why, machine.name)
         for machine in trend.machines
         for night in machine.nights
-        if night.ran is not Ran.WHOLE
+        if night.completeness is not Completeness.WHOLE
     ]
     rows = tuple(sorted(found, reverse=True)[:most])
     header = ("night", "", "why", "machine")
     return Section("Nights not run", tuple(_left_out(len(found), most)), header, rows)
 
 
-def _troubles(trend: Trend) -> Section:
-    return Section("Files that are not counted", tuple(f"{t.kind}: {t.sentence}" for t in trend.troubles))
+def _problems(trend: Trend) -> Section:
+    return Section("Files that are not counted", tuple(f"{t.kind}: {t.sentence}" for t in trend.problems))
 
 
 def _rate(night: Night | None, family: str | None = None) -> float | None:
@@ -173,5 +176,5 @@ def _left_out(count: int, most: int) -> list[str]:
     return [f"The first {most} of {count:,} are listed."] if count > most else []
 
 
-def _count(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one}" if number == 1 else f"{number:,} {several or f'{one}s'}"
+def _count(number: int, singular: str, plural: str = "") -> str:
+    return f"{number:,} {singular}" if number == 1 else f"{number:,} {plural or f'{singular}s'}"

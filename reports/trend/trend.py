@@ -1,6 +1,6 @@
-"""What many nights say together: since when which case is broken, what came with it, and which cases merely flicker.
+"""Many nights together: since when which case is broken, what changed with it, and which cases are flaky.
 
-All that is asked stands in the ends of the files (`history.py`, `states.py`); of rows only the ids of cases are read.
+All of it is in the metadata of the files (`store.py`, `case_states.py`); of the rows only the ids of cases are read.
 """
 
 from __future__ import annotations
@@ -14,17 +14,26 @@ import numpy as np
 
 from epcheck.reports.runs import fingerprint
 from epcheck.reports.runs.fingerprint import Changed
-from epcheck.reports.store import history, nights
-from epcheck.reports.store.history import History, Trouble, TroubleError
-from epcheck.reports.store.nights import Family, Machine, Night, Observed
-from epcheck.reports.trend.states import Cases, States, cases, states, statuses
-from epcheck.reports.trend.streaks import BAD, GOOD, UNKNOWN, WAVERING, Story, Switch, story
+from epcheck.reports.store.machines import Machine, MachineRuns, machines_of
+from epcheck.reports.store.nights import Family, Night
+from epcheck.reports.store.run_file import FileProblem, FileProblemError
+from epcheck.reports.store.store import Store
+from epcheck.reports.trend.case_history import (
+    FAILING,
+    NOT_RECORDED,
+    PASSING,
+    UNSTABLE,
+    CaseHistory,
+    Transition,
+    case_history,
+)
+from epcheck.reports.trend.case_states import CaseTable, StateMatrix, case_states, failing_statuses, read_cases
 
 
 @dataclass(frozen=True)
-class Affected:
-    """A case of an event. status: on the first night after a break, on the last before a mending. lasting: whether it
-    is still so in the newest night that has the case."""
+class AffectedCase:
+    """A case of an event. status: that of its failure, on the first night after a break or the last before a repair.
+    lasting: whether the case is still as the event left it in the newest night that has the case."""
 
     case_id: str
     operator: str
@@ -35,11 +44,11 @@ class Affected:
 
 @dataclass(frozen=True)
 class Event:
-    """Cases of a machine that broke, or were mended, in the same night.
+    """Cases of a machine that broke, or were fixed, in the same night.
 
-    night, before: labels of that night and of the last one in which they were otherwise; run_id, before_run_id: of
-    their runs. not_run: nights between the two that say nothing of them. changed: what came with it, as far as the
-    fingerprints tell.
+    night, before: labels of that night and of the last one with the other state; run_id, before_run_id: their runs.
+    not_run: number of nights between the two that do not have the cases. changed: how the fingerprints of the two
+    nights differ.
     """
 
     machine: str
@@ -50,18 +59,19 @@ class Event:
     before_run_id: str
     not_run: int
     changed: tuple[Changed, ...]
-    cases: tuple[Affected, ...]
+    cases: tuple[AffectedCase, ...]
 
     @property
     def lasting(self) -> int:
-        """How many of the cases are still so."""
+        """How many of the cases are still as the event left them."""
         return sum(case.lasting for case in self.cases)
 
 
 @dataclass(frozen=True)
-class Flake:
-    """A case that flickers. wavering: nights in which it changed from one repeat to the next. flips: how often it
-    changed from one night to another with nothing else changing. failing, nights: in which it failed, and was recorded.
+class FlakyCase:
+    """A flaky case. wavering: nights in which it changed from one repeat to the next. flips: how often it changed from
+    one night to another though the fingerprint did not. failing: nights in which it failed. nights: nights that have
+    it. last: label of the last night in which it failed.
     """
 
     machine: str
@@ -77,112 +87,120 @@ class Flake:
 
 @dataclass(frozen=True)
 class Trend:
-    """A store over time. labels: of all nights, in order. events: newest first. flakes: the worst first."""
+    """A store over time. labels: of all nights, in order. events: newest first. flaky_cases: the worst first."""
 
     store: Path
     labels: tuple[str, ...]
     families: tuple[str, ...]
     machines: tuple[Machine, ...]
     events: tuple[Event, ...]
-    flakes: tuple[Flake, ...]
-    troubles: tuple[Trouble, ...]
+    flaky_cases: tuple[FlakyCase, ...]
+    problems: tuple[FileProblem, ...]
 
 
-def trend(opened: History, family: Family, since: str = "") -> Trend:
-    """What the nights since a day (`2026-11-21`; empty: all) say. family: operator key -> its family.
+def trend(store: Store, family: Family, since: str = "") -> Trend:
+    """The trend of the nights since a day (`2026-11-21`; empty: all). family: operator key -> its family.
 
-    Files that turn out to be damaged become troubles. Raises StoreError when the store cannot be asked at all.
+    Files that turn out to be damaged become problems. Raises StoreError when the store cannot be queried at all.
     """
-    opened = replace(opened, runs=tuple(run for run in opened.runs if run.night >= since))
+    store = replace(store, runs=tuple(run for run in store.runs if run.night >= since))
     while True:
-        observed = nights.machines(opened.runs, family)
+        machine_runs = machines_of(store.runs, family)
         try:
-            events, flakes = _cases(observed, family)
-        except TroubleError as error:
-            opened = history.without(opened, error.trouble)
+            events, flaky_cases = _events_and_flaky_cases(machine_runs, family)
+        except FileProblemError as error:
+            store = store.without(error.problem)
         else:
             break
-    machines = tuple(each.machine for each in observed)
+    machines = tuple(each.machine for each in machine_runs)
     return Trend(
-        store=opened.folder,
+        store=store.folder,
         labels=tuple(sorted({night.label for machine in machines for night in machine.nights})),
         families=tuple(
             sorted({name for machine in machines for night in machine.nights for name in night.families or ()})
         ),
         machines=machines,
         events=events,
-        flakes=flakes,
-        troubles=opened.troubles,
+        flaky_cases=flaky_cases,
+        problems=store.problems,
     )
 
 
-def _cases(observed: Sequence[Observed], family: Family) -> tuple[tuple[Event, ...], tuple[Flake, ...]]:
-    """The events, newest first, and the flakes, worst first."""
-    known = cases(observed)
-    found = [_of_machine(machine, known, family) for machine in observed]
+def _events_and_flaky_cases(
+    machine_runs: Sequence[MachineRuns], family: Family
+) -> tuple[tuple[Event, ...], tuple[FlakyCase, ...]]:
+    """The events, newest first, and the flaky cases, worst first."""
+    table = read_cases(machine_runs)
+    found = [_of_machine(machine, table, family) for machine in machine_runs]
     events = sorted((event for events, _ in found for event in events), key=_newest, reverse=True)
-    flakes = sorted((flake for _, flakes in found for flake in flakes), key=_steadiest)
-    return tuple(events), tuple(flakes)
+    flaky_cases = sorted((case for _, cases in found for case in cases), key=_least_flaky_last)
+    return tuple(events), tuple(flaky_cases)
 
 
-def _of_machine(machine: Observed, known: Cases, family: Family) -> tuple[list[Event], list[Flake]]:
-    every = states(machine, known)
-    bad, wavers = every == BAD, every == WAVERING
-    unsteady = np.flatnonzero((bad.any(axis=0) & (every == GOOD).any(axis=0)) | wavers.any(axis=0))
+def _of_machine(machine: MachineRuns, table: CaseTable, family: Family) -> tuple[list[Event], list[FlakyCase]]:
+    states = case_states(machine, table)
+    failing, unstable = states == FAILING, states == UNSTABLE
+    varying = np.flatnonzero((failing.any(axis=0) & (states == PASSING).any(axis=0)) | unstable.any(axis=0))
     changed = np.cumsum([bool(_night(machine, run).changed) for run in range(len(machine.runs))]).tolist()
-    switches: dict[Switch, list[tuple[int, bool]]] = defaultdict(list)
-    flakes = []
-    for code in unsteady.tolist():
-        told = story(every[:, code].tolist(), lambda older, newer: changed[older] != changed[newer])
-        for switch in told.switches:
-            switches[switch].append((code, switch == told.switches[-1]))
-        if told.flickers:
-            flakes.append(_flake(machine, known, family, code, every[:, code], told))
-    return [_event(machine, known, family, switch, codes) for switch, codes in switches.items()], flakes
+    transitions: dict[Transition, list[tuple[int, bool]]] = defaultdict(list)
+    flaky_cases = []
+    for code in varying.tolist():
+        history = case_history(states[:, code].tolist(), lambda older, newer: changed[older] != changed[newer])
+        for transition in history.transitions:
+            transitions[transition].append((code, transition == history.transitions[-1]))
+        if history.is_flaky:
+            flaky_cases.append(_flaky_case(machine, table, family, code, states[:, code], history))
+    return [_event(machine, table, family, transition, codes) for transition, codes in transitions.items()], flaky_cases
 
 
-def _flake(machine: Observed, known: Cases, family: Family, code: int, of_case: States, told: Story) -> Flake:
-    failing = np.flatnonzero((of_case == BAD) | (of_case == WAVERING))
-    return Flake(
+def _flaky_case(
+    machine: MachineRuns, table: CaseTable, family: Family, code: int, states: StateMatrix, history: CaseHistory
+) -> FlakyCase:
+    failing = np.flatnonzero((states == FAILING) | (states == UNSTABLE))
+    return FlakyCase(
         machine=machine.machine.name,
-        case_id=known.case_ids[code],
-        operator=known.operators[code],
-        family=family(known.operators[code]),
-        wavering=told.wavering,
-        flips=told.flips,
+        case_id=table.case_ids[code],
+        operator=table.operators[code],
+        family=family(table.operators[code]),
+        wavering=history.unstable,
+        flips=history.flips,
         failing=len(failing),
-        nights=int(np.count_nonzero(of_case != UNKNOWN)),
+        nights=int(np.count_nonzero(states != NOT_RECORDED)),
         last=_night(machine, int(failing[-1])).label,
     )
 
 
-def _steadiest(flake: Flake) -> tuple[int, str, str]:
-    return -flake.wavering - flake.flips, flake.case_id, flake.machine
+def _least_flaky_last(case: FlakyCase) -> tuple[int, str, str]:
+    return -case.wavering - case.flips, case.case_id, case.machine
 
 
 def _newest(event: Event) -> tuple[str, bool, int]:
     return event.night, event.broke, len(event.cases)
 
 
-def _event(machine: Observed, known: Cases, family: Family, switch: Switch, codes: Sequence[tuple[int, bool]]) -> Event:
-    """codes: of each case, and whether it is still so."""
-    after, before = _night(machine, switch.after), _night(machine, switch.before)
-    failed = statuses(machine, switch.after if switch.broke else switch.before, known)
+def _event(
+    machine: MachineRuns, table: CaseTable, family: Family, transition: Transition, codes: Sequence[tuple[int, bool]]
+) -> Event:
+    """codes: the code of each case, and whether the case is still as the event left it."""
+    after, before = _night(machine, transition.after), _night(machine, transition.before)
+    failed = failing_statuses(machine, transition.after if transition.broke else transition.before, table)
     return Event(
         machine=machine.machine.name,
-        broke=switch.broke,
+        broke=transition.broke,
         night=after.label,
         run_id=after.run_id,
         before=before.label,
         before_run_id=before.run_id,
-        not_run=machine.at[switch.after] - machine.at[switch.before] - 1,
-        changed=fingerprint.changes(machine.fingerprint(switch.before), machine.fingerprint(switch.after)),
+        not_run=machine.night_indices[transition.after] - machine.night_indices[transition.before] - 1,
+        changed=fingerprint.changes(machine.fingerprint(transition.before), machine.fingerprint(transition.after)),
         cases=tuple(
-            Affected(known.case_ids[code], known.operators[code], family(known.operators[code]), failed[code], lasting)
+            AffectedCase(
+                table.case_ids[code], table.operators[code], family(table.operators[code]), failed[code], lasting
+            )
             for code, lasting in codes
         ),
     )
 
 
-def _night(machine: Observed, run: int) -> Night:
-    return machine.machine.nights[machine.at[run]]
+def _night(machine: MachineRuns, run: int) -> Night:
+    return machine.machine.nights[machine.night_indices[run]]

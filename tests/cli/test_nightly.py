@@ -13,7 +13,8 @@ import pytest
 from command_line import Done, call, refused
 from small_cases import HERE
 
-from epcheck.reports.store import history
+from epcheck.reports.store.run_file import StoredRun
+from epcheck.reports.store.store import open_store
 
 TARGET = "python:turning_backend:answer"
 CASES = ("--op", "Slice", "--dtype", "float32", "-k", "rank_", "--limit", "2")
@@ -59,8 +60,8 @@ def told() -> dict[str, Any]:
     return dict(verdict)
 
 
-def stored() -> tuple[history.Stored, ...]:
-    return history.open_store(Path("epcheck-store")).runs
+def stored() -> tuple[StoredRun, ...]:
+    return open_store(Path("epcheck-store")).runs
 
 
 def test_what_broke_stays_a_new_failure_until_it_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:

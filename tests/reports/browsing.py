@@ -49,8 +49,8 @@ class Browser:
             assert time.monotonic() < until, f"waited {seconds} s in vain: {script}"
             time.sleep(0.02)
 
-    def wait_for_result(self, said: str) -> None:
-        self.wait(f"return document.getElementById('result').textContent === {said!r}")
+    def wait_for_result(self, expected: str) -> None:
+        self.wait(f"return document.getElementById('result').textContent === {expected!r}")
 
     def text(self, selector: str) -> str:
         return str(self.driver.find_element("css selector", selector).text)

@@ -6,7 +6,7 @@ from typing import Any
 
 from stored_records import a_run
 
-from epcheck.reports.diff.difference import Side
+from epcheck.reports.diff.difference import ComparedRun
 from epcheck.reports.diff.row import Row
 
 STATUS_READS = {"pass": "ok", "unplaced": "ok", "skipped": "ok"}
@@ -30,7 +30,7 @@ def a_row(sample: str = "rank_1", status: str = "pass", dtype: str = "float32", 
     return Row(**fields)
 
 
-def a_side(*rows: Row, target: str = "dml", planned: int | None = None, **changes: Any) -> Side:
+def a_compared_run(*rows: Row, target: str = "dml", planned: int | None = None, **changes: Any) -> ComparedRun:
     """A complete run with these rows."""
-    given: dict[str, Any] = {"candidates": (target,), "run_id": "20250101-000000-aaaa", "selection": {}, **changes}
-    return Side(a_run(len(rows) if planned is None else planned, **given), target, rows)
+    fields: dict[str, Any] = {"candidates": (target,), "run_id": "20250101-000000-aaaa", "selection": {}, **changes}
+    return ComparedRun(a_run(len(rows) if planned is None else planned, **fields), target, rows)

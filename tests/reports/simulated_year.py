@@ -39,7 +39,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Assessment:
     """What a record says of a case."""
 
     status: str
@@ -47,8 +47,8 @@ class Verdict:
     reading: str
 
 
-BROKEN = Verdict("mismatch", "candidate", FAILURE)
-CRASHED = Verdict("crash", "candidate", FAILURE)
+BROKEN = Assessment("mismatch", "candidate", FAILURE)
+CRASHED = Assessment("crash", "candidate", FAILURE)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Nights:
     verdicts. ulp: the largest error of each case where it passes; NaN where nothing has a bound in ULP."""
 
     facts: tuple[Mapping[str, str], ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[Assessment, ...]
     case_ids: tuple[str, ...]
     domains: tuple[str, ...]
     opsets: tuple[int, ...]
@@ -67,12 +67,12 @@ class Nights:
     @classmethod
     def read(cls, path: Path = GOLDEN) -> Self:
         """The sample that lies beside this file."""
-        told = json.loads(path.read_text(encoding="utf-8"))
-        verdicts = (*(Verdict(*verdict) for verdict in told["verdicts"]), BROKEN, CRASHED)
-        ids, domains, opsets, ulp, letters = zip(*told["cases"], strict=True)
+        document = json.loads(path.read_text(encoding="utf-8"))
+        verdicts = (*(Assessment(*verdict) for verdict in document["verdicts"]), BROKEN, CRASHED)
+        ids, domains, opsets, ulp, letters = zip(*document["cases"], strict=True)
         status = np.array([[string.ascii_letters.index(letter) for letter in each] for each in letters]).T
         worst = np.array([np.nan if error is None else error for error in ulp])
-        return cls(tuple(told["releases"]), tuple(dict.fromkeys(verdicts)), ids, domains, opsets, status, worst)
+        return cls(tuple(document["releases"]), tuple(dict.fromkeys(verdicts)), ids, domains, opsets, status, worst)
 
     @cached_property
     def operators(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class Nights:
         passes = np.array([verdict.status == PASS for verdict in self.verdicts])
         return tuple(int(n) for n in np.flatnonzero(passes[self.status].all(axis=0)))
 
-    def index(self, verdict: Verdict) -> int:
+    def index(self, verdict: Assessment) -> int:
         return self.verdicts.index(verdict)
 
 
@@ -129,7 +129,7 @@ class Breaks:
     machine: str
     night: int
     cases: tuple[int, ...]
-    verdict: Verdict = BROKEN
+    verdict: Assessment = BROKEN
     until: int | None = None
 
 
@@ -302,7 +302,7 @@ class Page:
     rows: pa.Table
     order: Array
     passing: Array
-    counted: Mapping[str, parquet.Counted]
+    counted: Mapping[str, parquet.TargetCounts]
 
 
 class Writer:
@@ -340,9 +340,9 @@ class Writer:
     def _tonight(self, night: int) -> tuple[Array, Array]:
         """What was seen: the verdicts with the flakes of the night, and the seconds with its noise."""
         verdict = self._states.verdict[night].copy()
-        for flakes in self._year.of(Flakes, self._states.machine.name):
-            if self._random.random() < flakes.rate:
-                verdict[flakes.case] = self._golden.index(BROKEN)
+        for flaky_cases in self._year.of(Flakes, self._states.machine.name):
+            if self._random.random() < flaky_cases.rate:
+                verdict[flaky_cases.case] = self._golden.index(BROKEN)
         noise = self._random.normal(0, NOISE, self._cases) + self._random.normal(0, LOADED)
         return verdict, self._usual * self._states.slow[night] * np.exp(noise)
 

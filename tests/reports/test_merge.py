@@ -304,7 +304,12 @@ def test_of_a_large_run_only_ids_are_in_memory(tmp_path: Path, monkeypatch: pyte
 
 
 def test_facts_that_differ_are_told_with_both_values() -> None:
-    one, other = {"adapter": "A", "os": "Linux", "interpreter": "/a"}, {"adapter": "B", "os": "Linux", "layer": "on"}
-    assert differing_facts(one, other) == [("adapter", "A", "B"), ("layer", "", "on")]
-    assert differing_facts(one, other, ("adapter", "layer")) == []
-    assert joined_facts([one, other, one]) == {"adapter": "A | B", "os": "Linux", "interpreter": "/a", "layer": "on"}
+    first, second = {"adapter": "A", "os": "Linux", "interpreter": "/a"}, {"adapter": "B", "os": "Linux", "layer": "on"}
+    assert differing_facts(first, second) == [("adapter", "A", "B"), ("layer", "", "on")]
+    assert differing_facts(first, second, ("adapter", "layer")) == []
+    assert joined_facts([first, second, first]) == {
+        "adapter": "A | B",
+        "os": "Linux",
+        "interpreter": "/a",
+        "layer": "on",
+    }

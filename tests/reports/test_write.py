@@ -87,7 +87,7 @@ def test_an_interruption_leaves_no_half_report(tmp_path: Path, monkeypatch: pyte
     def interrupt(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("epcheck.reports.runs.document.Document.add", interrupt)
+    monkeypatch.setattr("epcheck.reports.runs.json_document.Document.add", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_all(folder)
     assert files(folder) == before

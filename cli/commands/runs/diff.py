@@ -9,13 +9,14 @@ import typer
 from rich.console import Console
 
 from epcheck.cli.terminal import comparison, failure
-from epcheck.reports.diff import difference, drift, sides, verdict
-from epcheck.reports.diff.files import write_html, write_json, write_junit, write_markdown
-from epcheck.reports.diff.verdict import Verdict
+from epcheck.reports.diff import assessment, difference, drift
+from epcheck.reports.diff.assessment import Assessment
+from epcheck.reports.diff.compared_runs import open_pair
+from epcheck.reports.diff.write import write_html, write_json, write_junit, write_markdown
 
 app = typer.Typer(add_completion=False)
 
-EXIT_CODES = {verdict.GOOD: failure.GOOD, verdict.FIRST: failure.GOOD, verdict.WORSE: failure.FAILURES}
+EXIT_CODES = {assessment.GOOD: failure.GOOD, assessment.FIRST: failure.GOOD, assessment.WORSE: failure.FAILURES}
 """What a verdict ends a command with; a run that says nothing is never good."""
 
 
@@ -42,8 +43,8 @@ def diff(
     """
     console = Console(emoji=False)
     with failure.one_sentence():
-        found = verdict.of(difference.compare(*sides.open_sides(older, newer, target_a, target_b), factor=factor))
-        title = f"{found.target}: {found.word}"
+        found = assessment.assess(difference.compare(*open_pair(older, newer, target_a, target_b), factor=factor))
+        title = f"{found.target}: {found.result}"
         for write, path in ((write_html, html), (write_markdown, markdown), (write_json, json), (write_junit, junit)):
             if path:
                 write(path, title, (found,))
@@ -51,6 +52,6 @@ def diff(
     raise typer.Exit(exit_code((found,)))
 
 
-def exit_code(verdicts: tuple[Verdict, ...]) -> int:
+def exit_code(verdicts: tuple[Assessment, ...]) -> int:
     """0 all as good as before, 1 one is worse, 2 one could not be compared."""
-    return max((EXIT_CODES.get(one.word, failure.CANNOT) for one in verdicts), default=failure.CANNOT)
+    return max((EXIT_CODES.get(one.result, failure.CANNOT) for one in verdicts), default=failure.CANNOT)

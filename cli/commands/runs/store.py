@@ -15,9 +15,10 @@ from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import printable, safe
 from epcheck.reports import StoreError
 from epcheck.reports.runs.fingerprint import fingerprint_class
-from epcheck.reports.store import archive, history
-from epcheck.reports.store.history import Stored, Trouble
+from epcheck.reports.store import maintenance
 from epcheck.reports.store.nights import total
+from epcheck.reports.store.run_file import FileProblem, StoredRun
+from epcheck.reports.store.store import default_store, open_store
 from epcheck.reports.text import moment
 
 app = typer.Typer(
@@ -34,12 +35,12 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be 
 def list_runs(store: Store = None) -> None:
     """List the runs of a store, and name the files that are not counted."""
     with failure.one_sentence():
-        opened = history.open_store(store or history.default_store())
+        opened = open_store(store or default_store())
         console = Console(emoji=False)
         console.print(_table(opened.runs))
         size = sum(run.path.stat().st_size for run in opened.runs)
         _say(f"{len(opened.runs):,} runs in {opened.folder}, {size / 1e6:,.1f} MB")
-        _name(opened.troubles)
+        _name(opened.problems)
 
 
 @app.command()
@@ -55,9 +56,9 @@ def add(
     troubles: list[str] = []
     with failure.one_sentence():
         for path in paths:
-            for source in archive.sources(path):
+            for source in maintenance.sources(path):
                 try:
-                    done = archive.add(store or history.default_store(), source, dry_run=dry_run)
+                    done = maintenance.add(store or default_store(), source, dry_run=dry_run)
                 except StoreError as error:
                     troubles.append(str(error))
                 else:
@@ -72,7 +73,7 @@ def check(store: Store = None) -> None:
     """Read every file of a store to its end and name those that are truncated, damaged, foreign, of a newer schema or
     duplicated. Exit code 2 when there are such."""
     with failure.one_sentence():
-        opened, troubles = archive.check(store or history.default_store())
+        opened, troubles = maintenance.check(store or default_store())
         _say(f"{len(opened.runs):,} runs and {sum(run.recorded for run in opened.runs):,} rows read in {opened.folder}")
         _name(troubles)
     raise typer.Exit(failure.CANNOT if troubles else failure.GOOD)
@@ -93,18 +94,18 @@ def prune(
     with failure.one_sentence():
         if older_than is None and keep is None:
             raise StoreError("say what to remove: --older-than DAYS, --keep N, or both")
-        opened = history.open_store(store or history.default_store())
-        pruned = archive.prune(opened, datetime.now(UTC), older_than, keep, dry_run=dry_run)
+        opened = open_store(store or default_store())
+        pruned = maintenance.prune(opened, datetime.now(UTC), older_than, keep, dry_run=dry_run)
         for run in pruned.removed:
             _say(f"{run.run_id}: {'would be ' if dry_run else ''}removed")
         for run in pruned.protected:
             _say(f"{run.run_id}: stays, the last good one of its kind")
         would = "would be removed" if dry_run else "removed"
         _say(f"{len(pruned.removed):,} of {len(opened.runs):,} runs {would}, {pruned.size_bytes / 1e6:,.1f} MB")
-        _name(opened.troubles)
+        _name(opened.problems)
 
 
-def _table(runs: Iterable[Stored]) -> Table:
+def _table(runs: Iterable[StoredRun]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("run", no_wrap=True)
     for name in ("started", "status", "of", "pass", "failing", "other"):
@@ -119,9 +120,9 @@ def _table(runs: Iterable[Stored]) -> Table:
     return table
 
 
-def _name(troubles: Iterable[Trouble]) -> None:
-    for trouble in troubles:
-        failure.say(f"{trouble.kind}: {trouble.sentence}")
+def _name(problems: Iterable[FileProblem]) -> None:
+    for problem in problems:
+        failure.say(f"{problem.kind}: {problem.sentence}")
 
 
 def _say(sentence: str) -> None:

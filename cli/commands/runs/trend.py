@@ -15,10 +15,10 @@ from epcheck.cli.terminal.plain import safe
 from epcheck.generators import suite
 from epcheck.reports import StoreError
 from epcheck.reports.runs.run_folder import replacing
-from epcheck.reports.store import history
+from epcheck.reports.store.store import default_store, open_store
 from epcheck.reports.trend import sections
 from epcheck.reports.trend import trend as trends
-from epcheck.reports.trend.document import document
+from epcheck.reports.trend.json_document import document
 from epcheck.reports.trend.markdown import markdown as in_markdown
 from epcheck.reports.trend.page import write_html
 from epcheck.reports.trend.sections import Section
@@ -43,7 +43,7 @@ def trend(
     with failure.one_sentence():
         if since and not _DAY.fullmatch(since):
             raise StoreError(f"--since {since}: is not a day; write it as 2026-11-21")
-        found = trends.trend(history.open_store(store or history.default_store()), suite.family_of, since)
+        found = trends.trend(open_store(store or default_store()), suite.family_of, since)
         if json:
             _write(json, document(found))
         if markdown:

@@ -13,7 +13,7 @@ from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.expectation import ExpectationError
 from epcheck.conformance.targets.expectation_file import Baseline, Found
 from epcheck.generators.suite import matches
-from epcheck.reports.diff import sides
+from epcheck.reports.diff.compared_runs import open_single
 from epcheck.reports.runs.run_folder import replacing
 
 app = typer.Typer(add_completion=False)
@@ -29,7 +29,7 @@ def expected_from(
     run: a run's folder, or its file in a store. patterns: globs or substrings of case ids; only failures that one of
     them matches are taken. Raises StoreError when the run cannot be read, and ExpectationError.
     """
-    rows = sides.open_side(run, target).rows
+    rows = open_single(run, target).rows
     failures = [
         Found(row.case_id, row.status)
         for row in rows

@@ -25,12 +25,15 @@ from epcheck.conformance.records import record
 from epcheck.conformance.records.record import Run
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.target import TargetError, default_baseline
-from epcheck.reports.diff import difference, drift, sides, verdict
-from epcheck.reports.diff.difference import Side
-from epcheck.reports.diff.files import write_html, write_json, write_junit, write_markdown
-from epcheck.reports.diff.verdict import Verdict
-from epcheck.reports.store import archive, history
-from epcheck.reports.trend import predecessor
+from epcheck.reports.diff import assessment, difference, drift
+from epcheck.reports.diff.assessment import Assessment
+from epcheck.reports.diff.compared_runs import open_pair, read_compared_run
+from epcheck.reports.diff.difference import ComparedRun
+from epcheck.reports.diff.write import write_html, write_json, write_junit, write_markdown
+from epcheck.reports.store import maintenance
+from epcheck.reports.store.store import Store, default_store, open_store
+from epcheck.reports.trend.flaky_cases import flaky_cases
+from epcheck.reports.trend.last_good import read_last_good
 
 app = typer.Typer(add_completion=False)
 
@@ -49,13 +52,13 @@ class Night:
 
     folder: Path
     run: Run
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[Assessment, ...]
     troubles: tuple[str, ...]
 
     @property
     def title(self) -> str:
         """One line: when, and how each target did."""
-        told = ", ".join(f"{one.target} {one.word}" for one in self.verdicts)
+        told = ", ".join(f"{one.target} {one.result}" for one in self.verdicts)
         return f"epcheck, night of {self.run.started[:10]}: {told}"
 
 
@@ -79,16 +82,16 @@ def run_night(
     except MACHINE_FAILED as error:
         folder = _not_run(request, root, f"failed: {error}")
     run = reports.read_run(folder)
-    opened = history.open_store(store)
-    verdicts: tuple[Verdict, ...] = ()
+    opened = open_store(store)
+    verdicts: tuple[Assessment, ...] = ()
     for target in run.candidates:
         found, opened = _verdict(opened, run, folder, target, against, factor)
         verdicts += (found,)
-    run = replace(run, worse=tuple(one.target for one in verdicts if one.word == verdict.WORSE))
+    run = replace(run, worse=tuple(one.target for one in verdicts if one.result == assessment.WORSE))
     reports.write_run(folder, run)
     reports.write_outcomes(folder)
-    archive.add(store, folder)
-    return Night(folder, run, verdicts, tuple(trouble.sentence for trouble in opened.troubles))
+    maintenance.add(store, folder)
+    return Night(folder, run, verdicts, tuple(trouble.sentence for trouble in opened.problems))
 
 
 def write_night(night: Night, out: Path | None = None) -> tuple[Path, ...]:
@@ -106,19 +109,19 @@ def write_night(night: Night, out: Path | None = None) -> tuple[Path, ...]:
 
 
 def _verdict(
-    opened: history.History, run: Run, folder: Path, target: str, against: Path | None, factor: float
-) -> tuple[Verdict, history.History]:
+    opened: Store, run: Run, folder: Path, target: str, against: Path | None, factor: float
+) -> tuple[Assessment, Store]:
     """The verdict of a target, and the history without the files that turned out to be damaged."""
-    newer = sides.side_at(folder, target, run)
-    older: Side | None
+    newer = read_compared_run(folder, target, run)
+    older: ComparedRun | None
     if against is not None:
-        older, _ = sides.open_sides(against, folder, None, target)
+        older, _ = open_pair(against, folder, None, target)
     else:
-        older, opened = predecessor.last_good_side(opened, run, target)
+        older, opened = read_last_good(opened, run, target)
     if older is None:
-        return verdict.first(difference.half(newer)), opened
-    flaky = predecessor.flaky_cases(opened, run, target)
-    return verdict.of(difference.compare(older, newer, flaky, factor)), opened
+        return assessment.assess_first(difference.summarize_compared(newer)), opened
+    flaky = flaky_cases(opened, run, target)
+    return assessment.assess(difference.compare(older, newer, flaky, factor)), opened
 
 
 def _not_run(request: Request, root: Path, status: str) -> Path:
@@ -196,12 +199,14 @@ def nightly(
             vulkan=vulkan,
             jobs=jobs,
         )
-        night = run_night(request, store or history.default_store(), console, root, against, factor)
+        night = run_night(request, store or default_store(), console, root, against, factor)
         written = write_night(night, out)
         _show(console, night, written)
         code = failure.INTERRUPTED if night.run.status == "interrupted" else exit_code(night.verdicts)
         if code == failure.CANNOT:
-            failure.say(" ".join(f"{one.target}: {one.said}" for one in night.verdicts if one.word == verdict.NOT_RUN))
+            failure.say(
+                " ".join(f"{one.target}: {one.sentences}" for one in night.verdicts if one.result == assessment.NOT_RUN)
+            )
     raise typer.Exit(code)
 
 

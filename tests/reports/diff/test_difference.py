@@ -6,10 +6,10 @@ import dataclasses
 import random
 
 import pytest
-from compared_rows import a_row, a_side
+from compared_rows import a_compared_run, a_row
 
 from epcheck.conformance.records.record import READINGS, STATUSES
-from epcheck.reports.diff.difference import (
+from epcheck.reports.diff.classification import (
     APPEARED,
     FLAPPING,
     KINDS,
@@ -20,17 +20,16 @@ from epcheck.reports.diff.difference import (
     STILL,
     TOLERATED,
     VANISHED,
-    Difference,
     classify,
-    compare,
 )
+from epcheck.reports.diff.difference import Difference, compare
 from epcheck.reports.diff.row import Row
 
 
 def what(older: tuple[str, str], newer: tuple[str, str]) -> str:
     """The kind of a case with these statuses and readings."""
-    (one, one_reads), (other, other_reads) = older, newer
-    return classify(a_row(status=one, reading=one_reads), a_row(status=other, reading=other_reads))
+    (old_status, old_reading), (new_status, new_reading) = older, newer
+    return classify(a_row(status=old_status, reading=old_reading), a_row(status=new_status, reading=new_reading))
 
 
 @pytest.mark.parametrize("status", [s for s in STATUSES if s not in ("pass", "skipped", "flaky")])
@@ -107,14 +106,14 @@ def test_a_case_that_only_one_run_has_appeared_or_vanished_or_was_not_reached() 
 
 def test_every_pair_of_verdicts_has_at_most_one_kind() -> None:
     rows = [a_row(status=status, reading=reading) for status in STATUSES for reading in READINGS]
-    assert {classify(one, other) for one in rows for other in rows} <= {"", *KINDS}
+    assert {classify(old, new) for old in rows for new in rows} <= {"", *KINDS}
 
 
 def test_500_cases_that_broke_in_the_same_way_are_one_group() -> None:
     samples = [(f"start_{number}_step_1", dtype) for number in range(250) for dtype in ("float32", "int8")]
     older = [a_row(sample, dtype=dtype) for sample, dtype in samples]
     newer = [a_row(s, "mismatch", d, reason=f"dml: {n} of 8 {d} differ") for n, (s, d) in enumerate(samples)]
-    (group,) = compare(a_side(*older), a_side(*newer)).groups
+    (group,) = compare(a_compared_run(*older), a_compared_run(*newer)).groups
     assert (group.kind, group.operator, group.sample) == (REGRESSION, "Slice", "start_*_step_*")
     assert (group.older, group.newer, group.blame) == ("pass", "mismatch", "candidate")
     assert (group.versions, group.dtypes, len(group.case_ids)) == ((13,), ("float32", "int8"), 500)
@@ -129,58 +128,60 @@ def test_another_reason_status_blame_or_operator_is_another_group() -> None:
         a_row("rank_4", "mismatch", blame="both"),
         a_row("rank_5", "mismatch", operator="TopK"),
     ]
-    assert len(compare(a_side(*older), a_side(*newer)).of(REGRESSION)) == 5
+    assert len(compare(a_compared_run(*older), a_compared_run(*newer)).of(REGRESSION)) == 5
 
 
 def test_what_only_one_run_has_is_one_group_for_an_operator_unless_it_fails() -> None:
     newer = [a_row("rank_1"), a_row("nan_first"), a_row("rank_2", "mismatch")]
-    appeared = compare(a_side(), a_side(*newer)).of(APPEARED)
+    appeared = compare(a_compared_run(), a_compared_run(*newer)).of(APPEARED)
     assert [(g.sample, g.reading, len(g.case_ids)) for g in appeared] == [("rank_*", "failure", 1), ("*", "ok", 2)]
 
 
 def test_the_key_of_a_group_is_the_same_in_every_comparison() -> None:
     older, newer = [a_row("rank_1"), a_row("rank_2")], [a_row("rank_1", "mismatch"), a_row("rank_2", "mismatch")]
-    one = compare(a_side(*older), a_side(*newer))
-    other = compare(a_side(*older[1:], run_id="20250301-000000-cccc"), a_side(*newer[1:]))
-    assert [group.key for group in one.groups] == [group.key for group in other.groups]
+    first = compare(a_compared_run(*older), a_compared_run(*newer))
+    second = compare(a_compared_run(*older[1:], run_id="20250301-000000-cccc"), a_compared_run(*newer[1:]))
+    assert [group.key for group in first.groups] == [group.key for group in second.groups]
 
 
 def test_the_order_of_records_does_not_matter() -> None:
     older = [a_row(f"rank_{n}") for n in range(40)]
     newer = [a_row(f"rank_{n}", ("pass", "mismatch", "crash", "flaky")[n % 4]) for n in range(3, 43)]
     shuffled = random.Random(7).sample(newer, len(newer))
-    assert compare(a_side(*older), a_side(*newer)) == compare(a_side(*older), a_side(*shuffled))
+    assert compare(a_compared_run(*older), a_compared_run(*newer)) == compare(
+        a_compared_run(*older), a_compared_run(*shuffled)
+    )
 
 
 def test_cases_that_an_interrupted_run_did_not_reach_are_not_run() -> None:
     older = [a_row("rank_1"), a_row("rank_2")]
-    found = compare(a_side(*older), a_side(older[0], planned=2, status="interrupted"))
+    found = compare(a_compared_run(*older), a_compared_run(older[0], planned=2, status="interrupted"))
     assert [(group.kind, group.case_ids) for group in found.groups] == [(NOT_RUN, (older[1].case_id,))]
     assert not found.newer.is_whole
 
 
 def test_a_run_that_says_it_is_complete_and_lacks_records_is_not_whole() -> None:
-    assert not compare(a_side(a_row()), a_side(a_row(), planned=2)).newer.is_whole
-    assert not compare(a_side(a_row()), a_side()).newer.is_whole
+    assert not compare(a_compared_run(a_row()), a_compared_run(a_row(), planned=2)).newer.is_whole
+    assert not compare(a_compared_run(a_row()), a_compared_run()).newer.is_whole
 
 
 def test_the_fingerprints_are_compared() -> None:
-    older = a_side(a_row(), targets={"dml": {"adapter": "H200", "driver_version": "565"}})
-    newer = a_side(a_row(), targets={"dml": {"adapter": "H200", "driver_version": "570"}})
+    older = a_compared_run(a_row(), targets={"dml": {"adapter": "H200", "driver_version": "565"}})
+    newer = a_compared_run(a_row(), targets={"dml": {"adapter": "H200", "driver_version": "570"}})
     found = compare(older, newer)
-    assert [str(one) for one in found.changed] == ["driver: 565 → 570"]
+    assert [str(change) for change in found.changed] == ["driver: 565 → 570"]
     assert found.same_class
 
 
 def test_two_targets_may_be_compared() -> None:
-    found = compare(a_side(a_row()), a_side(a_row(), target="cpu", targets={}))
+    found = compare(a_compared_run(a_row()), a_compared_run(a_row(), target="cpu", targets={}))
     assert (found.older.target, found.newer.target, found.same_class, found.compared) == ("dml", "cpu", False, 1)
 
 
 def test_a_comparison_with_itself_finds_nothing() -> None:
     rows = [a_row(f"rank_{n}", status, reading=reading) for n, status in enumerate(STATUSES) for reading in READINGS]
     unlike = {row.case_id: row for row in rows if row.reading != "failure" and row.status != "flaky"}.values()
-    found = compare(a_side(*unlike), a_side(*unlike))
+    found = compare(a_compared_run(*unlike), a_compared_run(*unlike))
     assert (found.groups, found.accuracy, found.placement, found.changed) == ((), (), (), ())
 
 
@@ -188,7 +189,7 @@ def test_groups_come_worst_first_and_largest_first() -> None:
     names = ("rank_1", "nan_1", "nan_2", "zero")
     older = [a_row("rank_1"), a_row("nan_1"), a_row("nan_2"), a_row("zero", "mismatch")]
     newer = [a_row(name, "pass" if name == "zero" else "mismatch") for name in names]
-    found: Difference = compare(a_side(*older), a_side(*newer))
+    found: Difference = compare(a_compared_run(*older), a_compared_run(*newer))
     assert [(g.kind, g.sample) for g in found.groups] == [
         (REGRESSION, "nan_*"),
         (REGRESSION, "rank_*"),

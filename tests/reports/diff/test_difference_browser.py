@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from browsing import Browser
-from compared_rows import a_row, a_side
+from compared_rows import a_compared_run, a_row
 
-from epcheck.reports.diff import difference, verdict
+from epcheck.reports.diff import assessment, difference
 from epcheck.reports.diff.difference import compare
-from epcheck.reports.diff.files import write_html
+from epcheck.reports.diff.write import write_html
 
 HOSTILE = "</script><img src=x onerror=window.owned=1>"
 
@@ -36,10 +36,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         a_row("new"),
         a_row("bad", "crash"),
     ]
-    both = compare(a_side(*older), a_side(*newer, targets={"dml": {"driver_version": HOSTILE}}))
-    failed = difference.half(a_side(planned=5, target="cpu", status=f"failed: {HOSTILE}"))
+    both = compare(a_compared_run(*older), a_compared_run(*newer, targets={"dml": {"driver_version": HOSTILE}}))
+    failed = difference.summarize_compared(a_compared_run(planned=5, target="cpu", status=f"failed: {HOSTILE}"))
     path = tmp_path_factory.mktemp("page") / "diff.html"
-    write_html(path, HOSTILE, [verdict.of(both), verdict.first(failed)])
+    write_html(path, HOSTILE, [assessment.assess(both), assessment.assess_first(failed)])
     return path
 
 

@@ -16,7 +16,7 @@ OPERATORS = tuple(f"Operator{number}" for number in range(20))
 
 def worse(older: float, newer: float, factor: float = 2.0) -> list[float]:
     pair = (a_row(ulp_max=older), a_row(ulp_max=newer))
-    return [one.factor for one in drift.accuracy([pair], factor)]
+    return [drifted.factor for drifted in drift.accuracy([pair], factor)]
 
 
 def test_an_error_that_grew_by_the_factor_is_told() -> None:
@@ -39,9 +39,15 @@ def test_infinite_errors_are_compared_without_a_surprise() -> None:
 
 def test_cases_that_drifted_alike_are_one_line_with_the_worst_first() -> None:
     pairs = [(a_row(f"rank_{n}", ulp_max=1.0), a_row(f"rank_{n}", ulp_max=float(n))) for n in (1, 3, 7, 5)]
-    (one,) = drift.accuracy(pairs, 2.0)
-    assert (one.operator, one.dtype, one.sample, one.older, one.newer) == ("Slice", "float32", "rank_*", 1.0, 7.0)
-    assert [case_id.split("/")[2] for case_id in one.case_ids] == [
+    (drifted,) = drift.accuracy(pairs, 2.0)
+    assert (drifted.operator, drifted.dtype, drifted.sample, drifted.older, drifted.newer) == (
+        "Slice",
+        "float32",
+        "rank_*",
+        1.0,
+        7.0,
+    )
+    assert [case_id.split("/")[2] for case_id in drifted.case_ids] == [
         "rank_7[runtime]",
         "rank_5[runtime]",
         "rank_3[runtime]",
@@ -73,7 +79,7 @@ def test_an_operator_that_became_twice_as_slow_is_told_with_its_band() -> None:
 
 def test_noise_is_not_told() -> None:
     for noise in (0.05, 0.3, 1.0):
-        assert [one.operator for one in drift.speed(timed({}, noise))] == [""]
+        assert [speed_change.operator for speed_change in drift.speed(timed({}, noise))] == [""]
 
 
 def test_a_few_sessions_that_agree_by_chance_are_still_noise() -> None:
@@ -81,8 +87,8 @@ def test_a_few_sessions_that_agree_by_chance_are_still_noise() -> None:
         (a_row(f"Few{n}", operator="Few", run_s=1.0), a_row(f"Few{n}", operator="Few", run_s=1.7 + 0.01 * n))
         for n in range(drift.SAMPLES)
     ]
-    assert [one.operator for one in drift.speed(timed({}, noise=0.3) + agreeing)] == [""]
-    assert [one.operator for one in drift.speed(timed({}, noise=0.05) + agreeing)] == ["", "Few"]
+    assert [speed_change.operator for speed_change in drift.speed(timed({}, noise=0.3) + agreeing)] == [""]
+    assert [speed_change.operator for speed_change in drift.speed(timed({}, noise=0.05) + agreeing)] == ["", "Few"]
 
 
 def test_what_is_lost_in_noise_is_not_told() -> None:
@@ -112,7 +118,7 @@ def placed(older: str | None, newer: str | None) -> list[tuple[str, str]]:
     found = drift.placement(
         [(a_row(placement=older), a_row(placement=newer))], "DmlExecutionProvider", "CPUExecutionProvider"
     )
-    return [(one.older, one.newer) for one in found]
+    return [(change.older, change.newer) for change in found]
 
 
 def test_nodes_that_went_elsewhere_are_told() -> None:

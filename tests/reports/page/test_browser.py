@@ -144,15 +144,15 @@ def test_the_heads_of_the_list_stand_above_their_columns(browser: Browser, page:
     ],
 )
 def test_a_filter_is_in_the_address_and_back(browser: Browser, page: Path, name: str, value: str, left: int) -> None:
-    said = f"{left} of 7 cases"
+    result = f"{left} of 7 cases"
     browser.open(page)
     browser.select(name, value)
-    browser.wait_for_result(said)
+    browser.wait_for_result(result)
     assert browser.driver.current_url.endswith(f"#{name}={value}")
     assert browser.texts(".chip") == [f"{name}: {value} ✕"]
     assert len(browser.texts("#rows .row")) == left
     browser.open(page, f"#{name}={value}")
-    assert browser.text("#result") == said
+    assert browser.text("#result") == result
     browser.click(".chip")
     browser.wait_for_result("7 cases")
 
@@ -209,7 +209,7 @@ def test_a_deep_link_opens_a_failing_case_with_all_there_is_to_know(browser: Bro
     browser.open(page, link(WRONG))
     article = browser.text("#case")
     assert not browser.shown("#overview")
-    for said in (
+    for text in (
         WRONG.case_id,
         "output: 6 of 8 elements differ from the truth; the baseline and two oracles agree with it",
         "output equals the truth bit for bit",
@@ -220,7 +220,7 @@ def test_a_deep_link_opens_a_failing_case_with_all_there_is_to_know(browser: Bro
         "Slice → DmlExecutionProvider",
         "onnx.reference oracle agrees",
     ):
-        assert said in article, said
+        assert text in article, text
     assert len(browser.texts(".heat rect.wrong")) == 6
     assert browser.texts(".graph .name") == ["data", "starts", "ends", "axes", "steps", "output"]
     assert "float16[1,1,4,4]" in " ".join(browser.texts(".graph .type"))

@@ -9,7 +9,7 @@ from browsing import Browser
 from stored_records import a_run, many
 
 from epcheck.conformance.records.record import encode
-from epcheck.reports.page.html import Page
+from epcheck.reports.page.html import RunPage
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Tally
 
@@ -21,7 +21,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page as `write_html` makes it, without the journal in between."""
     path, run, tally = tmp_path_factory.mktemp("large") / "report.html", a_run(CASES), Tally()
     with ExitStack() as held:
-        made = Page(run, held.enter_context(path.open("wb")), held)
+        made = RunPage(run, held.enter_context(path.open("wb")), held)
         for record in many(CASES):
             made.add(Entry(encode(record).encode("ascii"), record, tally.add(record)))
         made.finish(tally.summary(run))

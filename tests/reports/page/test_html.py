@@ -152,13 +152,13 @@ def expanded(column: dict[str, Any], n: int) -> list[Any]:
         case {"d": texts, "i": places}:
             return [texts[place] for place in places]
         case {"a": columns}:
-            rows = [expanded(one, n) for one in columns]
+            rows = [expanded(member, n) for member in columns]
             return [[row[i] for row in rows] for i in range(n)]
         case {"o": columns}:
-            named = {key: expanded(one, n) for key, one in columns.items()}
+            named = {key: expanded(member, n) for key, member in columns.items()}
             return [{key: values[i] for key, values in named.items()} for i in range(n)]
     which = expanded(column["?"], n)
-    members = [iter(expanded(one, which.count(kind))) for kind, one in enumerate(column["g"])]
+    members = [iter(expanded(member, which.count(kind))) for kind, member in enumerate(column["g"])]
     return [next(members[kind]) for kind in which]
 
 

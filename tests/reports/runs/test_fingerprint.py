@@ -12,9 +12,9 @@ from epcheck.reports.runs.fingerprint import (
     Changed,
     FingerprintClass,
     changes,
+    describe_changes,
     fingerprint,
     fingerprint_class,
-    in_words,
 )
 
 LAVAPIPE = {
@@ -38,7 +38,7 @@ def night(target: str = "dml", selection: dict[str, Any] | None = None, **facts:
 
 
 def changed(older: Run, newer: Run, target: str = "dml") -> list[str]:
-    return [str(one) for one in changes(fingerprint(older, target), fingerprint(newer, target))]
+    return [str(change) for change in changes(fingerprint(older, target), fingerprint(newer, target))]
 
 
 def test_a_new_driver_and_a_new_runtime_are_of_the_same_class() -> None:
@@ -52,9 +52,11 @@ def test_a_new_driver_and_a_new_runtime_are_of_the_same_class() -> None:
 
 
 def test_another_adapter_is_another_class_even_where_only_the_device_differs() -> None:
-    one, other = (night(adapter="NVIDIA H200", vendor_id="0x10de", device_id=device) for device in ("0x2335", "0x2336"))
-    assert fingerprint_class(one, "dml").adapter == "NVIDIA H200 [10de:2335]"
-    assert fingerprint_class(one, "dml") != fingerprint_class(other, "dml")
+    first, second = (
+        night(adapter="NVIDIA H200", vendor_id="0x10de", device_id=device) for device in ("0x2335", "0x2336")
+    )
+    assert fingerprint_class(first, "dml").adapter == "NVIDIA H200 [10de:2335]"
+    assert fingerprint_class(first, "dml") != fingerprint_class(second, "dml")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_the_selection_counts_and_how_it_was_run_does_not() -> None:
 
 def test_what_did_not_change_is_not_told() -> None:
     assert changed(night(), night(interpreter="D:\\elsewhere.exe")) == []
-    assert in_words(()) == "Driver, runtime and system are the same."
+    assert describe_changes(()) == "Driver, runtime and system are the same."
 
 
 def test_a_new_driver_is_told_once_though_four_facts_name_its_version() -> None:

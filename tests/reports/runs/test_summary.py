@@ -20,7 +20,8 @@ from stored_records import (
 
 from epcheck.conformance.records.record import Accuracy, Record
 from epcheck.reports import Tally, headline, read_records, sample_stem, summarize
-from epcheck.reports.runs.summary import Spread, dtype_order
+from epcheck.reports.runs.accuracy import ErrorStatistics
+from epcheck.reports.runs.dtypes import dtype_order
 
 
 def test_the_same_fault_in_many_dtypes_is_one_finding() -> None:
@@ -43,7 +44,7 @@ def test_a_tally_keeps_no_record(tmp_path: Path) -> None:
         alive += map(weakref.ref, (record, record.case, record.candidate))
     del record
     gc.collect()
-    assert [one for one in alive if one() is not None] == []
+    assert [reference for reference in alive if reference() is not None] == []
     assert tally.summary(a_run()).by_reading == {"ok": 1, "failure": len(DTYPES) + 1}
 
 
@@ -103,8 +104,8 @@ def test_a_matrix_cell_counts_passes_and_takes_the_worst_reading() -> None:
 
 
 def test_dtypes_are_sorted_by_kind_and_width() -> None:
-    given = ["uint8", "bool", "int64", "float64", "float16", "int8", "uint8-int8-uint8", "bfloat16"]
-    assert sorted(given, key=dtype_order)[:5] == ["float16", "float64", "bfloat16", "int8", "int64"]
+    dtypes = ["uint8", "bool", "int64", "float64", "float16", "int8", "uint8-int8-uint8", "bfloat16"]
+    assert sorted(dtypes, key=dtype_order)[:5] == ["float16", "float64", "bfloat16", "int8", "int64"]
 
 
 def test_the_headline_counts_failures_in_groups() -> None:
@@ -172,8 +173,8 @@ def test_accuracy_is_summed_up_by_operator_and_dtype_over_versions_and_cases() -
     (target,) = summarize(a_run(), records).targets
     (profile,) = target.accuracy
     assert (profile.operator, profile.dtype) == ("Slice", "float32")
-    assert profile.candidate == Spread(elements=100, max=math.inf, p99=2.0, mean=0.7)
-    assert profile.baseline == Spread(elements=149, max=2.0, p99=2.0, mean=80 / 149)
+    assert profile.candidate == ErrorStatistics(elements=100, max=math.inf, p99=2.0, mean=0.7)
+    assert profile.baseline == ErrorStatistics(elements=149, max=2.0, p99=2.0, mean=80 / 149)
 
 
 def test_accuracy_of_what_has_no_bound_in_ulp_is_nothing() -> None:

@@ -12,6 +12,7 @@ from simulated_year import (
     CRASHED,
     FIRST_NIGHT,
     TARGET,
+    Assessment,
     Breaks,
     CouldNotRun,
     CutOff,
@@ -24,7 +25,6 @@ from simulated_year import (
     States,
     Suite,
     Update,
-    Verdict,
     WrongClock,
     Year,
     run_of,
@@ -32,8 +32,8 @@ from simulated_year import (
 )
 
 from epcheck.conformance.records.record import EXPECTED, FAILURE, PASS
-from epcheck.reports.diff import difference, drift, sides, verdict
-from epcheck.reports.diff.difference import (
+from epcheck.reports.diff import assessment, difference, drift
+from epcheck.reports.diff.classification import (
     APPEARED,
     FLAPPING,
     KINDS,
@@ -42,12 +42,18 @@ from epcheck.reports.diff.difference import (
     REPAIRED,
     STILL,
     VANISHED,
-    Difference,
 )
-from epcheck.reports.store.history import History, Kind, open_store
-from epcheck.reports.store.nights import Ran
-from epcheck.reports.trend import predecessor, sections
+from epcheck.reports.diff.compared_runs import read_compared_run
+from epcheck.reports.diff.difference import Difference
+from epcheck.reports.store.nights import Completeness
+from epcheck.reports.store.run_file import ProblemKind
+from epcheck.reports.store.store import Store, open_store
+from epcheck.reports.trend import sections
+from epcheck.reports.trend.flaky_cases import flaky_cases
+from epcheck.reports.trend.last_good import last_good
 from epcheck.reports.trend.trend import Trend, trend
+
+WHOLE, PARTIAL, NIGHT_NOT_RUN = Completeness.WHOLE, Completeness.PARTIAL, Completeness.NOT_RUN
 
 NIGHTS = 365
 MACHINES = ("llvmpipe", "NVIDIA H200", "Intel Arc B580")
@@ -55,7 +61,7 @@ PARTS = {"onnxruntime": "onnxruntime", "DirectML.dll": "DirectML.dll", "driver_v
 """Fact -> what the reports call it."""
 
 
-def is_bad(verdict: Verdict) -> bool:
+def is_bad(verdict: Assessment) -> bool:
     """Whether it fails, expected or not."""
     return verdict.reading in (FAILURE, EXPECTED)
 
@@ -134,7 +140,7 @@ class Simulated:
     year: Year
     golden: Nights
     states: Mapping[str, States]
-    opened: History
+    opened: Store
     trend: Trend
 
     def runs(self, machine: str) -> dict[int, str]:
@@ -151,7 +157,7 @@ class Simulated:
         """Case -> whether it truly fails in a night, for the cases that are recorded."""
         return {case_id: is_bad(verdict) for case_id, verdict in self.verdicts(machine, night).items()}
 
-    def verdicts(self, machine: str, night: int) -> dict[str, Verdict]:
+    def verdicts(self, machine: str, night: int) -> dict[str, Assessment]:
         """Case -> its true verdict in a night, for the cases that are recorded."""
         states = self.states[machine]
         recorded = np.flatnonzero(states.present[night])
@@ -166,9 +172,9 @@ class Simulated:
         moment = FIRST_NIGHT + timedelta(days=night) + self.states[machine].machine.ahead
         return moment.date().isoformat()
 
-    def flakes(self, machine: str) -> set[str]:
+    def flaky_cases(self, machine: str) -> set[str]:
         """The cases that flicker."""
-        return {self.golden.case_ids[flakes.case] for flakes in self.year.of(Flakes, machine)}
+        return {self.golden.case_ids[flaky_cases.case] for flaky_cases in self.year.of(Flakes, machine)}
 
     def changed(self, machine: str, before: int, after: int) -> frozenset[tuple[str, str, str]]:
         older, newer = (self.states[machine].facts[night] for night in (before, after))
@@ -200,13 +206,13 @@ def true_switches(simulated: Simulated, machine: str) -> Iterator[Told]:
 
 
 def test_every_case_that_broke_or_was_mended_is_named_with_its_night_and_what_came_with_it(simulated: Simulated):
-    told = {
+    found = {
         (e.machine, e.broke, e.run_id, c.case_id, frozenset((x.part, x.older, x.newer) for x in e.changed))
         for e in simulated.trend.events
         for c in e.cases
     }
     true = {switch for machine in simulated.states for switch in true_switches(simulated, machine)}
-    assert told == true
+    assert found == true
     assert len({run_id for _, _, run_id, _, _ in true}) > 20, "the year has events"
 
 
@@ -217,44 +223,44 @@ def test_a_break_while_the_machine_was_lost_is_told_on_its_first_night_back(simu
 
 
 def test_flaky_cases_are_named_and_only_they(simulated: Simulated):
-    told = {(flake.machine, flake.case_id) for flake in simulated.trend.flakes}
-    assert told == {(machine, case_id) for machine in MACHINES for case_id in simulated.flakes(machine)}
+    found = {(flake.machine, flake.case_id) for flake in simulated.trend.flaky_cases}
+    assert found == {(machine, case_id) for machine in MACHINES for case_id in simulated.flaky_cases(machine)}
 
 
 def test_files_that_were_cut_off_are_the_only_troubles(simulated: Simulated):
-    assert [trouble.kind for trouble in simulated.trend.troubles] == [Kind.TRUNCATED, Kind.TRUNCATED]
+    assert [problem.kind for problem in simulated.trend.problems] == [ProblemKind.TRUNCATED, ProblemKind.TRUNCATED]
 
 
-def true_nights_not_whole(simulated: Simulated, machine: str) -> dict[str, Ran]:
+def true_nights_not_whole(simulated: Simulated, machine: str) -> dict[str, Completeness]:
     """Date -> how far it got, of the nights that left no file, a broken one, or not all records; and of a night that
     the clock put elsewhere, which no reader can know to be there."""
     states = simulated.states[machine]
-    failed = {night: Ran.PARTIAL if share else Ran.NOT_RUN for night, share in states.failed.items()}
+    failed = {night: PARTIAL if share else NIGHT_NOT_RUN for night, share in states.failed.items()}
     misdated = [wrong.night for wrong in simulated.year.of(WrongClock, machine)]
-    gone = dict.fromkeys((*states.lost, *states.cut, *misdated), Ran.NOT_RUN)
-    return {simulated.day(machine, night): ran for night, ran in (failed | gone).items()}
+    gone = dict.fromkeys((*states.lost, *states.cut, *misdated), NIGHT_NOT_RUN)
+    return {simulated.day(machine, night): completeness for night, completeness in (failed | gone).items()}
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_nights_that_did_not_run_are_told_as_such_and_no_others(simulated: Simulated, name: str):
-    (machine,) = (one for one in simulated.trend.machines if one.name == name)
-    told = {night.label: night.ran for night in machine.nights if night.ran is not Ran.WHOLE}
-    assert told == true_nights_not_whole(simulated, name)
+    (machine,) = (machine for machine in simulated.trend.machines if machine.name == name)
+    found = {night.label: night.completeness for night in machine.nights if night.completeness is not WHOLE}
+    assert found == true_nights_not_whole(simulated, name)
     assert len(machine.nights) == NIGHTS + len(list(simulated.year.of(WrongClock, name)))
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_night_has_a_rate_where_it_ran_whole_and_none_where_it_did_not(simulated: Simulated, name: str):
-    (machine,) = (one for one in simulated.trend.machines if one.name == name)
+    (machine,) = (machine for machine in simulated.trend.machines if machine.name == name)
     nights = {run_id: night for night, run_id in simulated.runs(name).items()}
     for night in machine.nights:
-        if night.ran is not Ran.WHOLE:
+        if night.completeness is not WHOLE:
             assert night.rate() is None, night
             continue
         verdicts = simulated.verdicts(name, nights[night.run_id])
-        steady = [verdict for case_id, verdict in verdicts.items() if case_id not in simulated.flakes(name)]
+        steady = [verdict for case_id, verdict in verdicts.items() if case_id not in simulated.flaky_cases(name)]
         passes, failing = sum(verdict.status == PASS for verdict in steady), sum(map(is_bad, steady))
-        flaky = len(simulated.flakes(name))
+        flaky = len(simulated.flaky_cases(name))
         assert passes <= night.counts.passes <= passes + flaky
         assert failing <= night.counts.failing <= failing + flaky
         assert night.rate() == night.counts.passes / (passes + failing + flaky)
@@ -262,17 +268,23 @@ def test_a_night_has_a_rate_where_it_ran_whole_and_none_where_it_did_not(simulat
 
 def test_a_start_that_failed_while_another_machine_was_lost_is_told_apart(simulated: Simulated):
     """It left a file that names no adapter, and it may be of two machines."""
-    (unknown,) = (one for one in simulated.trend.machines if one.name not in MACHINES)
-    assert [(night.label, night.ran) for night in unknown.nights] == [(simulated.day("llvmpipe", 206), Ran.NOT_RUN)]
+    (unknown,) = (machine for machine in simulated.trend.machines if machine.name not in MACHINES)
+    assert [(night.label, night.completeness) for night in unknown.nights] == [
+        (simulated.day("llvmpipe", 206), NIGHT_NOT_RUN)
+    ]
 
 
 def test_the_tables_list_the_nights_that_did_not_run(simulated: Simulated):
     every = {section.title: section for section in sections.sections(simulated.trend, most=1000)}
-    told = {(night, ran, machine) for night, ran, _, machine in every["Nights not run"].rows if machine in MACHINES}
-    assert told == {
-        (day, str(ran), machine)
+    found = {
+        (night, completeness, machine)
+        for night, completeness, _, machine in every["Nights not run"].rows
+        if machine in MACHINES
+    }
+    assert found == {
+        (day, str(completeness), machine)
         for machine in MACHINES
-        for day, ran in true_nights_not_whole(simulated, machine).items()
+        for day, completeness in true_nights_not_whole(simulated, machine).items()
     }
 
 
@@ -281,11 +293,11 @@ def compared(simulated: Simulated, machine: str, night: int) -> tuple[Difference
     stored = {run.run_id: run for run in simulated.opened.runs}
     runs = simulated.runs(machine)
     newer = stored[runs[night]]
-    before = predecessor.last_good(simulated.opened, newer.run, TARGET)
+    before = last_good(simulated.opened, newer.run, TARGET)
     assert before is not None
     past = tuple(run for run in simulated.opened.runs if run.run.started <= newer.run.started)
-    flaky = predecessor.flaky_cases(replace(simulated.opened, runs=past), newer.run, TARGET)
-    halves = (sides.side_at(run.path, TARGET, run.run) for run in (before.stored, newer))
+    flaky = flaky_cases(replace(simulated.opened, runs=past), newer.run, TARGET)
+    halves = (read_compared_run(run.path, TARGET, run.run) for run in (before.stored, newer))
     nights = {run_id: n for n, run_id in runs.items()}
     return difference.compare(*halves, flaky=flaky), nights[before.stored.run_id]
 
@@ -303,33 +315,33 @@ def eventful(year: Year, machine: Machine) -> set[int]:
     return nights | {lost.nights[-1] + 1 for lost in year.of(Lost, machine.name)}
 
 
-def assert_told(simulated: Simulated, machine: str, night: int) -> Difference:
+def assert_compared_exactly(simulated: Simulated, machine: str, night: int) -> Difference:
     """The comparison of a night with the last good one says what truly happened between the two, and nothing else.
 
     A failure is new where a reading became a failure or a pass became bad.
     """
     found, before = compared(simulated, machine, night)
     older, newer = (simulated.verdicts(machine, each) for each in (before, night))
-    flaky = simulated.flakes(machine)
+    flaky = simulated.flaky_cases(machine)
     both = [(case, older[case], newer[case]) for case in newer if case in older and case not in flaky]
     broke = {
         case
-        for case, one, other in both
-        if (other.reading == FAILURE != one.reading) or (one.status == PASS and is_bad(other))
+        for case, old, new in both
+        if (new.reading == FAILURE != old.reading) or (old.status == PASS and is_bad(new))
     }
     assert ids(found, REGRESSION) - flaky == broke
-    assert ids(found, REPAIRED) - flaky == {c for c, one, other in both if is_bad(one) and other.status == PASS}
+    assert ids(found, REPAIRED) - flaky == {c for c, old, new in both if is_bad(old) and new.status == PASS}
     assert ids(found, FLAPPING) <= flaky
     assert ids(found, APPEARED) == newer.keys() - older.keys()
     assert ids(found, VANISHED) == older.keys() - newer.keys()
-    assert {(one.part, one.older, one.newer) for one in found.changed} == simulated.changed(machine, before, night)
+    assert {(part.part, part.older, part.newer) for part in found.changed} == simulated.changed(machine, before, night)
     drifted = [event.cases for event in simulated.year.of(Drifts, machine) if before < event.night <= night]
-    assert {case for one in found.accuracy for case in one.case_ids} == names(simulated, drifted)
+    assert {case for drift in found.accuracy for case in drift.case_ids} == names(simulated, drifted)
     slower = [event.cases for event in simulated.year.of(Slows, machine) if before < event.night <= night]
     operators = {simulated.golden.operators[case] for cases in slower for case in cases}
-    assert {one.operator for one in found.speed if one.operator} == operators
+    assert {speed.operator for speed in found.speed if speed.operator} == operators
     assert not found.placement
-    assert (verdict.of(found).word == verdict.WORSE) == bool(ids(found, REGRESSION))
+    assert (assessment.assess(found).result == assessment.WORSE) == bool(ids(found, REGRESSION))
     return found
 
 
@@ -340,7 +352,7 @@ def names(simulated: Simulated, events: Iterable[Sequence[int]]) -> set[str]:
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_night_on_which_something_happened_is_told_exactly(simulated: Simulated, name: str):
     for night in sorted(eventful(simulated.year, simulated.states[name].machine) & simulated.runs(name).keys()):
-        assert_told(simulated, name, night)
+        assert_compared_exactly(simulated, name, night)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -348,15 +360,15 @@ def test_of_a_night_on_which_nothing_happened_nothing_is_told(simulated: Simulat
     whole = simulated.runs(name).keys() - simulated.states[name].failed.keys() - {0}
     quiet = sorted(whole - eventful(simulated.year, simulated.states[name].machine))
     for night in np.random.default_rng(7).choice(quiet, 10, replace=False).tolist():
-        found = assert_told(simulated, name, night)
-        assert not {case for kind in KINDS if kind != STILL for case in ids(found, kind)} - simulated.flakes(name)
+        found = assert_compared_exactly(simulated, name, night)
+        assert not {case for kind in KINDS if kind != STILL for case in ids(found, kind)} - simulated.flaky_cases(name)
 
 
 def test_a_flaky_case_is_no_new_failure_once_it_is_known(simulated: Simulated):
-    told = [compared(simulated, "llvmpipe", night)[0] for night in range(300, 330, 2)]
+    differences = [compared(simulated, "llvmpipe", night)[0] for night in range(300, 330, 2)]
     often = {simulated.golden.case_ids[e.case] for e in simulated.year.of(Flakes, "llvmpipe") if e.rate >= 0.3}
-    assert often == {case for found in told for case in ids(found, FLAPPING)} & often
-    assert not {case for found in told for case in ids(found, REGRESSION)} & often
+    assert often == {case for found in differences for case in ids(found, FLAPPING)} & often
+    assert not {case for found in differences for case in ids(found, REGRESSION)} & often
 
 
 def test_a_night_that_ended_early_is_no_regression_of_what_it_did_not_reach(simulated: Simulated):
@@ -364,7 +376,7 @@ def test_a_night_that_ended_early_is_no_regression_of_what_it_did_not_reach(simu
     assert before == 152
     assert not ids(found, REGRESSION)
     assert len(ids(found, NOT_RUN)) > 100
-    assert verdict.of(found).word == verdict.NOT_RUN
+    assert assessment.assess(found).result == assessment.NOT_RUN
 
 
 def test_a_smaller_drift_than_the_one_that_is_told_would_not_have_been(simulated: Simulated):

@@ -14,10 +14,12 @@ from stored_records import a_crashed_topk, a_slice, a_wrong_slice
 
 from epcheck.conformance.records.record import Record, Run
 from epcheck.generators import suite
-from epcheck.reports.store import history
-from epcheck.reports.store.history import Kind
-from epcheck.reports.store.nights import Ran
+from epcheck.reports.store.nights import Completeness
+from epcheck.reports.store.run_file import ProblemKind
+from epcheck.reports.store.store import open_store
 from epcheck.reports.trend.trend import Event, Trend, trend
+
+WHOLE, PARTIAL, NIGHT_NOT_RUN = Completeness.WHOLE, Completeness.PARTIAL, Completeness.NOT_RUN
 
 GOOD = a_slice("float16", "negative_step_past_both_ends")
 BAD = a_wrong_slice()
@@ -28,8 +30,8 @@ def family(key: str) -> str:
     return {"Slice": "slice", "TopK": "topk"}[key]
 
 
-def told(store: Path, since: str = "") -> Trend:
-    return trend(history.open_store(store), family, since)
+def trend_of(store: Path, since: str = "") -> Trend:
+    return trend(open_store(store), family, since)
 
 
 def nights(store: Path, states: str, run: Callable[[int], Run] = a_night, first: int = 1) -> None:
@@ -58,7 +60,7 @@ def summary(event: Event) -> tuple[bool, str, str, int, list[str], list[str]]:
 
 def test_a_break_is_told_with_the_driver_that_came_with_it(tmp_path: Path) -> None:
     nights(tmp_path / "store", "...xxx", with_driver({1: "31.0.1", 4: "31.0.2"}))
-    (event,) = told(tmp_path / "store").events
+    (event,) = trend_of(tmp_path / "store").events
     assert summary(event) == (True, "03", "04", 0, ["driver: 31.0.1 → 31.0.2"], [CASE])
     (case,) = event.cases
     assert (case.operator, case.family, case.status, case.lasting) == ("Slice", "slice", "mismatch", True)
@@ -67,13 +69,13 @@ def test_a_break_is_told_with_the_driver_that_came_with_it(tmp_path: Path) -> No
 
 def test_a_break_with_which_nothing_came_says_so(tmp_path: Path) -> None:
     nights(tmp_path / "store", "..xx")
-    (event,) = told(tmp_path / "store").events
+    (event,) = trend_of(tmp_path / "store").events
     assert summary(event) == (True, "02", "03", 0, [], [CASE])
 
 
 def test_what_was_mended_is_told_and_the_break_is_no_longer_so(tmp_path: Path) -> None:
     nights(tmp_path / "store", "..xx..")
-    mended, broke = told(tmp_path / "store").events
+    mended, broke = trend_of(tmp_path / "store").events
     assert summary(mended)[:3] == (False, "04", "05")
     assert summary(broke)[:3] == (True, "02", "03")
     assert (mended.lasting, broke.lasting) == (1, 0)
@@ -83,7 +85,7 @@ def test_a_driver_that_came_while_the_machine_was_lost_is_named_with_the_nights_
     tmp_path: Path,
 ) -> None:
     nights(tmp_path / "store", "...--xx", with_driver({1: "31.0.1", 5: "31.0.2"}))
-    (event,) = told(tmp_path / "store").events
+    (event,) = trend_of(tmp_path / "store").events
     assert summary(event) == (True, "03", "06", 2, ["driver: 31.0.1 → 31.0.2"], [CASE])
 
 
@@ -92,38 +94,38 @@ def test_cases_that_broke_together_are_one_event(tmp_path: Path) -> None:
     good = replace(topk, status="pass", reading="ok", candidate=replace(topk.candidate, status="pass"))
     for day in range(1, 5):
         keep(tmp_path / "store", a_night(day), [GOOD, good] if day < 3 else [BAD, topk])
-    (event,) = told(tmp_path / "store").events
+    (event,) = trend_of(tmp_path / "store").events
     assert [(case.operator, case.status) for case in event.cases] == [("Slice", "mismatch"), ("TopK", "crash")]
 
 
 def test_a_case_that_always_failed_broke_on_no_night(tmp_path: Path) -> None:
     nights(tmp_path / "store", "xxxx")
-    assert told(tmp_path / "store").events == ()
+    assert trend_of(tmp_path / "store").events == ()
 
 
 def test_an_expectation_does_not_mend_a_case(tmp_path: Path) -> None:
     for day in range(1, 5):
         keep(tmp_path / "store", a_night(day), [replace(BAD, reading="expected" if day > 2 else "failure")])
-    assert told(tmp_path / "store").events == ()
+    assert trend_of(tmp_path / "store").events == ()
 
 
 def test_a_case_that_came_with_a_new_suite_and_fails_broke_on_no_night(tmp_path: Path) -> None:
     for day in range(1, 5):
         keep(tmp_path / "store", a_night(day), [a_slice(), BAD] if day > 2 else [a_slice()])
-    assert told(tmp_path / "store").events == ()
+    assert trend_of(tmp_path / "store").events == ()
 
 
 def test_a_case_that_a_night_lacks_was_not_mended_in_it(tmp_path: Path) -> None:
     for day in range(1, 6):
         keep(tmp_path / "store", a_night(day), [a_slice()] if day == 3 else [a_slice(), BAD if day > 1 else GOOD])
-    (event,) = told(tmp_path / "store").events
+    (event,) = trend_of(tmp_path / "store").events
     assert summary(event)[:3] == (True, "01", "02")
 
 
 def test_flakes_come_from_repeats_and_from_history_and_are_no_breaks(tmp_path: Path) -> None:
     nights(tmp_path / "store", "..~..x.x...")
-    found = told(tmp_path / "store")
-    (flake,) = found.flakes
+    found = trend_of(tmp_path / "store")
+    (flake,) = found.flaky_cases
     assert found.events == ()
     assert (flake.case_id, flake.wavering, flake.flips, flake.failing, flake.nights) == (CASE, 1, 4, 3, 11)
     assert flake.last == "2025-01-08"
@@ -132,12 +134,12 @@ def test_flakes_come_from_repeats_and_from_history_and_are_no_breaks(tmp_path: P
 def test_a_lost_night_and_a_lost_machine_have_no_rate(tmp_path: Path) -> None:
     nights(tmp_path / "store", "..-..")
     nights(tmp_path / "store", "..", lambda day: a_night(day, "GeForce"))
-    found = told(tmp_path / "store")
+    found = trend_of(tmp_path / "store")
     geforce, radeon = found.machines
     assert (geforce.name, radeon.name) == ("GeForce", "Radeon")
     assert [night.rate() for night in radeon.nights] == [1.0, 1.0, None, 1.0, 1.0]
-    assert [(night.label[-2:], night.ran) for night in geforce.nights] == [
-        ("01", Ran.WHOLE), ("02", Ran.WHOLE), ("03", Ran.NOT_RUN), ("04", Ran.NOT_RUN), ("05", Ran.NOT_RUN),
+    assert [(night.label[-2:], night.completeness) for night in geforce.nights] == [
+        ("01", WHOLE), ("02", WHOLE), ("03", NIGHT_NOT_RUN), ("04", NIGHT_NOT_RUN), ("05", NIGHT_NOT_RUN),
     ]  # fmt: skip
     assert geforce.nights[-1].why == "there is no run of it"
 
@@ -147,9 +149,9 @@ def test_a_run_that_failed_is_not_run_and_one_that_ended_early_has_no_rate(tmp_p
     nights(store, ".")
     keep(store, a_night(2).__class__(**{**vars(a_night(2)), "status": "failed: device lost"}), [], planned=2)
     keep(store, replace(a_night(3), status="interrupted"), [BAD], planned=2)
-    (machine,) = told(store).machines
-    assert [(night.ran, night.rate()) for night in machine.nights] == [
-        (Ran.WHOLE, 1.0), (Ran.NOT_RUN, None), (Ran.PARTIAL, None),
+    (machine,) = trend_of(store).machines
+    assert [(night.completeness, night.rate()) for night in machine.nights] == [
+        (WHOLE, 1.0), (NIGHT_NOT_RUN, None), (PARTIAL, None),
     ]  # fmt: skip
     assert machine.nights[1].why == "nothing was recorded: the run failed: device lost"
     assert machine.nights[2].why == "1 of 2 planned records: the run was interrupted"
@@ -158,14 +160,18 @@ def test_a_run_that_failed_is_not_run_and_one_that_ended_early_has_no_rate(tmp_p
 def test_a_run_that_never_reached_its_adapter_is_a_night_of_the_only_machine_it_can_be(tmp_path: Path) -> None:
     nights(tmp_path / "store", "..")
     keep(tmp_path / "store", replace(a_night(3), targets={}, status="failed: no adapter"), [], planned=2)
-    (machine,) = told(tmp_path / "store").machines
-    assert [night.ran for night in machine.nights] == [Ran.WHOLE, Ran.WHOLE, Ran.NOT_RUN]
+    (machine,) = trend_of(tmp_path / "store").machines
+    assert [night.completeness for night in machine.nights] == [
+        WHOLE,
+        WHOLE,
+        NIGHT_NOT_RUN,
+    ]
 
 
 def test_the_rate_is_of_what_passes_or_fails(tmp_path: Path) -> None:
     idle = a_slice(sample="not_claimed", status="unplaced", claimed=False)
     keep(tmp_path / "store", a_night(1), [a_slice(), BAD, a_slice(sample="other"), idle, a_crashed_topk()])
-    ((night,),) = (machine.nights for machine in told(tmp_path / "store").machines)
+    ((night,),) = (machine.nights for machine in trend_of(tmp_path / "store").machines)
     assert (night.rate(), night.rate("slice"), night.rate("topk"), night.rate("gemm")) == (0.5, 2 / 3, 0.0, None)
 
 
@@ -173,7 +179,7 @@ def test_two_runs_of_one_day_are_two_nights(tmp_path: Path) -> None:
     for hour in (3, 4):
         run = replace(a_night(1), run_id=f"run-{hour}", started=f"2025-01-01T0{hour}:00:00+00:00")
         keep(tmp_path / "store", run, [a_slice()])
-    (machine,) = told(tmp_path / "store").machines
+    (machine,) = trend_of(tmp_path / "store").machines
     assert [night.label for night in machine.nights] == ["2025-01-01", "2025-01-01 (2)"]
 
 
@@ -182,23 +188,23 @@ def test_two_releases_in_one_run_are_machines_of_their_own(tmp_path: Path) -> No
     run = replace(a_night(1), candidates=("dml", "dml@1.20.1"), targets={"dml": facts, "dml@1.20.1": facts})
     other = replace(BAD, candidate=replace(BAD.candidate, target="dml@1.20.1"))
     keep(tmp_path / "store", run, [GOOD, other])
-    found = told(tmp_path / "store")
+    found = trend_of(tmp_path / "store")
     assert [machine.name for machine in found.machines] == ["Radeon, as dml", "Radeon, as dml@1.20.1"]
     assert [machine.nights[0].rate() for machine in found.machines] == [1.0, 0.0]
 
 
 def test_since_leaves_older_nights_out(tmp_path: Path) -> None:
     nights(tmp_path / "store", "..xx..")
-    assert told(tmp_path / "store", "2025-01-03").labels == tuple(f"2025-01-0{day}" for day in range(3, 7))
+    assert trend_of(tmp_path / "store", "2025-01-03").labels == tuple(f"2025-01-0{day}" for day in range(3, 7))
 
 
 def test_truncated_files_are_named_and_their_nights_did_not_run(tmp_path: Path) -> None:
     nights(tmp_path / "store", "......")
     cut = tmp_path / "store" / f"{a_night(3).run_id}.parquet"
     cut.write_bytes(cut.read_bytes()[:-9])
-    found = told(tmp_path / "store")
-    assert [(trouble.path, trouble.kind) for trouble in found.troubles] == [(cut, Kind.TRUNCATED)]
-    assert found.machines[0].nights[2].ran is Ran.NOT_RUN
+    found = trend_of(tmp_path / "store")
+    assert [(problem.path, problem.kind) for problem in found.problems] == [(cut, ProblemKind.TRUNCATED)]
+    assert found.machines[0].nights[2].completeness is NIGHT_NOT_RUN
 
 
 @pytest.fixture

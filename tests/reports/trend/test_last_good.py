@@ -10,9 +10,10 @@ from stored_records import a_run, a_slice, a_wrong_slice, an_opinion, changed, s
 
 from epcheck import reports
 from epcheck.conformance.records.record import Record, Run
-from epcheck.reports.diff import sides
-from epcheck.reports.store import history
-from epcheck.reports.trend.predecessor import flaky_cases, last_good, last_good_side
+from epcheck.reports.diff.compared_runs import open_pair, open_single
+from epcheck.reports.store.store import open_store
+from epcheck.reports.trend.flaky_cases import flaky_cases
+from epcheck.reports.trend.last_good import last_good, read_last_good
 
 DML = {"dml": {"adapter": "H200"}}
 
@@ -21,9 +22,9 @@ def keep(store: Path, night: int, *records: Record, **changes: Any) -> str:
     """A night in the store; its run id."""
     run_id = f"202501{night:02}-010000-aaaa"
     started = f"2025-01-{night:02}T01:00:00+00:00"
-    given = {"targets": DML, "selection": {}, **changes}
+    fields = {"targets": DML, "selection": {}, **changes}
     records = records or (a_slice(),)
-    run = a_run(given.pop("planned", len(records)), run_id=run_id, started=started, **given)
+    run = a_run(fields.pop("planned", len(records)), run_id=run_id, started=started, **fields)
     folder = stored(store.parent / "runs" / run_id, records, run)
     store.mkdir(exist_ok=True)
     reports.write_outcomes(folder, store / f"{run_id}.parquet")
@@ -35,7 +36,7 @@ def tonight(**changes: Any) -> Run:
 
 
 def found(store: Path, target: str = "dml", **changes: Any) -> tuple[str, str] | None:
-    chosen = last_good(history.open_store(store), tonight(**changes), target)
+    chosen = last_good(open_store(store), tonight(**changes), target)
     return (chosen.stored.run_id, chosen.target) if chosen else None
 
 
@@ -80,14 +81,14 @@ def test_a_case_that_changes_with_nothing_else_changing_is_flaky(tmp_path: Path)
     steady = a_slice("int8")
     for night in range(1, 8):
         keep(tmp_path / "store", night, wrong if night in (2, 5) else a_slice(), steady)
-    assert flaky_cases(history.open_store(tmp_path / "store"), tonight(), "dml") == {case_id}
+    assert flaky_cases(open_store(tmp_path / "store"), tonight(), "dml") == {case_id}
 
 
 def test_a_case_that_broke_and_was_mended_once_is_not_flaky(tmp_path: Path) -> None:
     wrong = a_wrong_slice(dtype="float32", case_id=a_slice().case_id, sample="inner_backward_by_2")
     for night in range(1, 8):
         keep(tmp_path / "store", night, wrong if 3 <= night <= 5 else a_slice())
-    assert flaky_cases(history.open_store(tmp_path / "store"), tonight(), "dml") == frozenset()
+    assert flaky_cases(open_store(tmp_path / "store"), tonight(), "dml") == frozenset()
 
 
 def test_a_night_whose_rows_are_damaged_is_named_and_the_one_before_is_taken(tmp_path: Path) -> None:
@@ -96,10 +97,10 @@ def test_a_night_whose_rows_are_damaged_is_named_and_the_one_before_is_taken(tmp
     file = store / f"{damaged}.parquet"
     content = file.read_bytes()
     file.write_bytes(content[:4] + bytes(200) + content[204:])  # the end, which says what is in it, is whole
-    side, opened = last_good_side(history.open_store(store), tonight(), "dml")
-    assert side is not None
-    assert (side.run.run_id, len(side.rows)) == (wanted, 1)
-    assert [trouble.path.name for trouble in opened.troubles] == [file.name]
+    compared_run, opened = read_last_good(open_store(store), tonight(), "dml")
+    assert compared_run is not None
+    assert (compared_run.run.run_id, len(compared_run.rows)) == (wanted, 1)
+    assert [problem.path.name for problem in opened.problems] == [file.name]
 
 
 @pytest.fixture
@@ -109,32 +110,32 @@ def two_targets(tmp_path: Path) -> Path:
 
 
 def test_two_targets_of_one_run(two_targets: Path) -> None:
-    older, newer = sides.open_sides(two_targets, None, "cpu", "dml")
+    older, newer = open_pair(two_targets, None, "cpu", "dml")
     assert (older.target, newer.target) == ("cpu", "dml")
-    assert [len(side.rows) for side in (older, newer)] == [1, 1]
+    assert [len(compared_run.rows) for compared_run in (older, newer)] == [1, 1]
 
 
 def test_which_target_is_meant_has_to_be_clear(two_targets: Path, tmp_path: Path) -> None:
-    one = stored(tmp_path / "one", [a_slice()], a_run(1))
-    assert [side.target for side in sides.open_sides(two_targets, one)] == ["dml", "dml"]
-    assert [side.target for side in sides.open_sides(one, two_targets)] == ["dml", "dml"]
+    single_target = stored(tmp_path / "one", [a_slice()], a_run(1))
+    assert [compared_run.target for compared_run in open_pair(two_targets, single_target)] == ["dml", "dml"]
+    assert [compared_run.target for compared_run in open_pair(single_target, two_targets)] == ["dml", "dml"]
     with pytest.raises(reports.StoreError, match="has the targets 'dml', 'cpu'; choose one with --target-a"):
-        sides.open_sides(two_targets, two_targets)
+        open_pair(two_targets, two_targets)
     with pytest.raises(reports.StoreError, match="compares 'dml' with itself"):
-        sides.open_sides(two_targets, None, "dml", "dml")
+        open_pair(two_targets, None, "dml", "dml")
 
 
 def test_folder_journal_and_file_of_a_store_say_the_same(tmp_path: Path) -> None:
     folder = stored(tmp_path / "run", [a_slice(), a_wrong_slice()], a_run(2))
-    by_journal = sides.open_side(folder).rows
+    by_journal = open_single(folder).rows
     file = reports.write_outcomes(folder, tmp_path / "run.parquet")
-    assert sorted(sides.open_side(file).rows) == sorted(by_journal)
+    assert sorted(open_single(file).rows) == sorted(by_journal)
     reports.write_outcomes(folder)
-    assert sorted(sides.open_side(folder).rows) == sorted(by_journal)
+    assert sorted(open_single(folder).rows) == sorted(by_journal)
 
 
 def test_a_file_that_belongs_to_another_run_is_not_believed(tmp_path: Path) -> None:
     other = stored(tmp_path / "other", [a_wrong_slice()], a_run(1, run_id="other"))
     folder = stored(tmp_path / "run", [a_slice()], a_run(1))
     reports.write_outcomes(other, folder / "outcomes.parquet")
-    assert [row.status for row in sides.open_side(folder).rows] == ["pass"]
+    assert [row.status for row in open_single(folder).rows] == ["pass"]

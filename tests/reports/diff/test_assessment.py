@@ -6,21 +6,21 @@ from io import BytesIO
 from xml.etree import ElementTree
 
 import pytest
-from compared_rows import a_row, a_side
+from compared_rows import a_compared_run, a_row
 
 from epcheck.conformance.records import strict_json
-from epcheck.reports.diff import difference, verdict
+from epcheck.reports.diff import assessment, difference
+from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.difference import compare
-from epcheck.reports.diff.document import DIFFERENCE_SCHEMA, document
+from epcheck.reports.diff.json_document import DIFFERENCE_SCHEMA, document
 from epcheck.reports.diff.junit import junit
 from epcheck.reports.diff.markdown import SHOWN, markdown
 from epcheck.reports.diff.page import by_operator, write_page
-from epcheck.reports.diff.verdict import Verdict
 
 HOSTILE = "<img src=x onerror=alert(1)></script>|`@everyone`[x](javascript:1)\u202e\x00"
 
 
-def worse() -> Verdict:
+def worse() -> Assessment:
     """Two cases broke, one of them crashes; one is fixed, one flaky, one new and failing, one less accurate."""
     older = [*map(a_row, ("rank_1", "rank_2", "nan", "wide")), a_row("zero", "mismatch"), a_row("far", ulp_max=1.0)]
     newer = [
@@ -32,13 +32,13 @@ def worse() -> Verdict:
         a_row("far", ulp_max=9.0),
         a_row("fresh", "mismatch"),
     ]
-    return verdict.of(compare(a_side(*older), a_side(*newer)))
+    return assessment.assess(compare(a_compared_run(*older), a_compared_run(*newer)))
 
 
 def test_a_night_with_new_failures_is_worse_and_says_how() -> None:
     found = worse()
-    assert (found.target, found.word) == ("dml", verdict.WORSE)
-    assert found.said == (
+    assert (found.target, found.result) == ("dml", assessment.WORSE)
+    assert found.sentences == (
         "Worse: 3 new failures in 2 groups (blame: candidate 2, both 1). "
         "Besides: 1 flaky, 1 fixed, 1 appeared (1 of them fail), 1 less accurate. "
         "Driver, runtime and system are the same."
@@ -48,9 +48,9 @@ def test_a_night_with_new_failures_is_worse_and_says_how() -> None:
 def test_a_night_without_new_failures_is_as_good_as_before_though_much_still_fails() -> None:
     rows = [a_row("rank_1"), a_row("rank_2", "mismatch")]
     older, newer = ({"dml": {"adapter": "H200", "onnxruntime": release}} for release in ("1.24.4", "1.30.0"))
-    found = verdict.of(compare(a_side(*rows, targets=older), a_side(*rows, targets=newer)))
-    assert found.word == verdict.GOOD
-    assert found.said == (
+    found = assessment.assess(compare(a_compared_run(*rows, targets=older), a_compared_run(*rows, targets=newer)))
+    assert found.result == assessment.GOOD
+    assert found.sentences == (
         "As good as before: no new failure in 2 cases. Besides: 1 still failing. Changed: onnxruntime: 1.24.4 → 1.30.0."
     )
 
@@ -66,34 +66,41 @@ def test_a_night_without_new_failures_is_as_good_as_before_though_much_still_fai
 )
 def test_a_machine_that_failed_is_not_run_whatever_it_recorded(status: str, words: str) -> None:
     rows = [a_row("rank_1"), a_row("rank_2")]
-    some = verdict.of(compare(a_side(*rows), a_side(rows[0], planned=2, status=status)))
-    assert some.word == verdict.NOT_RUN
-    assert some.said.startswith(f"Not run to its end: 1 of 2 planned cases are recorded; {words}.")
-    none = verdict.of(compare(a_side(*rows), a_side(planned=2, status=status)))
-    assert none.word == verdict.NOT_RUN
-    assert none.said.startswith(f"Not run: none of 2 planned cases is recorded; {words}.")
-    assert "0 %" not in none.said
+    some = assessment.assess(compare(a_compared_run(*rows), a_compared_run(rows[0], planned=2, status=status)))
+    assert some.result == assessment.NOT_RUN
+    assert some.sentences.startswith(f"Not run to its end: 1 of 2 planned cases are recorded; {words}.")
+    none = assessment.assess(compare(a_compared_run(*rows), a_compared_run(planned=2, status=status)))
+    assert none.result == assessment.NOT_RUN
+    assert none.sentences.startswith(f"Not run: none of 2 planned cases is recorded; {words}.")
+    assert "0 %" not in none.sentences
 
 
 def test_runs_without_a_common_case_are_not_compared() -> None:
-    assert verdict.of(compare(a_side(a_row("a")), a_side(a_row("b")))).word == verdict.NOT_RUN
+    assert (
+        assessment.assess(compare(a_compared_run(a_row("a")), a_compared_run(a_row("b")))).result == assessment.NOT_RUN
+    )
 
 
 def test_the_first_night_says_that_there_is_nothing_to_compare_with() -> None:
-    found = verdict.first(difference.half(a_side(a_row("rank_1"), a_row("rank_2", "mismatch"))))
-    assert found.word == verdict.FIRST
-    assert found.said.endswith("there is nothing to compare with. 1 of 2 cases pass, 1 conformance failure.")
-    failed = verdict.first(difference.half(a_side(planned=5, status="failed: no adapter")))
-    assert (failed.word, failed.said) == (
-        verdict.NOT_RUN,
+    found = assessment.assess_first(
+        difference.summarize_compared(a_compared_run(a_row("rank_1"), a_row("rank_2", "mismatch")))
+    )
+    assert found.result == assessment.FIRST
+    assert found.sentences.endswith("there is nothing to compare with. 1 of 2 cases pass, 1 conformance failure.")
+    failed = assessment.assess_first(
+        difference.summarize_compared(a_compared_run(planned=5, status="failed: no adapter"))
+    )
+    assert (failed.result, failed.sentences) == (
+        assessment.NOT_RUN,
         "Not run: none of 5 planned cases is recorded; it failed: no adapter.",
     )
 
 
 def test_sides_of_two_classes_are_told() -> None:
-    found = verdict.of(compare(a_side(a_row()), a_side(a_row(), target="cpu", targets={})))
+    found = assessment.assess(compare(a_compared_run(a_row()), a_compared_run(a_row(), target="cpu", targets={})))
     assert (
-        "They are not alike: DmlExecutionProvider on llvmpipe, the whole suite; CPUExecutionProvider on" in found.said
+        "They are not alike: DmlExecutionProvider on llvmpipe, the whole suite; CPUExecutionProvider on"
+        in found.sentences
     )
 
 
@@ -111,7 +118,9 @@ def test_markdown_has_the_groups_by_kind() -> None:
 
 def test_markdown_writes_a_few_groups_out_and_counts_the_others() -> None:
     names = [f"sample{chr(ord('a') + n)}" for n in range(SHOWN + 3)]
-    found = verdict.of(compare(a_side(*map(a_row, names)), a_side(*(a_row(name, "mismatch") for name in names))))
+    found = assessment.assess(
+        compare(a_compared_run(*map(a_row, names)), a_compared_run(*(a_row(name, "mismatch") for name in names)))
+    )
     text = markdown("a night", [found])
     assert text.count("| Slice | sample") == SHOWN
     assert "… and 3 more" in text
@@ -119,7 +128,7 @@ def test_markdown_writes_a_few_groups_out_and_counts_the_others() -> None:
 
 def test_markdown_takes_text_from_strangers_as_text() -> None:
     rows = [a_row(HOSTILE, operator=HOSTILE)], [a_row(HOSTILE, "mismatch", operator=HOSTILE, reason=HOSTILE)]
-    text = markdown(HOSTILE, [verdict.of(compare(*(a_side(*each) for each in rows)))])
+    text = markdown(HOSTILE, [assessment.assess(compare(*(a_compared_run(*each) for each in rows)))])
     assert "<img" not in text
     assert "@everyone" not in text
     assert "\u202e" not in text
@@ -143,34 +152,39 @@ def test_junit_has_a_test_for_each_group() -> None:
 
 
 def test_junit_has_an_error_for_a_target_that_did_not_run() -> None:
-    failed = verdict.first(difference.half(a_side(planned=5, status="failed: no adapter")))
+    failed = assessment.assess_first(
+        difference.summarize_compared(a_compared_run(planned=5, status="failed: no adapter"))
+    )
     root = ElementTree.fromstring(junit([failed]))
     assert (root.get("tests"), root.get("errors"), root.get("failures")) == ("1", "1", "0")
 
 
 def test_junit_is_xml_whatever_the_names_are() -> None:
     rows = [a_row(HOSTILE)], [a_row(HOSTILE, "mismatch", reason=HOSTILE)]
-    root = ElementTree.fromstring(junit([verdict.of(compare(*(a_side(*each) for each in rows)))]))
+    root = ElementTree.fromstring(junit([assessment.assess(compare(*(a_compared_run(*each) for each in rows)))]))
     (failure,) = root.iter("failure")
     assert failure.get("message", "").startswith("<img src=x onerror")
 
 
 def test_the_document_has_all_of_it() -> None:
-    told = strict_json.loads(document([worse()]))
-    assert told["schema"] == DIFFERENCE_SCHEMA
-    (one,) = told["verdicts"]
-    assert (one["target"], one["word"]) == ("dml", "worse")
-    assert [len(group["case_ids"]) for group in one["difference"]["groups"] if group["kind"] == "new failure"] == [2, 1]
+    decoded = strict_json.loads(document([worse()]))
+    assert decoded["schema"] == DIFFERENCE_SCHEMA
+    (verdict,) = decoded["verdicts"]
+    assert (verdict["target"], verdict["word"]) == ("dml", "worse")
+    assert [len(group["case_ids"]) for group in verdict["difference"]["groups"] if group["kind"] == "new failure"] == [
+        2,
+        1,
+    ]
 
 
-def page(*verdicts: Verdict, title: str = "a night") -> str:
+def page(*verdicts: Assessment, title: str = "a night") -> str:
     file = BytesIO()
     write_page(file, title, verdicts)
     return file.getvalue().decode("utf-8")
 
 
 def test_the_page_has_every_target_and_its_groups() -> None:
-    first = verdict.first(difference.half(a_side(a_row(), target="cpu")))
+    first = assessment.assess_first(difference.summarize_compared(a_compared_run(a_row(), target="cpu")))
     html = page(worse(), first)
     assert "rank_*" in html
     assert "3 cases</h2>" in html
@@ -181,7 +195,7 @@ def test_the_page_has_every_target_and_its_groups() -> None:
 
 def test_the_page_takes_text_from_strangers_as_text() -> None:
     rows = [a_row(HOSTILE, operator=HOSTILE)], [a_row(HOSTILE, "mismatch", operator=HOSTILE, reason=HOSTILE)]
-    html = page(verdict.of(compare(*(a_side(*each) for each in rows))), title=HOSTILE)
+    html = page(assessment.assess(compare(*(a_compared_run(*each) for each in rows))), title=HOSTILE)
     assert "<img src=x" not in html
     assert "\u202e" not in html
 

@@ -1,7 +1,7 @@
-"""What became of a case from night to night: when it broke, when it was mended, and whether it merely flickers.
+"""The history of a case from night to night: when it broke, when it was fixed, and whether it is flaky.
 
-A case that fails one night alone, with the same driver and runtime as before, has not broken and been mended: it
-flickered. One that flickers often is flaky, and then only a change that lasted is told as one.
+A case that fails for one night, with the same driver and runtime as before, did not break: the night is an exception.
+A case that changes often is flaky, and only a change that lasted is then reported.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 FLAKY_FLIPS = 4
-"""A case that changed so often, with nothing else changing, is flaky: breaking and being mended once are two."""
+"""A case that changed so often, though the fingerprint did not, is flaky. To break and to be fixed once are two."""
 
 SETTLED_NIGHTS, SETTLED_SHARE = 10, 0.9
 """A flaky case has really broken when so many nights before and after it agree, and so large a share of them."""
 
-
-UNKNOWN, GOOD, BAD, WAVERING = -1, 0, 1, 2
-"""What a night says of a case: not recorded, as it should be, failing, or one thing and another within the run."""
+NOT_RECORDED, PASSING, FAILING, UNSTABLE = -1, 0, 1, 2
+"""The state of a case in a night. UNSTABLE: it failed in some repeats of the run only."""
 
 
 @dataclass(frozen=True)
-class Switch:
-    """A change that is told. before, after: the last night of the old state and the first of the new, as indices."""
+class Transition:
+    """A reported change. before, after: indices of the last night of the old state and the first of the new."""
 
     before: int
     after: int
@@ -31,24 +30,27 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class Story:
-    """A case over many nights. flips: how often it changed with nothing else changing. wavering: nights in which it
-    changed from one repeat to the next. lone: nights that were unlike those before and after."""
+class CaseHistory:
+    """A case over many nights.
 
-    switches: tuple[Switch, ...]
+    flips: how often it changed though the fingerprint did not. unstable: number of nights in which it changed from one
+    repeat to the next. isolated: number of nights unlike those before and after.
+    """
+
+    transitions: tuple[Transition, ...]
     flips: int
-    wavering: int
-    lone: int = 0
+    unstable: int
+    isolated: int = 0
 
     @property
-    def flickers(self) -> bool:
-        """Whether it ever changed for no reason: from repeat to repeat, or for one night."""
-        return self.wavering > 0 or self.lone > 0 or self.flips >= FLAKY_FLIPS
+    def is_flaky(self) -> bool:
+        """Whether it ever changed without a cause: from repeat to repeat, or for one night."""
+        return self.unstable > 0 or self.isolated > 0 or self.flips >= FLAKY_FLIPS
 
 
 @dataclass
 class _Streak:
-    """Nights of one state on end. agreeing: how many of `nights` have it; the others are one-night exceptions."""
+    """Consecutive nights of one state. agreeing: how many of `nights` have it; the others are one-night exceptions."""
 
     state: int
     first: int
@@ -61,32 +63,32 @@ class _Streak:
         return self.agreeing >= max(SETTLED_NIGHTS, SETTLED_SHARE * self.nights)
 
 
-def story(states: Sequence[int], explained: Callable[[int, int], bool]) -> Story:
+def case_history(states: Sequence[int], explained: Callable[[int, int], bool]) -> CaseHistory:
     """Read the states of a case, one for each night.
 
     explained: whether driver, runtime or system of two nights (as indices, older first) differ.
     """
-    wavering = list(states).count(WAVERING)
+    unstable = list(states).count(UNSTABLE)
     streaks, exceptions = _without_exceptions(_streaks(states), explained)
     steps = list(pairwise(streaks))
     flips = 2 * exceptions + sum(not explained(older.last, newer.first) for older, newer in steps)
     flaky = flips >= FLAKY_FLIPS
-    return Story(
+    return CaseHistory(
         tuple(
-            Switch(older.last, newer.first, newer.state == BAD)
+            Transition(older.last, newer.first, newer.state == FAILING)
             for older, newer in steps
             if not flaky or (older.settled and newer.settled)
         ),
         flips,
-        wavering,
+        unstable,
         exceptions,
     )
 
 
 def _streaks(states: Sequence[int]) -> list[_Streak]:
-    told = [night for night, state in enumerate(states) if state in (GOOD, BAD)]
+    recorded = [night for night, state in enumerate(states) if state in (PASSING, FAILING)]
     streaks = []
-    for state, group in groupby(told, key=states.__getitem__):
+    for state, group in groupby(recorded, key=states.__getitem__):
         nights = list(group)
         streaks.append(_Streak(state, nights[0], nights[-1], len(nights), len(nights)))
     return streaks

@@ -6,30 +6,31 @@ from typing import Any
 
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.record import to_json
-from epcheck.reports.store.nights import Machine, Night
+from epcheck.reports.store.machines import Machine
+from epcheck.reports.store.nights import Night
 from epcheck.reports.trend.trend import Trend
 
 TREND_SCHEMA = 1
 
 
 def document(trend: Trend) -> bytes:
-    """`schema` (TREND_SCHEMA; a reader refuses a newer one) and `trend`, a Trend.
+    """`schema` (TREND_SCHEMA; a reader refuses a newer one) and `trend`, a Trend with the names of `docs/store.md`.
 
     Fields that hold their default are left out. Counts are `[passes, failing, other]`; a night has its `rate`, null
     where it is not whole.
     """
-    told = {
+    fields = {
         "schema": TREND_SCHEMA,
         "trend": {
             "store": str(trend.store),
             "labels": trend.labels,
             "machines": [_machine(machine) for machine in trend.machines],
             "events": to_json(trend.events),
-            "flakes": to_json(trend.flakes),
-            "troubles": [{"file": t.path.name, "kind": str(t.kind), "sentence": t.sentence} for t in trend.troubles],
+            "flakes": to_json(trend.flaky_cases),
+            "troubles": [{"file": t.path.name, "kind": str(t.kind), "sentence": t.sentence} for t in trend.problems],
         },
     }
-    return strict_json.dumps(told).encode("ascii") + b"\n"
+    return strict_json.dumps(fields).encode("ascii") + b"\n"
 
 
 def _machine(machine: Machine) -> dict[str, Any]:
@@ -41,5 +42,5 @@ def _machine(machine: Machine) -> dict[str, Any]:
 
 
 def _night(night: Night) -> dict[str, Any]:
-    told = to_json(night)
-    return {**told, "ran": str(night.ran), "rate": night.rate()}
+    fields = {"ran" if name == "completeness" else name: value for name, value in to_json(night).items()}
+    return {**fields, "ran": str(night.completeness), "rate": night.rate()}

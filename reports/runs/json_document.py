@@ -7,8 +7,9 @@ from typing import IO, Any
 
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.record import Run, to_json
+from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry
-from epcheck.reports.runs.summary import Summary, headline
+from epcheck.reports.runs.summary import Summary
 
 DOCUMENT_SCHEMA = 1
 

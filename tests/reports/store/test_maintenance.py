@@ -14,9 +14,10 @@ from stored_nights import a_night, keep
 from stored_records import a_slice, a_wrong_slice, many, stored
 
 from epcheck.reports import StoreError, write_outcomes
-from epcheck.reports.store import archive, history
-from epcheck.reports.store.archive import Addition
-from epcheck.reports.store.history import Kind
+from epcheck.reports.store import maintenance
+from epcheck.reports.store.maintenance import Addition
+from epcheck.reports.store.run_file import ProblemKind, StoredRun
+from epcheck.reports.store.store import open_store
 
 NOW = datetime(2025, 1, 11, 12, tzinfo=UTC)
 
@@ -33,16 +34,16 @@ def a_run_folder(root: Path, day: int = 1, records: tuple = (a_slice(),), planne
 
 def test_a_run_folder_becomes_a_file_named_by_its_run(tmp_path: Path) -> None:
     folder, store = a_run_folder(tmp_path), tmp_path / "store"
-    added = archive.add(store, folder)
+    added = maintenance.add(store, folder)
     assert (added.run_id, added.addition) == (a_night(1).run_id, Addition.ADDED)
     assert names(store) == [f"{a_night(1).run_id}.parquet"]
-    assert history.open_store(store).runs[0].recorded == 1
-    assert archive.add(store, folder).addition is Addition.THERE
+    assert open_store(store).runs[0].recorded == 1
+    assert maintenance.add(store, folder).addition is Addition.THERE
 
 
 def test_a_file_of_another_machine_gets_the_name_of_its_run(tmp_path: Path) -> None:
     file = keep(tmp_path / "other", a_night(1), [a_slice()]).rename(tmp_path / "other" / "copied.parquet")
-    archive.add(tmp_path / "store", file)
+    maintenance.add(tmp_path / "store", file)
     assert names(tmp_path / "store") == [f"{a_night(1).run_id}.parquet"]
 
 
@@ -50,20 +51,20 @@ def test_a_whole_store_and_a_folder_of_runs_can_be_added(tmp_path: Path) -> None
     keep(tmp_path / "other", a_night(1), [a_slice()])
     keep(tmp_path / "other", a_night(2), [a_slice()])
     for place in ("other", "runs"):
-        assert len(archive.sources(tmp_path / place)) == 2
+        assert len(maintenance.sources(tmp_path / place)) == 2
     with pytest.raises(StoreError, match="there is no run in this folder"):
-        archive.sources(tmp_path)
+        maintenance.sources(tmp_path)
 
 
 def test_another_run_of_the_same_name_is_refused_and_the_first_one_stays(tmp_path: Path) -> None:
     store = tmp_path / "store"
     for machine in ("a", "b"):
         (tmp_path / machine).mkdir()
-    archive.add(store, keep(tmp_path / "a" / "of", replace(a_night(1), run_id="merged"), [a_slice()]))
+    maintenance.add(store, keep(tmp_path / "a" / "of", replace(a_night(1), run_id="merged"), [a_slice()]))
     other = keep(tmp_path / "b" / "of", replace(a_night(2), run_id="merged"), [a_slice(), a_wrong_slice()])
     with pytest.raises(StoreError, match="another run named 'merged' is in the store, begun 2025-01-01"):
-        archive.add(store, other)
-    assert history.open_store(store).runs[0].recorded == 1
+        maintenance.add(store, other)
+    assert open_store(store).runs[0].recorded == 1
 
 
 def test_of_a_run_that_was_resumed_the_fuller_one_stays(tmp_path: Path) -> None:
@@ -72,32 +73,32 @@ def test_of_a_run_that_was_resumed_the_fuller_one_stays(tmp_path: Path) -> None:
     whole = tmp_path / "b" / part.name
     shutil.rmtree(tmp_path / "runs")
     keep(tmp_path / "b", a_night(1), [a_slice(), a_wrong_slice()])
-    additions = [archive.add(store, source).addition for source in (part, whole, part)]
+    additions = [maintenance.add(store, source).addition for source in (part, whole, part)]
     assert additions == [Addition.ADDED, Addition.REPLACED, Addition.FULLER]
-    assert history.open_store(store).runs[0].whole
+    assert open_store(store).runs[0].whole
 
 
 def test_a_file_that_was_cut_off_is_replaced(tmp_path: Path) -> None:
     folder, store = a_run_folder(tmp_path), tmp_path / "store"
-    archive.add(store, folder)
+    maintenance.add(store, folder)
     (file,) = store.iterdir()
     file.write_bytes(file.read_bytes()[:-50])
-    assert archive.add(store, folder).addition is Addition.ADDED
-    assert archive.check(store)[1] == ()
+    assert maintenance.add(store, folder).addition is Addition.ADDED
+    assert maintenance.check(store)[1] == ()
 
 
 def test_a_damaged_file_is_not_added(tmp_path: Path) -> None:
     file = keep(tmp_path / "other", a_night(1), many(200))
     damage(file)
     with pytest.raises(StoreError, match="is damaged"):
-        archive.add(tmp_path / "store", file)
+        maintenance.add(tmp_path / "store", file)
     assert not (tmp_path / "store").exists()
 
 
 def test_a_dry_run_adds_nothing(tmp_path: Path) -> None:
     folder, store = a_run_folder(tmp_path), tmp_path / "store"
     for source in (folder, write_outcomes(folder)):
-        assert archive.add(store, source, dry_run=True).addition is Addition.ADDED
+        assert maintenance.add(store, source, dry_run=True).addition is Addition.ADDED
     assert not store.exists()
 
 
@@ -105,7 +106,7 @@ def test_a_run_whose_id_would_leave_the_store_is_refused(tmp_path: Path) -> None
     run = replace(a_night(1), run_id="../outside", planned=1)
     folder = stored(tmp_path / "run", [a_slice()], run)
     with pytest.raises(StoreError, match="which is no name for a file"):
-        archive.add(tmp_path / "store", folder)
+        maintenance.add(tmp_path / "store", folder)
 
 
 def damage(file: Path) -> None:
@@ -123,21 +124,21 @@ def test_checking_names_each_file_in_trouble_and_why(tmp_path: Path) -> None:
     damage(bit)
     shutil.copy(twice, store / "again.parquet")
     (store / "notes.txt").write_text("mine")
-    opened, troubles = archive.check(store)
-    assert [(trouble.path.name, trouble.kind) for trouble in troubles] == [
-        (cut.name, Kind.TRUNCATED),
-        (bit.name, Kind.DAMAGED),
-        ("again.parquet", Kind.DUPLICATE),
-        ("notes.txt", Kind.FOREIGN),
+    opened, problems = maintenance.check(store)
+    assert [(problem.path.name, problem.kind) for problem in problems] == [
+        (cut.name, ProblemKind.TRUNCATED),
+        (bit.name, ProblemKind.DAMAGED),
+        ("again.parquet", ProblemKind.DUPLICATE),
+        ("notes.txt", ProblemKind.FOREIGN),
     ]
-    assert all(trouble.path.name in trouble.sentence for trouble in troubles)
+    assert all(problem.path.name in problem.sentence for problem in problems)
     assert good.name in {run.path.name for run in opened.runs}
 
 
 def test_two_rows_of_one_case_are_a_duplicate(tmp_path: Path) -> None:
     keep(tmp_path / "store", a_night(1), [a_slice(), a_slice()])
-    (trouble,) = archive.check(tmp_path / "store")[1]
-    assert (trouble.kind, "two rows of the same target and case" in trouble.sentence) == (Kind.DUPLICATE, True)
+    (problem,) = maintenance.check(tmp_path / "store")[1]
+    assert (problem.kind, "two rows of the same target and case" in problem.sentence) == (ProblemKind.DUPLICATE, True)
 
 
 @pytest.fixture
@@ -150,34 +151,34 @@ def ten_nights(tmp_path: Path) -> Path:
     return store
 
 
-def days(runs: tuple[history.Stored, ...]) -> list[tuple[int, str]]:
+def days(runs: tuple[StoredRun, ...]) -> list[tuple[int, str]]:
     return [(int(run.night[-2:]), run.run.targets["dml"]["adapter"]) for run in runs]
 
 
 def test_pruning_by_age_keeps_the_last_good_run_of_each_class(ten_nights: Path) -> None:
-    pruned = archive.prune(history.open_store(ten_nights), NOW, older_than_days=1)
+    pruned = maintenance.prune(open_store(ten_nights), NOW, older_than_days=1)
     assert days(pruned.removed) == [(day, "Radeon") for day in (1, 2, 3, 4, 5, 6, 7, 9, 10)]
     assert days(pruned.protected) == [(1, "GeForce"), (8, "Radeon")]
-    assert days(history.open_store(ten_nights).runs) == [(1, "GeForce"), (8, "Radeon")]
+    assert days(open_store(ten_nights).runs) == [(1, "GeForce"), (8, "Radeon")]
     assert pruned.size_bytes > 0
 
 
 def test_pruning_by_count_counts_each_class_by_itself(ten_nights: Path) -> None:
-    pruned = archive.prune(history.open_store(ten_nights), NOW, keep=2)
+    pruned = maintenance.prune(open_store(ten_nights), NOW, keep=2)
     assert days(pruned.protected) == [(8, "Radeon")]
-    assert days(history.open_store(ten_nights).runs) == [(1, "GeForce"), (8, "Radeon"), (9, "Radeon"), (10, "Radeon")]
+    assert days(open_store(ten_nights).runs) == [(1, "GeForce"), (8, "Radeon"), (9, "Radeon"), (10, "Radeon")]
 
 
 def test_a_dry_run_removes_nothing(ten_nights: Path) -> None:
     before = names(ten_nights)
-    assert len(archive.prune(history.open_store(ten_nights), NOW, keep=2, dry_run=True).removed) == 7
+    assert len(maintenance.prune(open_store(ten_nights), NOW, keep=2, dry_run=True).removed) == 7
     assert names(ten_nights) == before
 
 
 def test_a_file_in_trouble_is_never_pruned(ten_nights: Path) -> None:
     first = ten_nights / f"{a_night(1).run_id}.parquet"
     first.write_bytes(b"PAR1")
-    archive.prune(history.open_store(ten_nights), NOW, older_than_days=0)
+    maintenance.prune(open_store(ten_nights), NOW, older_than_days=0)
     assert first.exists()
 
 

@@ -1,23 +1,24 @@
-"""The parts of a comparison in words, the same in the terminal, in Markdown and on the page."""
+"""The parts of a comparison as text, the same in the terminal, in Markdown and on the page."""
 
 from __future__ import annotations
 
-from epcheck.reports.diff.difference import Group, Half
-from epcheck.reports.diff.drift import AccuracyDrift, Speed
+from epcheck.reports.diff.difference import ComparedSummary, Group
+from epcheck.reports.diff.drift import AccuracyDrift, SpeedDrift
 from epcheck.reports.text import moment
 
 
-def side_in_words(half: Half) -> str:
+def format_run(summary: ComparedSummary) -> str:
     """`dml of 20261121-155123-1cbb (2026-11-21 15:51:23 UTC): 10,000 of 11,231 cases pass`."""
-    return f"{half.target} of {half.run_id} ({moment(half.started)}): {half.passes:,} of {half.recorded:,} cases pass"
+    run = f"{summary.target} of {summary.run_id} ({moment(summary.started)})"
+    return f"{run}: {summary.passes:,} of {summary.recorded:,} cases pass"
 
 
-def cases_in_words(count: int) -> str:
+def format_count(count: int) -> str:
     """`1 case`, `500 cases`."""
     return f"{count:,} case{'' if count == 1 else 's'}"
 
 
-def step_in_words(group: Group) -> str:
+def format_change(group: Group) -> str:
     """`pass → mismatch`; `refused (expected → failure)` where only the reading changed; otherwise the one status."""
     if not (group.older and group.newer):
         return group.newer or group.older
@@ -26,12 +27,12 @@ def step_in_words(group: Group) -> str:
     return group.newer + (f" ({group.older_reading} → {group.reading})" if group.older_reading != group.reading else "")
 
 
-def accuracy_in_words(drift: AccuracyDrift) -> str:
+def format_accuracy(drift: AccuracyDrift) -> str:
     """`0.5 → 12 ULP, 24 times`."""
     return f"{drift.older:.3g} → {drift.newer:.3g} ULP, {drift.factor:.3g} times"
 
 
-def speed_in_words(speed: Speed) -> str:
+def format_speed(speed: SpeedDrift) -> str:
     """How long it takes now: `1.52 times as long (0.9 to 1.1 is noise; 40 sessions)`."""
     band = f"{speed.low:.2g} to {speed.high:.2g}"
     noise = f"most operators are within {band}" if not speed.operator else f"{band} is noise"
@@ -39,4 +40,4 @@ def speed_in_words(speed: Speed) -> str:
 
 
 PHASES = {"run": "running", "create": "making the session"}
-"""Phase of a Speed -> what takes the time."""
+"""Phase of a SpeedDrift -> what takes the time."""

@@ -13,8 +13,9 @@ from stored_records import a_slice, a_wrong_slice, many
 
 from epcheck.reports import StoreError
 from epcheck.reports.runs.parquet import Counts
-from epcheck.reports.store import history
-from epcheck.reports.store.history import Kind, TroubleError
+from epcheck.reports.store.query import query, query_store
+from epcheck.reports.store.run_file import FileProblemError, ProblemKind, read_file
+from epcheck.reports.store.store import default_store, open_store
 
 FAILING = "SELECT run_id, case_id FROM outcomes WHERE failing ORDER BY ALL"
 
@@ -41,9 +42,9 @@ def with_metadata(path: Path, metadata: dict[str, str], columns: tuple[str, ...]
 
 
 def test_runs_come_in_the_order_of_their_start_with_what_they_count(store: Path) -> None:
-    opened = history.open_store(store)
+    opened = open_store(store)
     assert [run.night for run in opened.runs] == ["2025-01-01", "2025-01-02", "2025-01-03"]
-    assert opened.troubles == ()
+    assert opened.problems == ()
     last = opened.runs[-1]
     assert last.run.targets["dml"]["adapter"] == "Radeon"
     assert last.counted["dml"].operators == {"Slice": Counts(passes=1, failing=1, other=0)}
@@ -51,34 +52,34 @@ def test_runs_come_in_the_order_of_their_start_with_what_they_count(store: Path)
 
 
 def test_the_digest_tells_whether_two_runs_have_the_same_cases(store: Path) -> None:
-    first, second, third = (run.counted["dml"].digest for run in history.open_store(store).runs)
+    first, second, third = (run.counted["dml"].digest for run in open_store(store).runs)
     assert first == second != third
 
 
 def test_a_run_that_did_not_record_all_it_planned_is_not_whole(tmp_path: Path) -> None:
     keep(tmp_path / "store", a_night(1), [a_slice()], planned=2)
-    (run,) = history.open_store(tmp_path / "store").runs
+    (run,) = open_store(tmp_path / "store").runs
     assert (run.recorded, run.whole) == (1, False)
 
 
 def test_a_query_sees_the_rows_of_all_runs(store: Path) -> None:
-    opened = history.open_store(store)
-    assert history.query(opened.runs, FAILING).to_pylist() == [
+    opened = open_store(store)
+    assert query(opened.runs, FAILING).to_pylist() == [
         {"run_id": a_night(3).run_id, "case_id": a_wrong_slice().case_id}
     ]
-    assert history.query(opened.runs[:2], "SELECT count(*) AS n FROM outcomes").to_pylist() == [{"n": 2}]
-    assert history.query((), "SELECT count(*) AS n FROM outcomes").to_pylist() == [{"n": 0}]
+    assert query(opened.runs[:2], "SELECT count(*) AS n FROM outcomes").to_pylist() == [{"n": 2}]
+    assert query((), "SELECT count(*) AS n FROM outcomes").to_pylist() == [{"n": 0}]
 
 
 def test_a_wrong_query_is_one_sentence(store: Path) -> None:
     with pytest.raises(StoreError, match=r"the store cannot be asked .*nonsense"):
-        history.query(history.open_store(store).runs, "SELECT nonsense FROM outcomes")
+        query(open_store(store).runs, "SELECT nonsense FROM outcomes")
 
 
 def test_a_store_in_a_folder_with_odd_characters_can_be_asked(tmp_path: Path, store: Path) -> None:
     odd = tmp_path / "it's [a] store"
     shutil.copytree(store, odd)
-    assert history.query(history.open_store(odd).runs, FAILING).num_rows == 1
+    assert query(open_store(odd).runs, FAILING).num_rows == 1
 
 
 def spoil_truncated(path: Path) -> None:
@@ -110,13 +111,13 @@ def spoil_run(path: Path) -> None:
 
 
 def spoil_counts(path: Path) -> None:
-    told = {key.decode(): text.decode() for key, text in pq.read_metadata(path).metadata.items()}
-    with_metadata(path, {**told, "epcheck.counts": '{"dml": {"digest": "", "operators": {"Slice": [1]}}}'})
+    metadata = {key.decode(): text.decode() for key, text in pq.read_metadata(path).metadata.items()}
+    with_metadata(path, {**metadata, "epcheck.counts": '{"dml": {"digest": "", "operators": {"Slice": [1]}}}'})
 
 
 def spoil_columns(path: Path) -> None:
-    told = {key.decode(): text.decode() for key, text in pq.read_metadata(path).metadata.items()}
-    with_metadata(path, told, columns=("case_id",))
+    metadata = {key.decode(): text.decode() for key, text in pq.read_metadata(path).metadata.items()}
+    with_metadata(path, metadata, columns=("case_id",))
 
 
 def spoil_footer(path: Path) -> None:
@@ -133,45 +134,47 @@ def spoil_into_a_folder(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "kind", "says"),
     [
-        (spoil_truncated, Kind.TRUNCATED, "is cut off after .* bytes"),
-        (spoil_empty, Kind.TRUNCATED, "is cut off after 0 bytes"),
-        (spoil_text, Kind.FOREIGN, "is not a Parquet file"),
-        (spoil_other_parquet, Kind.FOREIGN, "is a Parquet file, but not of a run"),
-        (spoil_newer, Kind.NEWER, r"has schema 3, newer than this epcheck reads \(2\); upgrade epcheck"),
-        (spoil_older, Kind.OLDER, "has schema 1; make it again with: epcheck report RUN --parquet"),
-        (spoil_run, Kind.DAMAGED, "does not describe a run"),
-        (spoil_counts, Kind.DAMAGED, "does not describe a run"),
-        (spoil_columns, Kind.DAMAGED, "lacks the column"),
-        (spoil_footer, Kind.DAMAGED, "is damaged"),
-        (spoil_into_a_folder, Kind.FOREIGN, "is not a file"),
+        (spoil_truncated, ProblemKind.TRUNCATED, "is cut off after .* bytes"),
+        (spoil_empty, ProblemKind.TRUNCATED, "is cut off after 0 bytes"),
+        (spoil_text, ProblemKind.FOREIGN, "is not a Parquet file"),
+        (spoil_other_parquet, ProblemKind.FOREIGN, "is a Parquet file, but not of a run"),
+        (spoil_newer, ProblemKind.NEWER, r"has schema 3, newer than this epcheck reads \(2\); upgrade epcheck"),
+        (spoil_older, ProblemKind.OLDER, "has schema 1; make it again with: epcheck report RUN --parquet"),
+        (spoil_run, ProblemKind.DAMAGED, "does not describe a run"),
+        (spoil_counts, ProblemKind.DAMAGED, "does not describe a run"),
+        (spoil_columns, ProblemKind.DAMAGED, "lacks the column"),
+        (spoil_footer, ProblemKind.DAMAGED, "is damaged"),
+        (spoil_into_a_folder, ProblemKind.FOREIGN, "is not a file"),
     ],
 )
-def test_a_file_that_cannot_be_counted_is_named_and_hides_no_other(store: Path, spoil, kind: Kind, says: str) -> None:
+def test_a_file_that_cannot_be_counted_is_named_and_hides_no_other(
+    store: Path, spoil, kind: ProblemKind, says: str
+) -> None:
     spoil(store / night(2))
-    opened = history.open_store(store)
+    opened = open_store(store)
     assert [run.night for run in opened.runs] == ["2025-01-01", "2025-01-03"]
-    (trouble,) = opened.troubles
-    assert (trouble.path, trouble.kind) == (store / night(2), kind)
-    with pytest.raises(TroubleError, match=says):
-        history.read_file(store / night(2))
-    assert history.query(opened.runs, FAILING).num_rows == 1
+    (problem,) = opened.problems
+    assert (problem.path, problem.kind) == (store / night(2), kind)
+    with pytest.raises(FileProblemError, match=says):
+        read_file(store / night(2))
+    assert query(opened.runs, FAILING).num_rows == 1
 
 
 def test_a_copy_under_another_name_is_counted_once(store: Path) -> None:
     copy = store / f"{a_night(2).run_id} (1).parquet"
     shutil.copy(store / night(2), copy)
-    opened = history.open_store(store)
+    opened = open_store(store)
     assert [run.path.name for run in opened.runs] == [night(1), night(2), night(3)]
-    (trouble,) = opened.troubles
-    assert (trouble.path, trouble.kind) == (copy, Kind.DUPLICATE)
+    (problem,) = opened.problems
+    assert (problem.path, problem.kind) == (copy, ProblemKind.DUPLICATE)
 
 
 def test_a_run_whose_id_is_no_name_for_a_file_is_foreign(store: Path) -> None:
-    told = {key.decode(): text.decode() for key, text in pq.read_metadata(store / night(2)).metadata.items()}
-    told["epcheck.run"] = told["epcheck.run"].replace(a_night(2).run_id, "../../etc/passwd")
-    with_metadata(store / night(2), told)
-    (trouble,) = history.open_store(store).troubles
-    assert (trouble.kind, trouble.path.name) == (Kind.FOREIGN, night(2))
+    metadata = {key.decode(): text.decode() for key, text in pq.read_metadata(store / night(2)).metadata.items()}
+    metadata["epcheck.run"] = metadata["epcheck.run"].replace(a_night(2).run_id, "../../etc/passwd")
+    with_metadata(store / night(2), metadata)
+    (problem,) = open_store(store).problems
+    assert (problem.kind, problem.path.name) == (ProblemKind.FOREIGN, night(2))
 
 
 def test_damage_inside_a_file_is_named_when_it_is_asked_and_the_others_answer(tmp_path: Path) -> None:
@@ -182,21 +185,21 @@ def test_damage_inside_a_file_is_named_when_it_is_asked_and_the_others_answer(tm
     start = chunk.data_page_offset
     data[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     paths[1].write_bytes(data)
-    opened = history.open_store(folder)
+    opened = open_store(folder)
     assert len(opened.runs) == 3
-    table, rest = history.ask(opened, FAILING)
+    table, rest = query_store(opened, FAILING)
     assert set(table["run_id"].to_pylist()) == {a_night(1).run_id, a_night(3).run_id}
     assert [run.night for run in rest.runs] == ["2025-01-01", "2025-01-03"]
-    assert [(trouble.path, trouble.kind) for trouble in rest.troubles] == [(paths[1], Kind.DAMAGED)]
+    assert [(problem.path, problem.kind) for problem in rest.problems] == [(paths[1], ProblemKind.DAMAGED)]
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no store; make one with: epcheck store add RUN"):
-        history.open_store(tmp_path / "nothing")
+        open_store(tmp_path / "nothing")
 
 
 def test_the_environment_names_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EPCHECK_STORE", raising=False)
-    assert history.default_store() == Path("epcheck-store")
+    assert default_store() == Path("epcheck-store")
     monkeypatch.setenv("EPCHECK_STORE", "/nights")
-    assert history.default_store() == Path("/nights")
+    assert default_store() == Path("/nights")

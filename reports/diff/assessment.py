@@ -1,0 +1,102 @@
+"""The result for a target that was compared with an earlier run of it: as good as before, worse, or not run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from epcheck.conformance.records.record import FAILURE
+from epcheck.reports.diff.classification import APPEARED, KINDS, REGRESSION
+from epcheck.reports.diff.difference import ComparedSummary, Difference
+from epcheck.reports.runs.fingerprint import describe_changes
+
+GOOD, WORSE, FIRST, NOT_RUN = "as good as before", "worse", "first night", "not run"
+
+PLURALS = {kind: kind for kind in KINDS} | {REGRESSION: "new failures"}
+"""What several cases of a kind are called."""
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a comparison comes to. result: GOOD, WORSE, FIRST (nothing to compare with) or NOT_RUN. sentences: one or
+    several, for people. difference: None where there is nothing to compare."""
+
+    target: str
+    result: str
+    sentences: str
+    difference: Difference | None = None
+
+
+def assess(difference: Difference) -> Assessment:
+    """Assess a comparison. A run that did not run to its end is NOT_RUN, whatever its records say."""
+    newer = difference.newer
+    regressions = difference.cases(REGRESSION)
+    if not newer.is_whole:
+        result = NOT_RUN
+    elif not difference.compared:
+        return Assessment(newer.target, NOT_RUN, "The two runs have no case in common.", difference)
+    else:
+        result = WORSE if regressions else GOOD
+    sentences = [describe_unfinished(newer)] if result == NOT_RUN else []
+    if regressions:
+        sentences.append(_worse(difference, regressions))
+    elif result == GOOD:
+        sentences.append(f"As good as before: no new failure in {difference.compared:,} cases.")
+    sentences += [
+        _beside(difference),
+        "" if difference.same_class else _unlike(difference),
+        describe_changes(difference.changed),
+    ]
+    return Assessment(newer.target, result, " ".join(filter(None, sentences)), difference)
+
+
+def assess_first(newer: ComparedSummary) -> Assessment:
+    """Assess a target of which the store has no comparable run."""
+    if not newer.is_whole:
+        return Assessment(newer.target, NOT_RUN, describe_unfinished(newer))
+    return Assessment(
+        newer.target,
+        FIRST,
+        f"First night of {newer.fingerprint_class}: there is nothing to compare with. {newer.passes:,} of "
+        f"{newer.recorded:,} cases pass, {_count(newer.failures, 'conformance failure')}.",
+    )
+
+
+def describe_unfinished(summary: ComparedSummary) -> str:
+    """Why a run proves little: it did not run, or not to its end."""
+    why = {"running": "it is still running or was killed", "interrupted": "it was interrupted"}.get(
+        summary.status, "though it says that it is complete" if summary.status == "complete" else f"it {summary.status}"
+    )
+    if not summary.recorded:
+        return f"Not run: none of {summary.planned:,} planned cases is recorded; {why}."
+    return f"Not run to its end: {summary.recorded:,} of {summary.planned:,} planned cases are recorded; {why}."
+
+
+def _worse(difference: Difference, regressions: int) -> str:
+    groups = difference.of(REGRESSION)
+    blamed = Counter[str]()
+    for group in groups:
+        blamed[group.blame or "nobody"] += len(group.case_ids)
+    blame = ", ".join(f"{who} {count:,}" if len(blamed) > 1 else who for who, count in blamed.most_common())
+    grouped = f" in {len(groups)} groups" if len(groups) > 1 else ""
+    return f"Worse: {_count(regressions, 'new failure')}{grouped} (blame: {blame})."
+
+
+def _beside(difference: Difference) -> str:
+    """What else changed, counted."""
+    counted = [
+        f"{count:,} {PLURALS[kind]}" for kind in KINDS if kind != REGRESSION and (count := difference.cases(kind))
+    ]
+    if failing := sum(len(group.case_ids) for group in difference.of(APPEARED) if group.reading == FAILURE):
+        counted = [f"{part} ({failing:,} of them fail)" if part.endswith(APPEARED) else part for part in counted]
+    if drifting := sum(len(drift.case_ids) for drift in difference.accuracy):
+        counted.append(f"{drifting:,} less accurate")
+    return f"Besides: {', '.join(counted)}." if counted else ""
+
+
+def _unlike(difference: Difference) -> str:
+    return f"They are not alike: {difference.older.fingerprint_class}; {difference.newer.fingerprint_class}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

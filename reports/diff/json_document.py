@@ -1,0 +1,29 @@
+"""A comparison as one JSON document, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from epcheck.conformance.records import strict_json
+from epcheck.conformance.records.record import to_json
+from epcheck.reports.diff.assessment import Assessment
+
+DIFFERENCE_SCHEMA = 1
+
+
+def document(assessments: Sequence[Assessment]) -> bytes:
+    """`schema` (DIFFERENCE_SCHEMA; a reader refuses a newer one) and `verdicts`, one for each assessment.
+
+    A verdict has `target`, `word` (the result), `said` (the sentences) and `difference`, a Difference, where there is
+    one. Fields that hold their default are left out; infinite numbers are `{"$float": "inf"}`.
+    """
+    fields = {"schema": DIFFERENCE_SCHEMA, "verdicts": [_verdict(assessment) for assessment in assessments]}
+    return strict_json.dumps(fields).encode("ascii") + b"\n"
+
+
+def _verdict(assessment: Assessment) -> dict[str, Any]:
+    fields = {"target": assessment.target, "word": assessment.result, "said": assessment.sentences}
+    if assessment.difference is None:
+        return fields
+    return {**fields, "difference": to_json(assessment.difference)}

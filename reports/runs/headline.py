@@ -1,0 +1,52 @@
+"""A run, and each of its candidates, in one sentence."""
+
+from __future__ import annotations
+
+from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, NOTED, PASS, SKIPPED, UNPLACED, Run
+from epcheck.reports.runs.summary import Summary, TargetSummary
+
+
+def headline(run: Run, summary: Summary) -> str:
+    """The run in one sentence for each candidate, and before it what keeps it from being a whole run."""
+    if summary.recorded == 0:
+        why = {"complete": "it planned none", "running": "it has not finished"}.get(run.status, f"it {_ended(run)}")
+        return f"This run says nothing: no case of {summary.planned:,} planned is recorded; {why}."
+    words = []
+    if summary.missing or run.status != "complete":
+        words.append(f"Incomplete: {summary.recorded:,} of {summary.planned:,} planned cases are recorded, {_so(run)}.")
+    words += [target_headline(target) for target in summary.targets]
+    return " ".join(words)
+
+
+def target_headline(target: TargetSummary) -> str:
+    """One candidate in one sentence."""
+    if target.recorded == 0:
+        return f"{target.target}: no case is recorded."
+    passes, idle = target.by_status.get(PASS, 0), target.by_status.get(SKIPPED, 0) + target.by_status.get(UNPLACED, 0)
+    parts = []
+    for reading, singular, plural in (
+        (FAILURE, "conformance failure", "conformance failures"),
+        (FIXED, "expectation that no longer fails", "expectations that no longer fail"),
+        (EXPECTED, "expected deviation", "expected deviations"),
+        (NOTED, "remark", "remarks"),
+    ):
+        if count := target.by_reading.get(reading, 0):
+            groups = len(target.findings_of(reading))
+            grouped = f" in {groups} group{'s' if groups > 1 else ''}" if reading == FAILURE else ""
+            parts.append(f"{count:,} {singular if count == 1 else plural}{grouped}")
+    if not target.by_reading.get(FAILURE):
+        parts.insert(0, "no conformance failure" if passes else "nothing is proven")
+    parts.append(f"{passes:,} of {target.recorded:,} cases pass")
+    if idle:
+        parts.append(f"{idle:,} did not run on it")
+    return f"{target.target}: {', '.join(parts)}."
+
+
+def _so(run: Run) -> str:
+    return {"complete": "though it says it is complete", "running": "it is still running or was killed"}.get(
+        run.status, f"it {_ended(run)}"
+    )
+
+
+def _ended(run: Run) -> str:
+    return "was interrupted" if run.status == "interrupted" else run.status

@@ -1,0 +1,173 @@
+"""One Parquet file of a store: the run and the counts in its metadata, read without its rows.
+
+A file that cannot be read, or is not a file of ours, is a `FileProblem` with a kind and a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from epcheck.conformance.records import strict_json
+from epcheck.conformance.records.record import Run, from_json
+from epcheck.reports.runs import parquet
+from epcheck.reports.runs.parquet import TargetCounts
+from epcheck.reports.runs.run_folder import StoreError
+
+SUFFIX = ".parquet"
+
+_MAGIC = b"PAR1"
+_PLAIN_COLUMNS = {field.name for field in parquet.SCHEMA if not pa.types.is_list(field.type)}
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class ProblemKind(StrEnum):
+    """What is wrong with a file of a store."""
+
+    TRUNCATED = "truncated"
+    DAMAGED = "damaged"
+    FOREIGN = "foreign"
+    NEWER = "newer schema"
+    OLDER = "older schema"
+    DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True)
+class FileProblem:
+    """A file that is not counted, and why, in a sentence that names it."""
+
+    path: Path
+    kind: ProblemKind
+    sentence: str
+
+
+class FileProblemError(StoreError):
+    """A file of a store cannot be used."""
+
+    def __init__(self, path: Path, kind: ProblemKind, what: str) -> None:
+        super().__init__(f"{path}: {what}")
+        self.problem = FileProblem(path, kind, str(self))
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run in a store, as the metadata of its file describes it. counted: the counts of each target that has records,
+    by the target's name."""
+
+    path: Path
+    run: Run
+    counted: Mapping[str, TargetCounts]
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+    @property
+    def night(self) -> str:
+        """The day on which the run started, in UTC: `2026-11-21`."""
+        return self.run.started[:10]
+
+    @property
+    def moment(self) -> datetime | None:
+        """When the run started; None where that is not written in ISO 8601."""
+        try:
+            moment = datetime.fromisoformat(self.run.started)
+        except ValueError:
+            return None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The candidates, recorded or not."""
+        return tuple(dict.fromkeys((*self.run.candidates, *self.counted)))
+
+    @cached_property
+    def recorded(self) -> int:
+        """How many records the file has."""
+        return sum(sum(counted.counts) for counted in self.counted.values())
+
+    @property
+    def whole(self) -> bool:
+        """Whether every planned record is there: a run that others may be compared with."""
+        return self.run.status == "complete" and self.recorded >= self.run.planned > 0
+
+
+def read_file(path: Path) -> StoredRun:
+    """The run in a Parquet file, without its rows. Raises FileProblemError."""
+    return parse_metadata(read_metadata(path), path)
+
+
+def read_metadata(path: Path) -> pq.FileMetaData:
+    """The metadata of a Parquet file. Raises FileProblemError."""
+    try:
+        return _metadata(path)
+    except (OSError, pa.ArrowException) as error:  # pyarrow raises a bare OSError for what it cannot make sense of
+        why = error.strerror if isinstance(error, OSError) else None
+        problem = f"cannot be read ({why})" if why else f"is damaged ({first_line(error)})"
+        raise FileProblemError(path, ProblemKind.DAMAGED, problem) from None
+
+
+def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
+    """The run that the metadata of a file describes. Raises FileProblemError."""
+    fields: Mapping[bytes, bytes] = metadata.metadata or {}
+    _check_version(path, fields)
+    if missing := _PLAIN_COLUMNS - set(metadata.schema.names):
+        raise FileProblemError(path, ProblemKind.DAMAGED, f"lacks the column '{min(missing)}'")
+    try:
+        run = from_json(Run, strict_json.loads(fields[parquet.RUN_KEY.encode()]))
+        counts = strict_json.loads(fields[parquet.COUNTS_KEY.encode()])
+        counted = {target: TargetCounts.from_json(document) for target, document in counts.items()}
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise FileProblemError(path, ProblemKind.DAMAGED, f"does not describe a run ({error})") from None
+    if not is_run_id(run.run_id):
+        raise FileProblemError(
+            path, ProblemKind.FOREIGN, f"is of a run named {run.run_id[:99]!r}, which is no name for a file"
+        )
+    return StoredRun(path, run, counted)
+
+
+def is_run_id(name: str) -> bool:
+    """Whether a file may have this name on every system: letters, digits, `.`, `_` and `-`."""
+    return _RUN_ID.fullmatch(name) is not None
+
+
+def _metadata(path: Path) -> pq.FileMetaData:
+    """The footer of the file. The magic bytes tell a file that was cut off from one that never was Parquet."""
+    if not path.is_file():  # a pipe would never end
+        raise FileProblemError(path, ProblemKind.FOREIGN, "is not a file")
+    with pa.OSFile(str(path)) as file:
+        size = file.size()
+        begins, ends = file.read_at(min(size, 4), 0), file.read_at(min(size, 4), max(0, size - 4))
+        if begins != _MAGIC[: len(begins)]:
+            raise FileProblemError(path, ProblemKind.FOREIGN, "is not a Parquet file")
+        if size < 3 * len(_MAGIC) or ends != _MAGIC:
+            raise FileProblemError(
+                path, ProblemKind.TRUNCATED, f"is cut off after {size:,} bytes; copy or write it again"
+            )
+        return pq.read_metadata(file)
+
+
+def _check_version(path: Path, fields: Mapping[bytes, bytes]) -> None:
+    text = fields.get(parquet.SCHEMA_KEY.encode())
+    if text is None and parquet.RUN_KEY.encode() in fields:
+        raise FileProblemError(
+            path, ProblemKind.OLDER, "has schema 1; make it again with: epcheck report RUN --parquet"
+        )
+    if text is None or not text.isdigit():
+        raise FileProblemError(path, ProblemKind.FOREIGN, "is a Parquet file, but not of a run")
+    if int(text[:9]) > parquet.SCHEMA_VERSION:
+        newer = f"has schema {int(text[:9])}, newer than this epcheck reads ({parquet.SCHEMA_VERSION}); upgrade epcheck"
+        raise FileProblemError(path, ProblemKind.NEWER, newer)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of a library's message of many lines."""
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
