@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from epcheck.conformance.comparison.compare import ulp_distance
+from epcheck.conformance.comparison.ulp import ulp_distance
 from epcheck.generators.array import Array
 
 Comparison = Callable[[Array, Array], object]

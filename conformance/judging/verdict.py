@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from epcheck.conformance.comparison import compare
+from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.judging import explain
 from epcheck.conformance.preparation import case_facts as facts
 from epcheck.conformance.preparation import directml_program
@@ -69,7 +70,7 @@ def _accuracy(prepared: Prepared, outcome: Outcome) -> Accuracy | None:
     if outcome.kind != DONE or outcome.exact:
         return None
     truth = prepared.truth
-    return None if isinstance(truth, Refusal) else compare.accuracy(truth, outcome.outputs)
+    return None if isinstance(truth, Refusal) else measured_accuracy(truth, outcome.outputs)
 
 
 def _status(

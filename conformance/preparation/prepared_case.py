@@ -18,6 +18,7 @@ import numpy as np
 
 from epcheck.conformance.cache.row_groups import plain_pickle
 from epcheck.conformance.comparison import compare
+from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.preparation import case_facts as facts
 from epcheck.conformance.preparation import pack
 from epcheck.conformance.records.outcome import bits
@@ -106,7 +107,7 @@ def of(built: BuiltCase) -> Prepared:
     outputs = _outputs(built)
     sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
     said, answer = _directml(built, outputs)
-    best = None if isinstance(built.truth, Refusal) else compare.accuracy(built.truth, outputs)
+    best = None if isinstance(built.truth, Refusal) else measured_accuracy(built.truth, outputs)
     text = replace(facts.of(built), rounded=best).text
     return Prepared(
         case=built.case,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from epcheck.conformance.comparison.ulp import is_floating, ulp_error
 from epcheck.generators.array import Array
 
 MASKED = 1e30
@@ -18,7 +18,8 @@ class Metrics:
     """A tensor against a reference of its shape.
 
     relative: the largest error in units of the element or of the reference's root mean square, whichever is larger.
-    max_abs; max_rel: of the element alone; max_ulp: in units in the last place of the dtype, None for integers.
+    max_abs; max_rel: of the element alone; max_ulp: in units in the last place of the dtype (`ulp.ulp_error`), None for
+    integers.
     cosine: of the two as vectors; snr_db: power of the reference over power of the error in decibels, infinite for
     equal ones. top1: share of rows of the last axis whose largest element is at the same place, None for vectors of
     one. differing: elements that are not equal. nonfinite: elements that are NaN or infinite in one of the two alone.
@@ -61,28 +62,15 @@ def _measured(got: Array, reference: Array) -> Metrics:
         relative=_largest(error / np.where(floor > 0, floor, 1.0)),
         max_abs=_largest(error),
         max_rel=_largest(np.where(size > 0, error / np.where(size > 0, size, 1.0), np.where(error > 0, np.inf, 0.0))),
-        max_ulp=_largest(error / _spacing(b, got.dtype)) if _is_float(got) else None,
+        max_ulp=_largest(np.where(error > 0, ulp_error(b, got), 0.0)) if is_floating(got.dtype) else None,
         cosine=_cosine(np.where(finite, a, 0.0), np.where(finite, b, 0.0)),
         snr_db=_snr(np.where(size < MASKED, size, 0.0), error),
         top1=_top1(a, b),
     )
 
 
-def _is_float(array: Array) -> bool:
-    return array.dtype.kind == "f"
-
-
 def _largest(values: Array) -> float:
     return float(np.max(values)) if values.size else 0.0
-
-
-def _spacing(values: Array, dtype: np.dtype[Any]) -> Array:
-    """One unit in the last place of the dtype at each value, never less than that of its smallest normal number."""
-    info = np.finfo(dtype)
-    size = np.maximum(np.abs(np.where(np.isfinite(values), values, 0.0)), float(info.tiny))
-    exponent = np.floor(np.log2(size))
-    spacing: Array = np.exp2(exponent - info.nmant)
-    return spacing
 
 
 def _cosine(a: Array, b: Array) -> float:

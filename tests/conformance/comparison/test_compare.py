@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from epcheck.conformance.comparison import compare
+from epcheck.conformance.comparison.accuracy import measured_accuracy
+from epcheck.conformance.comparison.ulp import ulp_error
 from epcheck.conformance.records.record import Accuracy, Difference, Mismatch, added
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
@@ -17,7 +19,7 @@ NAN, INF = np.nan, np.inf
 
 
 def ulp(exact: float, got: float, dtype: str) -> float:
-    return float(compare.ulp_error(np.array([exact], np.float64), np.array([got], dtype))[0])
+    return float(ulp_error(np.array([exact], np.float64), np.array([got], dtype))[0])
 
 
 def difference(
@@ -126,7 +128,7 @@ def test_an_overflow_is_right_where_rounding_overflows() -> None:
 
 def test_ulp_of_integers_have_no_meaning() -> None:
     with pytest.raises(TypeError, match="ULP are defined for floating-point outputs, not for int32"):
-        compare.ulp_error(np.zeros(1), np.zeros(1, np.int32))
+        ulp_error(np.zeros(1), np.zeros(1, np.int32))
 
 
 # Bounds
@@ -406,7 +408,7 @@ ACCURATE = Ulp(4.0, "a test")
 def measured(exact: list[float], got: list[float], dtype: str = "float32") -> Accuracy | None:
     truth = np.array(exact, np.float64)
     output = Output("y", truth.astype(dtype), ACCURATE, truth)
-    return compare.accuracy(Outputs((output,)), {"y": np.array(got, dtype)})
+    return measured_accuracy(Outputs((output,)), {"y": np.array(got, dtype)})
 
 
 def test_accuracy_counts_elements_by_their_error_in_ulp() -> None:
@@ -424,14 +426,14 @@ def test_accuracy_of_the_rounded_truth_is_half_a_ulp_at_most() -> None:
 
 def test_accuracy_is_of_outputs_with_a_bound_in_ulp_and_of_the_right_form() -> None:
     exact = Outputs((Output("y", np.zeros(2, np.float32)),))
-    assert compare.accuracy(exact, {"y": np.zeros(2, np.float32)}) is None
+    assert measured_accuracy(exact, {"y": np.zeros(2, np.float32)}) is None
     bounded = Outputs((Output("y", np.zeros(2, np.float32), ACCURATE),))
-    assert compare.accuracy(bounded, {"y": np.zeros(3, np.float32)}) is None
-    assert compare.accuracy(bounded, {}) is None
-    assert compare.accuracy(bounded, {"y": np.zeros(2, np.float32)}) == Accuracy(2, 0.0, 0.0, (2,))
+    assert measured_accuracy(bounded, {"y": np.zeros(3, np.float32)}) is None
+    assert measured_accuracy(bounded, {}) is None
+    assert measured_accuracy(bounded, {"y": np.zeros(2, np.float32)}) == Accuracy(2, 0.0, 0.0, (2,))
 
 
 def test_accuracies_add_up() -> None:
-    one, other = Accuracy(2, 1.0, 1.5, (1, 1)), Accuracy(3, 0.5, 0.75, (3,))
-    assert added(None, one) == one
-    assert added(one, other) == added(other, one) == Accuracy(5, 1.0, 2.25, (4, 1))
+    few, more = Accuracy(2, 1.0, 1.5, (1, 1)), Accuracy(3, 0.5, 0.75, (3,))
+    assert added(None, few) == few
+    assert added(few, more) == added(more, few) == Accuracy(5, 1.0, 2.25, (4, 1))

@@ -12,9 +12,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from epcheck.conformance.comparison import compare
-from epcheck.conformance.comparison.compare import UlpDistance, ulp_distance
-from epcheck.conformance.records.record import Difference
+from epcheck.conformance.comparison import blocks, bounds, compare
+from epcheck.conformance.comparison.exact import same
+from epcheck.conformance.comparison.ulp import UlpDistance, ulp_distance, ulp_error
+from epcheck.conformance.comparison.wrong_elements import FIRST
+from epcheck.conformance.records.record import Difference, Mismatch
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 
@@ -28,7 +30,7 @@ SHAPES = [(), (1,), (BLOCK - 1,), (BLOCK,), (BLOCK + 1,), (2 * BLOCK,), (5 * BLO
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "BLOCK", BLOCK)
+    monkeypatch.setattr(blocks, "BLOCK", BLOCK)
 
 
 # The whole, computed plainly
@@ -40,10 +42,10 @@ def plainly(output: Output, got: Array) -> Difference | None:
     exact = truth if output.exact is None else output.exact
     with np.errstate(invalid="ignore", over="ignore"):
         if isinstance(bound, Exact):
-            wrong = ~compare.same(truth, got)
+            wrong = ~same(truth, got)
         elif isinstance(bound, Ulp):
             near = np.abs(got.astype(np.float64) - exact) <= bound.floor
-            wrong = (compare.ulp_error(exact, got) > bound.bound) & ~near
+            wrong = (ulp_error(exact, got) > bound.bound) & ~near
         else:
             wrong = np.abs(got.astype(np.int64) - truth.astype(np.int64)) > bound.allowed
         gaps = [
@@ -52,7 +54,7 @@ def plainly(output: Output, got: Array) -> Difference | None:
         ]
     if not wrong.any():
         return None
-    ulp = compare.ulp_error(exact, got) if truth.dtype.kind == "f" else None
+    ulp = ulp_error(exact, got) if truth.dtype.kind == "f" else None
     places = [tuple(int(i) for i in at) for at in np.argwhere(wrong)]
     return Difference(
         output.name,
@@ -64,13 +66,13 @@ def plainly(output: Output, got: Array) -> Difference | None:
         None if ulp is None else finite(float(ulp[wrong].max())),
         None if any(math.isnan(gap) for gap in gaps) else finite(float(max(gaps))),
         tuple(
-            compare.Mismatch(
+            Mismatch(
                 at,
                 str(truth[at]) + ("" if str(truth[at]) == str(exact[at]) else f" (exactly {exact[at]!s})"),
                 str(got[at]),
                 None if ulp is None else finite(float(ulp[at])),
             )
-            for at in places[: compare.FIRST]
+            for at in places[:FIRST]
         ),
         heat(wrong),
     )
@@ -183,12 +185,12 @@ def test_layouts_differ_in_nothing(layout: Callable[[Array], Array]) -> None:
     rng = np.random.default_rng(2)
     x = floats((17, 23), np.dtype(np.float32), rng)
     y = nearby(x, rng, 0.1, 3)
-    given, came = layout(x), layout(y)
-    assert not given.flags.c_contiguous
-    contiguous = np.ascontiguousarray(given), np.ascontiguousarray(came)
-    assert ulp_distance(given, came) == ulp_distance(*contiguous)
+    expected, actual = layout(x), layout(y)
+    assert not expected.flags.c_contiguous
+    contiguous = np.ascontiguousarray(expected), np.ascontiguousarray(actual)
+    assert ulp_distance(expected, actual) == ulp_distance(*contiguous)
     for bound in (Exact(), Ulp(1.0, "a test")):
-        (found,) = compare.differences(Outputs((Output("y", given, bound),)), {"y": came})
+        (found,) = compare.differences(Outputs((Output("y", expected, bound),)), {"y": actual})
         assert found == plainly(Output("y", contiguous[0], bound), contiguous[1])
 
 
@@ -249,14 +251,14 @@ def test_two_steps_past_a_power_of_two_are_three_ulp_of_the_number_before_it() -
 
 
 def test_steps_over_several_binades_are_more_ulp_than_twice_their_number() -> None:
-    one, eight = np.float16([1]), np.float16([8])
-    assert ulp_distance(one, eight).max == 3 * 2**10
-    (found,) = compare.differences(Outputs((Output("y", one, Ulp(6 * 2**10 + 100, "a test")),)), {"y": eight})
+    start, eight = np.float16([1]), np.float16([8])
+    assert ulp_distance(start, eight).max == 3 * 2**10
+    (found,) = compare.differences(Outputs((Output("y", start, Ulp(6 * 2**10 + 100, "a test")),)), {"y": eight})
     assert found.max_ulp == 7 * 2**10
 
 
 def test_an_exact_truth_needs_no_float64_where_the_steps_settle_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(compare, "ulp_error")
+    monkeypatch.delattr(bounds, "ulp_error")
     x = np.float32([[1, NAN, -0.0], [INF, 1e-40, 7]])
     y = (x.view(np.int32) + np.int32([[3, 1, 0], [0, -5, -4]])).view(np.float32)
     assert compare.differences(Outputs((Output("y", x, Ulp(9.0, "a test")),)), {"y": y}) == ()
@@ -275,7 +277,7 @@ def test_steps_that_settle_a_bound_are_within_it() -> None:
     for dtype in FLOATS:
         x = floats((4000,), dtype, rng)
         y = nearby(x, rng, 1.0, 40)
-        errors = compare.ulp_error(x, y)
+        errors = ulp_error(x, y)
         for a, b, error in zip(x, y, errors, strict=True):
             steps = ulp_distance(a.reshape(1), b.reshape(1)).max
             if steps <= 2 ** np.finfo(dtype).nmant:
@@ -315,7 +317,7 @@ def peak(call: Callable[[], object]) -> int:
 
 
 MANY = 10**7
-A_FEW_BLOCKS = 24 * compare.BLOCK * 8
+A_FEW_BLOCKS = 24 * blocks.BLOCK * 8
 assert A_FEW_BLOCKS < MANY  # bytes: less than a mask of the output
 
 
@@ -355,8 +357,8 @@ def test_memory_of_the_distance_does_not_grow() -> None:
 # The distance
 
 
-def apart(one: float, other: float, dtype: np.dtype[Any]) -> float:
-    return ulp_distance(np.array([one], dtype), np.array([other], dtype)).max
+def apart(start: float, end: float, dtype: np.dtype[Any]) -> float:
+    return ulp_distance(np.array([start], dtype), np.array([end], dtype)).max
 
 
 @pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
@@ -367,8 +369,8 @@ def test_the_distance_is_the_number_of_steps_along_all_numbers_of_the_dtype(dtyp
     line = np.unique(every[np.isfinite(every)])
     assert line.size == np.isfinite(every).sum() - 1  # both zeros are one
     rng = np.random.default_rng(4)
-    one, other = rng.integers(0, line.size, (2, 20000))
-    for pair in zip(np.split(one, 100), np.split(other, 100), strict=True):
+    start, end = rng.integers(0, line.size, (2, 20000))
+    for pair in zip(np.split(start, 100), np.split(end, 100), strict=True):
         found = ulp_distance(*(line[i].astype(dtype) for i in pair))
         steps = np.abs(pair[0] - pair[1])
         assert (found.max, found.at) == (steps.max(), (steps.argmax(),))
@@ -408,7 +410,7 @@ def test_distances_across_binades_and_across_zero(dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize("dtype", ALL_FLOATS, ids=str)
 @pytest.mark.parametrize(
-    ("one", "other", "distance"),
+    ("start", "end", "distance"),
     [
         (0.0, -0.0, 0.0),
         (NAN, NAN, 0.0),
@@ -425,19 +427,19 @@ def test_distances_across_binades_and_across_zero(dtype: np.dtype[Any]) -> None:
     ],
 )
 def test_zeros_infinities_and_nan_are_apart_as_in_ulp_error(
-    dtype: np.dtype[Any], one: float, other: float | str, distance: float
+    dtype: np.dtype[Any], start: float, end: float | str, distance: float
 ) -> None:
     top = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
-    y = top if isinstance(other, str) else other
-    assert (apart(one, y, dtype), apart(y, one, dtype)) == (distance, distance)
-    assert compare.ulp_error(np.array([one]), np.array([y], dtype))[0] == distance
+    y = top if isinstance(end, str) else end
+    assert (apart(start, y, dtype), apart(y, start, dtype)) == (distance, distance)
+    assert ulp_error(np.array([start]), np.array([y], dtype))[0] == distance
 
 
 @pytest.mark.parametrize("dtype", ALL_FLOATS, ids=str)
 def test_within_a_binade_the_distance_is_the_error_in_ulp(dtype: np.dtype[Any]) -> None:
     rng = np.random.default_rng(5)
     x, y = (rng.uniform(1, 1.99, 5000).astype(dtype) for _ in range(2))
-    errors = compare.ulp_error(x.astype(np.float64), y)
+    errors = ulp_error(x.astype(np.float64), y)
     found = ulp_distance(x, y)
     assert (found.max, found.differing) == (errors.max(), np.count_nonzero(errors))
     assert found.mean == pytest.approx(errors.mean())
@@ -480,10 +482,10 @@ def test_either_byte_order_and_unaligned_memory() -> None:
 
 
 def test_what_has_no_distance() -> None:
-    one = np.ones(3, np.float32)
+    start = np.ones(3, np.float32)
     with pytest.raises(TypeError, match="ULP between float32 and float64 are not defined"):
-        ulp_distance(one, np.ones(3))
+        ulp_distance(start, np.ones(3))
     with pytest.raises(TypeError, match="floating-point numbers of 16, 32 or 64 bits, not for int32"):
         ulp_distance(np.ones(3, np.int32), np.ones(3, np.int32))
     with pytest.raises(ValueError, match=r"the shape is \[1, 3\], must be \[3\]"):
-        ulp_distance(one, one[np.newaxis])
+        ulp_distance(start, start[np.newaxis])

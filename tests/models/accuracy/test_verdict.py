@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -30,9 +31,27 @@ def test_metrics_of_a_known_error() -> None:
     assert measure(ROW + np.float32([0.5, 0, 0]), ROW).relative == pytest.approx(0.5 / rms)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "spacing"), [(np.float16, 2.0**-10), (ml_dtypes.bfloat16, 2.0**-7), (np.float64, 2.0**-52)]
+)
+def test_ulp_are_those_of_the_dtype(dtype: type[np.generic], spacing: float) -> None:
+    reference = np.array([1.0, 3.0])
+    found = measure(np.array([1 + 2 * spacing, 3.0], dtype), reference)
+    assert (found.max_ulp, found.max_abs) == (2.0, 2 * spacing)
+
+
+def test_integers_have_no_ulp() -> None:
+    assert measure(np.int32([1]), np.int32([2])).max_ulp is None
+
+
+def test_nan_and_infinity_count_as_nonfinite_and_not_in_ulp() -> None:
+    found = measure(np.float32([np.nan, np.inf, 1]), np.float32([1, 2, 1]))
+    assert (found.nonfinite, found.max_ulp) == (2, 0.0)
+
+
 def test_nan_equals_nan_and_nothing_else() -> None:
-    one, other = np.float32([np.nan, 1]), np.float32([np.nan, np.nan])
-    assert (measure(one, one).differing, measure(one, other).nonfinite) == (0, 1)
+    half_nan, all_nan = np.float32([np.nan, 1]), np.float32([np.nan, np.nan])
+    assert (measure(half_nan, half_nan).differing, measure(half_nan, all_nan).nonfinite) == (0, 1)
 
 
 def test_a_mask_does_not_hide_an_error_in_its_scale() -> None:

@@ -1,0 +1,110 @@
+"""The wrong elements of an output, gathered from block to block, and what is said of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from epcheck.conformance.comparison import blocks
+from epcheck.conformance.comparison.bounds import allowance, breaks, is_surely_right
+from epcheck.conformance.comparison.heat_map import HeatMap
+from epcheck.conformance.comparison.ulp import is_floating, ulp_error
+from epcheck.conformance.records.record import Difference, Mismatch
+from epcheck.generators.case import Array
+from epcheck.generators.truth import Output
+
+FIRST = 8
+"""How many wrong elements a difference lists."""
+
+
+def find_wrong_elements(expected: Output, got: Array) -> WrongElements | None:
+    """The elements of an output that break its bound; None when there are none."""
+    truth, bound = expected.value, expected.bound
+    exact = truth if expected.exact is None else expected.exact
+    found = None
+    for start, (values, actual, exactly, allowed) in blocks.read(truth, got, exact, allowance(bound)):
+        block = Output(expected.name, values, bound, None if expected.exact is None else exactly)
+        if not is_surely_right(block, actual) and (wrong := breaks(bound, values, actual, exactly, allowed)).any():
+            found = found or WrongElements(expected.name, truth)
+            found.add(start, wrong, values, actual, exactly)
+    return found
+
+
+class WrongElements:
+    """The wrong elements of one output, gathered from block to block."""
+
+    def __init__(self, name: str, expected: Array) -> None:
+        self.name, self.dtype, self.shape, self.size = name, expected.dtype, expected.shape, expected.size
+        self.wrong = 0
+        self.max_ulp = self.max_abs = 0.0
+        self.first: list[Mismatch] = []
+        self.heat = HeatMap(expected.shape)
+
+    def add(self, start: int, wrong: Array, expected: Array, got: Array, exact: Array) -> None:
+        """A block of the output, arrays [n], its first element at the flat index `start`. wrong: bool, one at least."""
+        at = np.flatnonzero(wrong)
+        expected, got, exact = expected[at], got[at], exact[at]
+        ulp = ulp_error(exact, got) if is_floating(self.dtype) else None
+        if ulp is not None:
+            self.max_ulp = max(self.max_ulp, float(ulp.max()))
+        for i in range(min(at.size, FIRST - len(self.first))):
+            self.first.append(
+                Mismatch(
+                    blocks.index(start + int(at[i]), self.shape),
+                    _text(expected[i], exact[i]),
+                    _text(got[i]),
+                    None if ulp is None else _finite(float(ulp[i])),
+                )
+            )
+        self.wrong += at.size
+        self.max_abs = float(np.maximum(self.max_abs, _largest_gap(expected, got)))  # NaN stays NaN
+        self.heat.add(start + at)
+
+    def difference(self, reason: str) -> Difference:
+        """What a record keeps of them. reason: the rule that they break, in words."""
+        are = "is" if self.size == 1 else "are"
+        return Difference(
+            self.name,
+            self.dtype.name,
+            self.shape,
+            f"{self.wrong} of {self.size} elements {are} wrong; {reason}",
+            self.wrong,
+            self.size,
+            _finite(self.max_ulp) if is_floating(self.dtype) else None,
+            _finite(self.max_abs),
+            tuple(self.first),
+            self.heat.shares(),
+        )
+
+
+def form_difference(name: str, expected: Array, got: Array | None) -> Difference | None:
+    """A difference in presence, dtype or shape, which makes values incomparable."""
+    if got is None:
+        reason = "the output is missing"
+    elif got.dtype != expected.dtype:
+        reason = f"the dtype is {got.dtype.name}, must be {expected.dtype.name}"
+    elif got.shape != expected.shape:
+        reason = f"the shape is {list(got.shape)}, must be {list(expected.shape)}"
+    else:
+        return None
+    return Difference(name, expected.dtype.name, expected.shape, reason, expected.size, expected.size)
+
+
+def _largest_gap(expected: Array, got: Array) -> float:
+    """The largest absolute difference; NaN where one has no meaning."""
+    if expected.dtype.kind in "biu":  # 64 bits exceed float64
+        unsigned = f"u{expected.itemsize}"
+        return float((np.maximum(got, expected).view(unsigned) - np.minimum(got, expected).view(unsigned)).max())
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(np.abs(got.astype(wide) - expected.astype(wide)).max())
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _text(value: object, exact: object | None = None) -> str:
+    text = str(value)
+    return text if exact is None or str(exact) == text else f"{text} (exactly {exact})"
