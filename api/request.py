@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.records import record
-from epcheck.conformance.records.record import RecordError, Run
+from epcheck.conformance.records.error import RecordError
+from epcheck.conformance.records.record import Run
 from epcheck.conformance.scheduling.shard import Shard, ShardError
 from epcheck.generators import suite
 from epcheck.generators.case import Case

@@ -10,6 +10,7 @@ from pathlib import Path
 import platformdirs
 
 from epcheck.conformance.lab.errors import LabError
+from epcheck.conformance.records import atomic_file
 
 FORMAT = 1  # of lab.json; a lab of another format is installed anew
 
@@ -138,15 +139,7 @@ class Layout:
 
     def mark(self, config: Config) -> None:
         """Make the folder a lab, or keep it one."""
-        write_whole(self.marker, json.dumps({"epcheck_lab": FORMAT, **asdict(config)}, indent=1) + "\n")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader, or an interruption, never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+        atomic_file.write_text(self.marker, json.dumps({"epcheck_lab": FORMAT, **asdict(config)}, indent=1) + "\n")
 
 
 def size(path: Path) -> int:

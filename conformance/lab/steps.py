@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from epcheck.conformance.lab.errors import LabError
-from epcheck.conformance.lab.folder import Layout, write_whole
+from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.process import Progress, Say
+from epcheck.conformance.records import atomic_file, file_lock
 
 Work = Callable[[Say], tuple[str, dict[str, str]]]
 """What a step does; returns a line for people and facts for the status."""
@@ -95,7 +96,7 @@ def perform(layout: Layout, steps: Sequence[Step], report: Callable[[Progress], 
         detail, facts = step.work(say)
         seconds = round(time.monotonic() - began, 1)
         stamp = {"inputs": wanted[step.name], "detail": detail, "facts": facts, "seconds": seconds}
-        write_whole(path, json.dumps(stamp, indent=1) + "\n")
+        atomic_file.write_text(path, json.dumps(stamp, indent=1) + "\n")
         say(f"{detail} ({seconds:.1f} s)")
 
 
@@ -109,23 +110,17 @@ def locked(layout: Layout, *, wait: float = 0.0) -> Iterator[int]:
     if sys.platform == "win32":
         raise LabError("the lab is for Linux; on Windows, DirectML runs without it")
     else:
-        import fcntl
-
         layout.folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             began = time.monotonic()
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
-                    patience = wait if _alive(holder) else max(wait, 120.0)
-                    if time.monotonic() - began > patience:
-                        busy = f"another install (process {holder or '?'}) is at work in {layout.folder}"
-                        raise LabError(f"{busy}; wait until it ends") from None
-                    time.sleep(0.2)
+            while not file_lock.try_exclusive(descriptor):
+                holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+                patience = wait if _is_alive(holder) else max(wait, 120.0)
+                if time.monotonic() - began > patience:
+                    busy = f"another install (process {holder or '?'}) is at work in {layout.folder}"
+                    raise LabError(f"{busy}; wait until it ends")
+                time.sleep(0.2)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
             yield descriptor
@@ -133,7 +128,7 @@ def locked(layout: Layout, *, wait: float = 0.0) -> Iterator[int]:
             os.close(descriptor)
 
 
-def _alive(process: str) -> bool:
+def _is_alive(process: str) -> bool:
     try:
         os.kill(int(process), 0)
     except (ValueError, ProcessLookupError):

@@ -11,6 +11,7 @@ from pathlib import Path
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.install import stop
+from epcheck.conformance.records import file_lock
 
 
 @contextmanager
@@ -20,18 +21,15 @@ def in_use(folder: Path | None = None) -> Iterator[None]:
     The system takes the hold back from a process that dies. Nothing is raised: a lab that is missing or on a file
     system without locks is used all the same, and left running.
     """
-    import fcntl
-
     layout = Layout.of(folder)
     with contextlib.ExitStack() as stack:
         held = None
         with contextlib.suppress(OSError):
             held = stack.enter_context((layout.home / "in-use").open("ab"))
-            fcntl.flock(held, fcntl.LOCK_SH)
+            file_lock.share(held.fileno())
         try:
             yield
         finally:
             with contextlib.suppress(OSError, LabError, subprocess.SubprocessError):
-                if held:
-                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if held and file_lock.try_exclusive(held.fileno()):
                     stop(folder)

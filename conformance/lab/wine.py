@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epcheck.conformance.lab.errors import LabError
-from epcheck.conformance.lab.folder import Config, Layout, write_whole
+from epcheck.conformance.lab.folder import Config, Layout
 from epcheck.conformance.lab.graphics.pe import mark_builtin, strip_debug
 from epcheck.conformance.lab.packages.apt import Archive, moved
 from epcheck.conformance.lab.packages.pins import wheel
 from epcheck.conformance.lab.packages.wheels import fetch
 from epcheck.conformance.lab.process import Say, cores, run
+from epcheck.conformance.records import atomic_file
 
 PACKAGES = ("wine64", "libvulkan1", "mesa-vulkan-drivers")
 _OLDEST = 10  # of Wine; version 8 lacks functions that ONNX Runtime imports
@@ -187,7 +188,9 @@ def install_layer(layout: Layout, config: Config) -> None:
         "instance_extensions": [{"name": "VK_WINE_nulldrv_surface", "spec_version": "1"}],
         "disable_environment": {"EPCHECK_NO_NULLDRV_SURFACE": "1"},
     }
-    write_whole(layout.layers / "nulldrv_surface.json", json.dumps({"file_format_version": "1.0.0", "layer": layer}))
+    atomic_file.write_text(
+        layout.layers / "nulldrv_surface.json", json.dumps({"file_format_version": "1.0.0", "layer": layer})
+    )
 
 
 def install_prefix(layout: Layout, config: Config, say: Say) -> str:
@@ -209,7 +212,7 @@ def install_prefix(layout: Layout, config: Config, say: Say) -> str:
         timeout=300,
     )
     settings = layout.scratch / "headless.reg"
-    write_whole(
+    atomic_file.write_text(
         settings,
         "REGEDIT4\r\n\r\n"
         '[HKEY_CURRENT_USER\\Software\\Wine\\Drivers]\r\n"Graphics"="null"\r\n\r\n'

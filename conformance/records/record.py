@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Any, Self, TypeVar
 
 from epcheck.conformance.records import strict_json, typed_json
-from epcheck.generators.error import EpcheckError
+from epcheck.conformance.records.error import RecordError
 
 SCHEMA = 1
 """The version of the records. A reader refuses a newer one."""
@@ -331,10 +331,6 @@ def now() -> str:
 def accuracy_of(case: CaseFacts, opinion: Opinion) -> Accuracy | None:
     """How far the outputs of which the opinion is are from the truth; None where there is nothing to measure."""
     return opinion.accuracy or (case.rounded if opinion.status == PASS else None)
-
-
-class RecordError(EpcheckError, ValueError):
-    """A stored record or run is not what this version of epcheck can read; the message says where and why."""
 
 
 def encode(record: Record) -> str:

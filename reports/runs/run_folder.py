@@ -9,10 +9,8 @@ their place and moved there, so a reader sees the old one or the new one.
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from epcheck.conformance.records import strict_json
+from epcheck.conformance.records import atomic_file, file_lock, strict_json
+from epcheck.conformance.records.error import EpcheckError
 from epcheck.conformance.records.record import (
     BLAMES,
     READINGS,
@@ -34,7 +33,6 @@ from epcheck.conformance.records.record import (
     from_json,
     to_json,
 )
-from epcheck.generators.error import EpcheckError
 
 RUN, JOURNAL, LOCK = "run.json", "journal.jsonl", ".lock"
 DEFAULT_ROOT = Path("epcheck-runs")
@@ -246,19 +244,12 @@ def write_run(folder: Path, run: Run) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file beside `path` that takes its place in one step when the block ends well.
-
-    Raises StoreError for every OSError; whatever was at `path` is then still there.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """`atomic_file.replacing` for a file of a report. Raises StoreError for every OSError."""
     try:
-        with temporary.open("wb") as file:
+        with atomic_file.replacing(path) as file:
             yield file
-        temporary.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot write ({error.strerror or error})") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _record(line: bytes) -> Record:
@@ -281,21 +272,11 @@ def _write(file: IO[bytes], data: bytes) -> None:
 
 
 def _lock(folder: Path) -> IO[bytes]:
-    """The folder's lock, which the system takes back from a process that dies."""
+    """The folder's lock, which the system takes back from a process that dies. Raises StoreError, OSError."""
     file = (folder / LOCK).open("ab")
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        file.close()
-        raise StoreError(f"{folder}: another process is writing this run; wait for it, or use another folder") from None
+        if not file_lock.try_exclusive(file.fileno()):
+            raise StoreError(f"{folder}: another process is writing this run; wait for it, or use another folder")
     except BaseException:
         file.close()
         raise

@@ -18,9 +18,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from epcheck.conformance.lab.errors import LabError
-from epcheck.conformance.lab.folder import Layout, write_whole
+from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.pins import read
 from epcheck.conformance.lab.process import Say, cores, run
+from epcheck.conformance.records import atomic_file
 
 _DEBIAN_SUITES = re.compile(
     r"(buster|bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)(-updates)?"
@@ -128,10 +129,10 @@ class Archive:
             (self._apt / part).mkdir(parents=True, exist_ok=True)
         (self._apt / "status").write_text("")
         line = f"[signed-by={self._keyring()}] {found} {read('debian.json')['suite']} main\n"
-        write_whole(self._apt / "sources.list", f"deb {line}deb-src {line}")
+        atomic_file.write_text(self._apt / "sources.list", f"deb {line}deb-src {line}")
         pins = [f"Package: {n}\nPin: version {p['version']}\nPin-Priority: 1001\n" for n, p in _manifest().items()]
-        write_whole(self._apt / "preferences", "\n".join(pins))
-        write_whole(self._apt / "apt.conf", self._configuration())
+        atomic_file.write_text(self._apt / "preferences", "\n".join(pins))
+        atomic_file.write_text(self._apt / "apt.conf", self._configuration())
         self._updated = False
 
     def _configuration(self) -> str:
@@ -256,7 +257,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
                 (folder / package.file).unlink()  # the next try fetches it anew
                 raise
             record[package.name] = {"version": package.version, "sha256": digest}
-        write_whole(record_path, json.dumps(dict(sorted(record.items())), indent=1) + "\n")
+        atomic_file.write_text(record_path, json.dumps(dict(sorted(record.items())), indent=1) + "\n")
 
     def unpack(self, packages: Sequence[Package], target: Path) -> None:
         """Unpack packages over one another, as dpkg would, without running any of their scripts."""

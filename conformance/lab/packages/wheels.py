@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from epcheck.conformance.lab.errors import LabError
-from epcheck.conformance.lab.folder import Layout, write_whole
+from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.pins import Wheel
 from epcheck.conformance.lab.process import Say, run
+from epcheck.conformance.records import atomic_file
 
 _WINDOWS = ("--platform", "win_amd64", "--python-version", "3.12", "--implementation", "cp", "--abi", "cp312",
             "--abi", "abi3", "--abi", "none", "--only-binary", ":all:")  # fmt: skip
@@ -56,7 +57,7 @@ def fetch(
     scratch = layout.scratch / f"pip-{target.name}"
     shutil.rmtree(scratch, ignore_errors=True)
     requirements = scratch / "requirements.txt"
-    write_whole(requirements, "".join(f"{w.requirement}\n" for w in wheels))
+    atomic_file.write_text(requirements, "".join(f"{w.requirement}\n" for w in wheels))
     temporary, part = scratch / "tmp", scratch / "part"
     temporary.mkdir()
     sizes = [w.size for w in wheels]

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from epcheck.conformance import lab
-from epcheck.conformance.lab.folder import Config, Layout, size, write_whole
+from epcheck.conformance.lab.folder import Config, Layout, size
 
 
 def test_the_environment_names_the_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -62,11 +62,6 @@ def test_a_lab_whose_mark_is_damaged_says_what_to_do_and_can_be_removed(tmp_path
     assert not lab.status(layout.folder).installed
     lab.remove(layout.folder)
     assert not layout.folder.exists()
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    write_whole(tmp_path / "new/file", "text")
-    assert [p.name for p in (tmp_path / "new").iterdir()] == ["file"]
 
 
 def test_size_counts_files_once_and_links_as_themselves(tmp_path: Path) -> None:

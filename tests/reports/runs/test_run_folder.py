@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, many, stored
 
-from epcheck.conformance.records.record import Mismatch, RecordError
+from epcheck.conformance.records.error import RecordError
+from epcheck.conformance.records.record import Mismatch
 from epcheck.reports import (
     Journal,
     StoreError,

@@ -1,0 +1,45 @@
+"""Files that are written as a whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epcheck.conformance.records import atomic_file
+
+
+def test_a_file_takes_the_place_of_the_old_one_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with atomic_file.replacing(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_an_interruption_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def write_half() -> None:
+        with atomic_file.replacing(path) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert path.read_bytes() == b"old"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_text_is_written_in_utf8_to_a_folder_that_is_made(tmp_path: Path) -> None:
+    atomic_file.write_text(tmp_path / "new/folder/file", "ä\n")
+    assert (tmp_path / "new/folder/file").read_bytes() == "ä\n".encode()
+
+
+def test_a_folder_in_the_way_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError), atomic_file.replacing(tmp_path) as file:
+        file.write(b"")
