@@ -31,7 +31,8 @@ from wrong_places import Place, Subject, drawn, subjects
 from epcheck.conformance.targets import target
 from epcheck.generators import suite
 from epcheck.models.accuracy import metrics, thresholds
-from epcheck.models.bisection.bisect import Culprit, first_wrong_node
+from epcheck.models.bisection.bisect import first_wrong_node
+from epcheck.models.bisection.culprit import Culprit
 from epcheck.models.bisection.reduce import ReduceError, reduce_model
 from epcheck.models.execution.asking import asker
 from epcheck.models.execution.session import Sessions

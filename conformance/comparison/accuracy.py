@@ -11,7 +11,7 @@ from epcheck.conformance.comparison import blocks
 from epcheck.conformance.comparison.ulp import ulp_error
 from epcheck.conformance.comparison.wrong_elements import form_difference
 from epcheck.conformance.records.record import ULP_EDGES, Accuracy, added
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.generators.truth import Outputs, Selection, Ulp
 
 _EDGES = np.array(ULP_EDGES)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 BLOCK = 2**15
 """Elements that are looked at together: enough to hide what a call into numpy costs, few enough for the caches."""

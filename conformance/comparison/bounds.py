@@ -6,7 +6,7 @@ import numpy as np
 
 from epcheck.conformance.comparison.exact import identical, same
 from epcheck.conformance.comparison.ulp import is_floating, steps_within, ulp_distance, ulp_error
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Ulp
 
 _NO_ALLOWANCE = np.zeros((), np.bool_)

@@ -6,7 +6,7 @@ import numpy as np
 
 from epcheck.conformance.comparison import blocks
 from epcheck.conformance.comparison.ulp import is_floating
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 
 def same(expected: Array, got: Array) -> Array:

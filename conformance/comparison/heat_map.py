@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 HEAT_ROWS, HEAT_COLUMNS = 16, 48
 

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from epcheck.conformance.comparison import blocks
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 
 def ulp_error(exact: Array, got: Array) -> Array:

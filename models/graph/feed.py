@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.case import Array
+from epcheck.generators.array import Array
 
 Feed = Array | list[Any] | None
 """A tensor, a sequence of feeds, or an optional that is empty."""

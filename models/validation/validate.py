@@ -17,7 +17,8 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.accuracy import thresholds, verdict
 from epcheck.models.accuracy.verdict import Verdict
-from epcheck.models.bisection.bisect import Culprit, first_wrong_node
+from epcheck.models.bisection.bisect import first_wrong_node
+from epcheck.models.bisection.culprit import Culprit
 from epcheck.models.execution import sides
 from epcheck.models.execution.asking import askers
 from epcheck.models.execution.session import CREATE, Answer, Level, Sessions
@@ -28,7 +29,7 @@ from epcheck.models.graph.feed import Feed
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.oracle import oracle
-from epcheck.models.oracle.oracle import OracleError
+from epcheck.models.oracle.node import OracleError
 from epcheck.models.placement import placement
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation.options import ValidateOptions

@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from epcheck.conformance.records import atomic_file, file_lock, strict_json
-from epcheck.conformance.records.error import EpcheckError
 from epcheck.conformance.records.record import (
     BLAMES,
     READINGS,
@@ -33,6 +32,7 @@ from epcheck.conformance.records.record import (
     from_json,
     to_json,
 )
+from epcheck.generators.error import EpcheckError
 
 RUN, JOURNAL, LOCK = "run.json", "journal.jsonl", ".lock"
 DEFAULT_ROOT = Path("epcheck-runs")

@@ -19,7 +19,7 @@ from epcheck.conformance.targets.target import TargetError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.asking import LEVELS
 from epcheck.models.execution.session import DEADLINE_S, Level
-from epcheck.models.feeds.feeds import DimsError
+from epcheck.models.feeds.dims import DimsError
 from epcheck.models.validation import page
 from epcheck.models.validation.document import document
 from epcheck.models.validation.formatting import byte_size, failures, number, percent, reduce_command

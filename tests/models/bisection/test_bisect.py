@@ -13,7 +13,8 @@ from asked import Cpu, Failing, Fusing, Said, Wrong
 from onnx import TensorProto, helper
 from small_models import feeds, floats, layers, model
 
-from epcheck.models.bisection.bisect import Kind, Limits, error_along, first_wrong_node
+from epcheck.models.bisection.bisect import Limits, error_along, first_wrong_node
+from epcheck.models.bisection.culprit import Kind
 
 LAYERS = layers(8)
 NODES = len(LAYERS.graph.node)

@@ -11,7 +11,8 @@ from written_models import model
 from epcheck.generators.array import Array
 from epcheck.models import zoo
 from epcheck.models.feeds import feeds
-from epcheck.models.feeds.feeds import DimsError, FeedError
+from epcheck.models.feeds.dims import DimsError
+from epcheck.models.feeds.feed_files import FeedError
 
 
 def made(

@@ -16,7 +16,8 @@ from epcheck.generators.array import Array
 from epcheck.models import zoo
 from epcheck.models.feeds import feeds
 from epcheck.models.oracle import control_flow, convolution, oracle
-from epcheck.models.oracle.oracle import OracleError, OracleTooLargeError
+from epcheck.models.oracle.node import OracleError
+from epcheck.models.oracle.oracle import OracleTooLargeError
 
 RNG = np.random.default_rng(5)
 

@@ -17,7 +17,7 @@ from epcheck.conformance.targets.target import CPU, DML, Target, resolve
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.session import CREATE, Sessions
-from epcheck.models.feeds.feeds import DimsError
+from epcheck.models.feeds.dims import DimsError
 from epcheck.models.inspection import inspect
 from epcheck.models.validation import page
 from epcheck.models.validation.options import ValidateOptions
