@@ -1,0 +1,77 @@
+"""The tasks of a contributor, and of CI: `nox --list` shows them, `nox -s lint types` runs some.
+
+Each runs in the environment that nox itself is installed in (`pip install -e '.[test]'`): nothing is installed twice.
+Arguments after `--` go to the tool: `nox -s fast -- tests/generators -k TopK`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "types", "fast"]
+
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+PARALLEL = ("-n", "2", "--dist", "loadfile")
+"""A module's tests share what its fixtures prepare; two workers leave room for the processes that tests start."""
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Rules and format, by ruff."""
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types of the packages, by mypy; whether an editor resolves every import, by pyright."""
+    session.run("mypy")
+    session.run("pyright", env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"})
+
+
+@nox.session
+def fast(session: nox.Session) -> None:
+    """The tests that need neither the lab, nor a browser, nor much time."""
+    session.run("python", "-m", "pytest", *PARALLEL, "-m", "not lab and not browser and not slow", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests."""
+    session.run("python", "-m", "pytest", *PARALLEL, *session.posargs)
+
+
+@nox.session
+def lab(session: nox.Session) -> None:
+    """Installs the DirectML lab: Wine and a software Vulkan driver, in the user's cache. Does nothing where it is."""
+    session.run("epcheck", "lab", "install", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Which of the provider's claims have cases."""
+    session.run("epcheck", "coverage", *session.posargs)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """The real DirectML provider, a few cases of each operator version and dtype, and no deviation but the expected."""
+    session.run("epcheck", "run", "--target", "dml", "--thin", "--strict", *session.posargs)
+
+
+@nox.session
+def case_ids(session: nox.Session) -> None:
+    """Writes tests/generators/case_ids.txt anew, after ids changed deliberately."""
+    session.run("python", "tests/generators/case_ids.py")
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """Measures what benchmarks/README.md promises."""
+    session.run("python", "benchmarks/table.py", *session.posargs)
