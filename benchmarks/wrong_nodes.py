@@ -135,11 +135,11 @@ def measured(place: Place, subject: Subject, baseline: Sessions) -> Row:
         baseline.run(subject.model, subject.feeds)
         plain_s = time.perf_counter() - started
         asked = asker(candidate), asker(baseline)
-        culprit = first_wrong_node(subject.model, subject.feeds, *asked, answer=answer)
+        culprit = first_wrong_node(subject.model, subject.feeds, *asked, outcome=answer)
         seconds = time.perf_counter() - started
         least = plain_s + math.log2(subject.wiring.nodes) * candidate_s
         try:
-            reduced = reduce_model(subject.model, subject.feeds, *asked, answer=answer)
+            reduced = reduce_model(subject.model, subject.feeds, *asked, outcome=answer)
             left = len(reduced.nodes) if place.output in [v for one in reduced.nodes for v in one.outputs] else 0
         except ReduceError as error:
             left = 0

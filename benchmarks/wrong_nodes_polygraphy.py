@@ -65,7 +65,7 @@ def measured(place: Place, subject: Subject) -> Peer:
 def _values(subject: Subject) -> dict[str, np.ndarray]:
     """The feeds and every intermediate tensor on CPU: what the nodes of a part receive."""
     wiring = subject.wiring
-    names = [name for name in wiring.producer if wiring.can_be_asked_for(name) and not wiring.is_sequence(name)]
+    names = [name for name in wiring.producer if wiring.can_be_output(name) and not wiring.is_sequence(name)]
     everything = subgraph.with_outputs(wiring, names)
     found = wrong_node.with_fault(NO_FAULT, everything.SerializeToString(), subject.feeds)
     return {**{n: v for n, v in found.items() if isinstance(v, np.ndarray)}, **subject.feeds}

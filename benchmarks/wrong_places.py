@@ -86,7 +86,7 @@ class Subject:
     def places(self) -> Iterator[Place]:
         """Every node of the main graph with every fault that it can have."""
         for index, node in enumerate(self.model.graph.node):
-            if node.op_type == "Constant" or not self.wiring.can_be_asked_for(node.output[0]):
+            if node.op_type == "Constant" or not self.wiring.can_be_output(node.output[0]):
                 continue
             for fault in self._faults(node):
                 yield Place(self.architecture.name, index, node.op_type, node.output[0], fault)

@@ -1,7 +1,6 @@
-"""A reduced model as a folder that anybody can run: ONNX's own test-data layout, and a script that needs onnxruntime
-only.
+"""Write a reduced model as a folder in ONNX's test-data layout, with a script that needs onnxruntime only.
 
-The layout is that of `conformance.repro`; `epcheck replay FOLDER --target dml` runs it as well.
+The layout is that of `conformance.test_data.repro`; `epcheck replay FOLDER --target dml` runs the folder as well.
 """
 
 from __future__ import annotations
@@ -61,7 +60,8 @@ LEVELS = {
 
 
 def write(reduced: Reduced, folder: Path, provider: str = "DmlExecutionProvider") -> Path:
-    """Write a reduced model into a folder and return that. provider: the script's default. Raises ReduceError."""
+    """Write a reduced model into a folder and return the folder. provider: the default of the script. Raises
+    ReduceError."""
     script = SCRIPT.format(
         words=repro.as_literal(words(reduced)),
         provider=repro.as_literal(provider),
@@ -91,7 +91,7 @@ def _tensors(values: Mapping[str, Feed], names: Sequence[str]) -> dict[str, Arra
 
 
 def words(reduced: Reduced) -> str:
-    """What fails, and how, in a sentence or two."""
+    """What fails and how, in a sentence."""
     how = f"{reduced.status} ({reduced.difference})" if reduced.difference else reduced.status
     left = "" if reduced.nodes == reduced.culprit.nodes else f"; left are {', '.join(map(str, reduced.nodes))}"
     return f"{how} at optimisation level '{reduced.level}': {reduced.culprit.words}{left}"

@@ -1,4 +1,4 @@
-"""What bisection finds: the nodes at fault, how they were found out, and the errors that it met on its way."""
+"""The result of a bisection: the nodes at fault, what is wrong with them, and the errors along the graph."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ ENDS = {
     "crash": "ended with its process",
     "timeout": "without an end",
 }
-"""Stage of an answer without outputs -> what a session is."""
+"""Stage at which a session fails -> the session in words."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A node in its graph. index: its place there, from 0. outputs: the values that it makes."""
+class GraphNode:
+    """A node of the main graph. index: its place there, from 0. outputs: names of the values that it makes."""
 
     index: int
     name: str
@@ -61,16 +61,16 @@ class Place:
         return f"node {self.index} {called} ({self.op_type})"
 
 
-def place(model: onnx.ModelProto, index: int) -> Place:
+def graph_node(model: onnx.ModelProto, index: int) -> GraphNode:
     """The node of the model's main graph at that index."""
     node = model.graph.node[index]
-    return Place(index, node.name, node.op_type, node.domain, tuple(filter(None, node.output)))
+    return GraphNode(index, node.name, node.op_type, node.domain, tuple(filter(None, node.output)))
 
 
 @dataclass(frozen=True)
-class Point:
-    """The error of one value of the graph. node: the index of the node that makes it. error: `closeness.distance` from
-    the baseline's."""
+class ErrorPoint:
+    """The error of one value of the graph. node: index of the node that makes it. error: `closeness.distance` from the
+    baseline's value."""
 
     node: int
     value: str
@@ -79,21 +79,21 @@ class Point:
 
 @dataclass(frozen=True)
 class Culprit:
-    """What `first_wrong_node` finds.
+    """The result of `first_wrong_node`.
 
     nodes: those at fault, in the order of the graph; for `accumulated` the one at which the error passes `tolerance`;
-    empty for `right`. words: one sentence. difference: of what kind it is, as `judgement.Judgement.kind`.
-    levels: optimisation level -> what the nodes do there by themselves ('right', 'wrong', 'crash' ...), of the levels
-    that were tried. points: errors along the graph, where they were looked at, by node. received: the values that the
-    nodes received from the rest of the model. sessions: how many it took, of candidate and baseline.
+    empty for `right`. words: one sentence. difference: its kind, as in `node_check.NodeCheck`.
+    levels: optimisation level -> the result of the nodes alone ('right', 'wrong', 'crash' ...), for each level that was
+    tried. points: errors of the values that were compared, by node. received: the values that the nodes received from
+    the rest of the model. sessions: how many it took, of candidate and baseline.
     """
 
     kind: Kind
-    nodes: tuple[Place, ...]
+    nodes: tuple[GraphNode, ...]
     words: str
     difference: str = ""
     levels: Mapping[str, str] = field(default_factory=dict)
-    points: tuple[Point, ...] = ()
+    points: tuple[ErrorPoint, ...] = ()
     tolerance: float = 0.0
     received: Mapping[str, Feed] = field(default_factory=dict, repr=False)
     sessions: tuple[int, int] = (0, 0)

@@ -1,15 +1,16 @@
-"""The smallest part that still fails: delta debugging (A. Zeller, R. Hildebrandt, Simplifying and isolating
-failure-inducing input, IEEE TSE 28(2), 2002), by leaving parts out."""
+"""Delta debugging: A. Zeller, R. Hildebrandt, Simplifying and isolating failure-inducing input, IEEE TSE 28(2),
+2002."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 
-def shrink(items: Sequence[int], fails: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
-    """A part of `items`, which fail, from which no single one can be left out: halves are tried first, then quarters.
+def minimize(items: Sequence[int], fails: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
+    """The part of failing `items` that is left when no single item can be removed. Halves are removed first, then
+    quarters, down to single items.
 
-    fails: whether a part, in its order and never empty, fails in the same way; it is asked once about each.
+    fails: whether a part, in its order and never empty, fails in the same way. It is called once for each part.
     """
     kept, size = tuple(items), max(1, len(items) // 2)
     known: dict[tuple[int, ...], bool] = {}

@@ -1,4 +1,4 @@
-"""Nodes that are wrong together and right alone: a fusion at fault, or what else a provider makes of neighbours."""
+"""Find the nodes that are wrong together and right alone: a fusion, or another effect of a provider on neighbours."""
 
 from __future__ import annotations
 
@@ -6,73 +6,69 @@ from collections.abc import Callable, Sequence
 
 from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.culprit import ENDS, Culprit, Kind
-from epcheck.models.bisection.delta_debugging import shrink
+from epcheck.models.bisection.delta_debugging import minimize
 from epcheck.models.bisection.search import Search
 from epcheck.models.execution.asking import LEVELS
 from epcheck.models.execution.session import DONE, Level
 from epcheck.models.graph.subgraph import SubgraphError
 
 
-def name_company(search: Search, nodes: Sequence[int], why: str, stage: str = DONE) -> Culprit:
-    """Name the smallest set of nodes around these that fails by itself on the baseline's values, and at which levels.
+def find_fusion(search: Search, nodes: Sequence[int], why: str, stage: str = DONE) -> Culprit:
+    """The smallest set of nodes around these that fails alone on the baseline's values. It is a fusion where it is
+    right at a lower level of graph optimisation, and unexplained otherwise.
 
-    stage: how the whole model's session ends; `done` where its values are wrong. A set that is right at a lower level
-    is a fusion. Raises Spent and Unanswered.
+    why: what makes a fusion likely, for the sentence. stage: at which the whole model's session ends; `done` where its
+    values are wrong. Raises LimitsReached and SessionFailed.
     """
-    search.expect(search.tensors())
+    search.expect(search.possible_outputs())
 
     def fails(part: Sequence[int], level: Level | None = None) -> bool:
-        return _does(search, part, level, stage) == ("wrong" if stage == DONE else stage)
+        return _behaviour(search, part, level, stage) == ("wrong" if stage == DONE else stage)
 
     window = _failing_window(search, nodes, fails)
     if window is None:
-        words = (
-            f"the error comes up at {_named(search, nodes)}, but {why}, and no part of the model around them shows it"
-        )
-        return search.found(Kind.UNEXPLAINED, nodes, words)
-    smallest = shrink(window, fails)
-    levels = {level: _does(search, smallest, level, stage) for level in LEVELS[: LEVELS.index(search.level) + 1]}
-    right = [level for level, does in levels.items() if does == "right"]
+        words = f"the error comes up at {search.named(nodes)}, but {why}, and no part of the model around them shows it"
+        return search.culprit(Kind.UNEXPLAINED, nodes, words)
+    smallest = minimize(window, fails)
+    tried = LEVELS[: LEVELS.index(search.options.level) + 1]
+    levels = {level: _behaviour(search, smallest, level, stage) for level in tried}
+    right = [level for level, behaviour in levels.items() if behaviour == "right"]
     received = search.part(smallest, search.expected)[1]
-    together = _named(search, smallest)
+    together = search.named(smallest)
     if not right:
-        does = ENDS.get(levels[search.level], levels[search.level])
-        words = f"{together}: together {does} at every optimisation level, and {why}"
-        return search.found(Kind.UNEXPLAINED, smallest, words, levels=levels, received=received)
+        behaviour = levels[search.options.level]
+        words = f"{together}: together {ENDS.get(behaviour, behaviour)} at every optimisation level, and {why}"
+        return search.culprit(Kind.UNEXPLAINED, smallest, words, levels=levels, received=received)
     first = LEVELS[LEVELS.index(right[-1]) + 1]
-    does = ENDS.get(levels[first], levels[first])
-    words = f"{together}: right at level '{right[-1]}', {does} at level '{first}', which fuses them"
-    return search.found(Kind.FUSION, smallest, words, difference=levels[first], levels=levels, received=received)
+    behaviour = ENDS.get(levels[first], levels[first])
+    words = f"{together}: right at level '{right[-1]}', {behaviour} at level '{first}', which fuses them"
+    return search.culprit(Kind.FUSION, smallest, words, difference=levels[first], levels=levels, received=received)
 
 
 def _failing_window(
     search: Search, nodes: Sequence[int], fails: Callable[[Sequence[int]], bool]
 ) -> tuple[int, ...] | None:
-    """Ever more nodes before and behind these, until they fail; None when the whole model does not."""
-    reach, count = 1, search.wiring.nodes
+    """These nodes with as many before and behind them as it takes to fail; None where the whole model does not fail."""
+    margin, count = 1, search.wiring.nodes
     while True:
-        first, last = max(0, nodes[0] - reach), min(count, nodes[-1] + 1 + reach)
+        first, last = max(0, nodes[0] - margin), min(count, nodes[-1] + 1 + margin)
         window = tuple(node for node in range(first, last) if not search.is_constant(node))
         if fails(window):
             return window
         if (first, last) == (0, count):
             return None
-        reach *= 2
+        margin *= 2
 
 
-def _does(search: Search, nodes: Sequence[int], level: Level | None, stage: str) -> str:
-    """What the nodes do by themselves: 'right', 'wrong', or the stage at which they end. Where the whole model ends at
-    a `stage`, whatever comes to its end is right."""
+def _behaviour(search: Search, nodes: Sequence[int], level: Level | None, stage: str) -> str:
+    """Of the nodes alone: 'right', 'wrong', the stage at which their session fails, or 'unknown' where they are no
+    model. Where the whole model fails at a `stage`, a session that does not fail is right."""
     try:
         part, feeds = search.part(nodes, search.expected)
     except SubgraphError:
         return "unknown"
-    answer = search.candidate(part, feeds, level)
-    if answer.stage != DONE or stage != DONE:
-        return "right" if answer.stage == DONE else answer.stage
+    outcome = search.candidate(part, feeds, level)
+    if outcome.stage != DONE or stage != DONE:
+        return "right" if outcome.stage == DONE else outcome.stage
     names = [output.name for output in part.graph.output if output.name in search.expected]
-    return "wrong" if closeness.farthest(search.expected, answer.outputs, names) > search.tolerance else "right"
-
-
-def _named(search: Search, nodes: Sequence[int]) -> str:
-    return ", ".join(map(str, search.places(nodes)))
+    return "wrong" if closeness.farthest(search.expected, outcome.outputs, names) > search.tolerance else "right"

@@ -1,25 +1,25 @@
-"""The smallest part of a model that still fails, with the values that it really received.
+"""Reduce a model to the smallest part that still fails, with the values that this part received.
 
-It starts from the nodes that bisection names, which are one mostly, and leaves out what can be left out while the part
-fails with the same status and the same kind of difference (`judgement.kind_of_difference`). Where bisection names none,
-as when errors only add up, it starts from the whole model.
+Reduction starts from the nodes that bisection names, mostly a single one, and removes nodes as long as the rest fails
+with the same status and the same kind of difference (`node_check.kind_of_difference`). Where bisection names none, as
+when small errors accumulate, it starts from the whole model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import onnx
 
 from epcheck.generators.error import EpcheckError
 from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.bisect import find
-from epcheck.models.bisection.culprit import Culprit, Kind, Place
-from epcheck.models.bisection.delta_debugging import shrink
-from epcheck.models.bisection.node_judgement import judge, kind_of_difference
-from epcheck.models.bisection.search import Limits, Search, Spent, Unanswered
+from epcheck.models.bisection.culprit import Culprit, GraphNode, Kind
+from epcheck.models.bisection.delta_debugging import minimize
+from epcheck.models.bisection.node_check import check_node, kind_of_difference
+from epcheck.models.bisection.options import BisectionOptions
+from epcheck.models.bisection.search import LimitsReached, Search, SessionFailed
 from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.session import DONE, Level
 from epcheck.models.graph.feed import Feed
@@ -27,27 +27,27 @@ from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.values import bodies
 
 MISMATCH, UNSTEADY = "mismatch", "unsteady"
-"""Statuses of a part whose session comes to its end; the others are the stages of answers."""
+"""Statuses of a part whose session ends regularly; other statuses are stages of model outcomes."""
 
 NAMED = (Kind.NODE, Kind.FUSION, Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED, Kind.UNSTEADY)
-"""What bisection finds that fails by itself."""
+"""Kinds of culprits that fail alone."""
 
 
 class ReduceError(EpcheckError, ValueError):
-    """There is nothing to reduce, or it cannot be; the message says why."""
+    """There is nothing to reduce, or it cannot be reduced; the message says why."""
 
 
 @dataclass(frozen=True)
 class Reduced:
     """A part that fails.
 
-    status: `mismatch`, `unsteady`, or the stage at which the candidate ends. difference: of what kind it is. feeds:
-    what the part received; expected: what the baseline makes of that; got: what the candidate does, empty where it
-    ends. tolerance: how far from what is expected is right, as `closeness.distance` has it.
+    status: `mismatch`, `unsteady`, or the stage at which the candidate's session fails. difference: its kind. feeds: of
+    the part. expected: the baseline's outputs. got: the candidate's, empty where its session fails. tolerance: the
+    `closeness.distance` up to which an output is right.
     """
 
     model: onnx.ModelProto
-    nodes: tuple[Place, ...]
+    nodes: tuple[GraphNode, ...]
     status: str
     difference: str
     feeds: Mapping[str, Feed]
@@ -63,23 +63,21 @@ def reduce_model(
     feeds: Mapping[str, Feed],
     candidate: Ask,
     baseline: Ask,
-    *,
-    level: Level = "all",
-    answer: Answered | None = None,
-    limits: Limits | None = None,
-    folder: Path | None = None,
+    options: BisectionOptions | None = None,
+    outcome: Answered | None = None,
 ) -> Reduced:
-    """The smallest part of a model on which the candidate fails as it does on the whole; parameters as those of
-    `bisect.first_wrong_node`. The same targets give the same part. Raises ReduceError where nothing fails, or where not
-    even the whole model does when its nodes receive the baseline's values.
+    """The smallest part of a model on which the candidate fails as it does on the whole model.
+
+    Parameters as those of `bisect.first_wrong_node`. The same targets give the same part. Raises ReduceError where
+    nothing fails, or where the model does not fail when its nodes receive the baseline's values.
     """
-    search = Search(model, feeds, candidate, baseline, level, limits or Limits(), folder)
-    culprit = find(search, answer)
+    search = Search(model, feeds, candidate, baseline, options or BisectionOptions())
+    culprit = find(search, outcome)
     if culprit.kind in (Kind.RIGHT, Kind.RANDOM):
         raise ReduceError(f"there is nothing to reduce: {culprit.words}")
     try:
         return _Reduction(search, culprit).result()
-    except (Spent, Unanswered, SubgraphError) as obstacle:
+    except (LimitsReached, SessionFailed, SubgraphError) as obstacle:
         raise ReduceError(f"it cannot be reduced: {obstacle or 'the limits were reached'}; {culprit.words}") from None
 
 
@@ -93,55 +91,55 @@ class _Reduction:
     def __init__(self, search: Search, culprit: Culprit) -> None:
         self._search, self._culprit = search, culprit
         self._values = {**search.expected, **culprit_values(search, culprit)}
-        self._said: dict[tuple[int, ...], Answered] = {}
+        self._outcomes: dict[tuple[int, ...], Answered] = {}
 
     def result(self) -> Reduced:
-        search, named = self._search, tuple(one.index for one in self._culprit.nodes)
+        search, named = self._search, tuple(node.index for node in self._culprit.nodes)
         whole = tuple(node for node in range(search.wiring.nodes) if not search.is_constant(node))
         start = named if self._culprit.kind in NAMED else whole
-        wanted = self._does(start)
+        wanted = self._failure(start)
         if wanted is None and start != whole:
-            start, wanted = whole, self._does(whole)
+            start, wanted = whole, self._failure(whole)
         if wanted is None:
             raise ReduceError(f"no part of the model fails by itself; {self._culprit.words}")
-        nodes = shrink(start, lambda part: self._does(part) == wanted)
+        nodes = minimize(start, lambda part: self._failure(part) == wanted)
         part, feeds = search.part(nodes, self._values)
-        said, expected = self._said[nodes], search.baseline(part, feeds)
-        if search.folder is not None:
-            onnx.load_external_data_for_model(part, str(search.folder))
+        outcome, expected = self._outcomes[nodes], search.baseline(part, feeds)
+        if search.options.folder is not None:
+            onnx.load_external_data_for_model(part, str(search.options.folder))
         return Reduced(
             model=part,
-            nodes=search.places(nodes),
+            nodes=search.graph_nodes(nodes),
             status=wanted.status,
             difference=wanted.difference,
             feeds=feeds,
             expected=expected.outputs if expected.stage == DONE else {},
-            got=said.outputs if said.stage == DONE else {},
-            level=search.level,
+            got=outcome.outputs if outcome.stage == DONE else {},
+            level=search.options.level,
             tolerance=self._allowed(expected.outputs.values()),
             culprit=self._culprit,
         )
 
-    def _does(self, nodes: Sequence[int]) -> _Status | None:
-        """How the nodes fail by themselves; None where they do not, or cannot be taken by themselves."""
+    def _failure(self, nodes: Sequence[int]) -> _Status | None:
+        """How the nodes fail alone; None where they do not, or are no model of their own."""
         try:
             part, feeds = self._search.part(nodes, self._values)
         except SubgraphError:
             return None
-        said = self._said[tuple(nodes)] = self._search.candidate(part, feeds)
-        if said.stage != DONE:
-            return _Status(said.stage)
+        outcome = self._outcomes[tuple(nodes)] = self._search.candidate(part, feeds)
+        if outcome.stage != DONE:
+            return _Status(outcome.stage)
         if self._culprit.kind == Kind.UNSTEADY:
-            return _Status(UNSTEADY) if said.repeat_differs else None
+            return _Status(UNSTEADY) if outcome.repeat_differs else None
         expected = self._search.baseline(part, feeds)
-        return self._compared(nodes, said.outputs, expected.outputs) if expected.stage == DONE else None
+        return self._compared(nodes, outcome.outputs, expected.outputs) if expected.stage == DONE else None
 
     def _compared(self, nodes: Sequence[int], got: Mapping[str, Feed], expected: Mapping[str, Feed]) -> _Status | None:
         search = self._search
         if len(nodes) == 1 and not any(bodies(search.wiring.model.graph.node[nodes[0]])):
             values = {**search.constants(nodes), **self._values}
-            said = judge(search.wiring, nodes[0], values, got, expected)
-            return _Status(MISMATCH, said.kind) if said.wrong else None
+            check = check_node(search.wiring, nodes[0], values, got, expected)
+            return _Status(MISMATCH, check.kind) if check.wrong else None
         apart = {name: closeness.distance(expected[name], got[name]) for name in expected if name in got}
         worst = max(apart, key=lambda name: apart[name], default="")
         if not worst or apart[worst] <= self._allowed([expected[worst]]):
@@ -149,17 +147,18 @@ class _Reduction:
         return _Status(MISMATCH, kind_of_difference(expected[worst], got[worst]))
 
     def _allowed(self, values: Iterable[Feed]) -> float:
-        """What several nodes may be off by: what the search took for right, or the noise of the dtype."""
+        """The distance up to which outputs of several nodes are right: the tolerance of the search, or the noise of the
+        dtype where that is more."""
         return max(self._search.tolerance, closeness.noise(self._search.wiring.model, values))
 
 
 def culprit_values(search: Search, culprit: Culprit) -> dict[str, Feed]:
-    """What nodes received: of the candidate where they were judged by that, else of the baseline."""
+    """Values for the nodes of a culprit: the candidate's where it was found with them, else the baseline's."""
     if culprit.kind in (Kind.FUSION, Kind.ACCUMULATED, Kind.UNEXPLAINED):
-        search.expect(search.tensors())
+        search.expect(search.possible_outputs())
         return dict(search.expected)
     return {
         **search.expected,
-        **search.seen,
+        **search.candidate_values,
         **culprit.received,
     }

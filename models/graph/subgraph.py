@@ -21,10 +21,10 @@ from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.values import bodies
 from epcheck.models.graph.wiring import Wiring
 
-GIVEN = "given:"
+RECEIVED = "received:"
 """Before the name of a value that a node of a disconnected model receives, to tell it from what another one makes."""
 
-TAPPED = "tapped:"
+IDENTITY_OF = "identity_of:"
 """Before the name of an output that an Identity makes of a value; see `behind_identities`."""
 
 
@@ -43,7 +43,7 @@ def with_outputs(wiring: Wiring, names: Iterable[str]) -> onnx.ModelProto:
 
 def behind_identities(wiring: Wiring, model: onnx.ModelProto) -> onnx.ModelProto | None:
     """The model, where values are its outputs that it reads as well and that are no outputs of the whole one: each
-    comes out of an Identity instead, under its name behind TAPPED. None where there are no such tensors.
+    comes out of an Identity instead, under its name behind IDENTITY_OF. None where there are no such tensors.
 
     DirectML's provider fuses a MatMul, Gemm, Conv or Add with the activation that is its only reader, also where it is
     an output besides, and creates no session then (onnxruntime-directml 1.24.4, docs/findings.md).
@@ -57,8 +57,8 @@ def behind_identities(wiring: Wiring, model: onnx.ModelProto) -> onnx.ModelProto
     changed.CopyFrom(model)
     for output in changed.graph.output:
         if any(output.name == one.name for one in tapped):
-            changed.graph.node.append(helper.make_node("Identity", [output.name], [TAPPED + output.name]))
-            output.name = TAPPED + output.name
+            changed.graph.node.append(helper.make_node("Identity", [output.name], [IDENTITY_OF + output.name]))
+            output.name = IDENTITY_OF + output.name
     return changed
 
 
@@ -104,16 +104,16 @@ def disconnected(
     _add_copies(model.graph.node, (wiring.model.graph.node[node] for node in _with_constants(wiring, chosen)))
     own = {name for node in chosen for name in wiring.made_by(node)}
     for node in model.graph.node:
-        given = [name and (name if name in wiring.constants else GIVEN + name) for name in node.input]
+        given = [name and (name if name in wiring.constants else RECEIVED + name) for name in node.input]
         node.ClearField("input")
         node.input.extend(given)
     for name in dict.fromkeys(name for node in chosen for name in wiring.received_by(node)):
         value = values[name]
         if name in wiring.fixed and isinstance(value, np.ndarray):
-            _add_copies(model.graph.initializer, [numpy_helper.from_array(value, GIVEN + name)])
+            _add_copies(model.graph.initializer, [numpy_helper.from_array(value, RECEIVED + name)])
         else:
-            feeds[GIVEN + name] = value
-            model.graph.input.append(_typed(wiring, name, values, rename=GIVEN + name))
+            feeds[RECEIVED + name] = value
+            model.graph.input.append(_typed(wiring, name, values, rename=RECEIVED + name))
     model.graph.output.extend(_typed(wiring, name) for name in own)
     _add_what_is_used(wiring, model)
     return model, feeds

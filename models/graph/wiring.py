@@ -73,7 +73,7 @@ class Wiring:
         """The values that a node reads and that are no constants."""
         return tuple(name for name in self.reads[node] if name not in self.constants)
 
-    def can_be_asked_for(self, value: str) -> bool:
+    def can_be_output(self, value: str) -> bool:
         """Whether a value is a tensor or a sequence of tensors, as far as its type is known; optionals and maps are
         not."""
         return value not in self.types or self.types[value].HasField("tensor_type") or self.is_sequence(value)
@@ -96,7 +96,7 @@ class Wiring:
         asked for."""
         inner = range(1, self.nodes)
         real = (cut for cut in inner if self.model.graph.node[cut - 1].op_type != "Constant")
-        return (0, *(cut for cut in real if all(map(self.can_be_asked_for, self.frontier(cut)))), self.nodes)
+        return (0, *(cut for cut in real if all(map(self.can_be_output, self.frontier(cut)))), self.nodes)
 
 
 def wire(model: onnx.ModelProto, fed: Collection[str] = ()) -> Wiring:

@@ -19,6 +19,7 @@ from epcheck.models.accuracy import thresholds, verdict
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.bisection.bisect import first_wrong_node
 from epcheck.models.bisection.culprit import Culprit
+from epcheck.models.bisection.options import BisectionOptions
 from epcheck.models.execution import sides
 from epcheck.models.execution.asking import askers
 from epcheck.models.execution.session import CREATE, Answer, Level, Sessions
@@ -195,7 +196,8 @@ class _Validator:
     def _culprit(self, trial: Trial, outcome: Answer, candidate: Sessions, baseline: Sessions, size: int) -> Culprit:
         model, folder = self._model.graph, self._model.data_folder
         ask = askers(candidate, baseline, folder, size)
-        return first_wrong_node(model, trial.inputs, *ask, level=self._options.level, answer=outcome, folder=folder)
+        options = BisectionOptions(level=self._options.level, folder=folder)
+        return first_wrong_node(model, trial.inputs, *ask, options, outcome)
 
     def _reduce_arguments(self, trial: Trial) -> tuple[str, ...]:
         """Arguments of `epcheck reduce` for the failure of a trial."""

@@ -16,8 +16,8 @@ from epcheck.cli.terminal.plain import safe
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.bisection import bundle
+from epcheck.models.bisection.options import BisectionOptions, Limits
 from epcheck.models.bisection.reduce import Reduced, ReduceError, reduce_model
-from epcheck.models.bisection.search import Limits
 from epcheck.models.execution import sides
 from epcheck.models.execution.asking import LEVELS, askers
 from epcheck.models.execution.session import Level, Sessions
@@ -50,7 +50,7 @@ def reduce_file(
     with ExitStack() as resources:
         candidates, baselines = (resources.enter_context(Sessions(target)) for target in (candidate, baseline))
         asked = askers(candidates, baselines, folder, size)
-        return reduce_model(model, inputs, *asked, level=level, limits=limits, folder=folder)
+        return reduce_model(model, inputs, *asked, BisectionOptions(level, limits or Limits(), folder))
 
 
 @app.command()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from epcheck.models.bisection.delta_debugging import shrink
+from epcheck.models.bisection.delta_debugging import minimize
 
 
 @pytest.mark.parametrize("needed", [{0}, {63}, {20, 21}, {3, 40, 63}, set(range(64))])
 def test_what_is_left_is_what_is_needed(needed: set[int]) -> None:
-    assert set(shrink(range(64), lambda part: needed <= set(part))) == needed
+    assert set(minimize(range(64), lambda part: needed <= set(part))) == needed
 
 
 def test_each_part_is_tried_once() -> None:
@@ -19,10 +19,10 @@ def test_each_part_is_tried_once() -> None:
         tried.append(part)
         return {5, 9} <= set(part)
 
-    assert shrink(range(16), fails) == (5, 9)
+    assert minimize(range(16), fails) == (5, 9)
     assert len(tried) == len(set(tried))
     assert len(tried) < 40
 
 
 def test_a_single_item_stays() -> None:
-    assert shrink([7], lambda _part: True) == (7,)
+    assert minimize([7], lambda _part: True) == (7,)

@@ -9,7 +9,7 @@ from asked import session
 from onnx import TensorProto, helper, numpy_helper
 from small_models import feeds, floats, layers, model
 
-from epcheck.models.graph.subgraph import GIVEN, SubgraphError, disconnected, extract, received, with_outputs
+from epcheck.models.graph.subgraph import RECEIVED, SubgraphError, disconnected, extract, received, with_outputs
 from epcheck.models.graph.wiring import wire
 
 
@@ -101,7 +101,7 @@ def test_nodes_of_a_disconnected_model_receive_what_is_given_and_nothing_else() 
     whole = layers(2)
     values = everything(whole) | {"sum0": np.full((4, 8), -1, np.float32)}
     alone, given = disconnected(wire(whole), [0, 2, 3], values)
-    assert set(given) == {f"{GIVEN}{name}" for name in ("x", "sum0", "relu0")}
+    assert set(given) == {f"{RECEIVED}{name}" for name in ("x", "sum0", "relu0")}
     got = session(alone, given)
     assert not got["relu0"].any()  # of the given sum, not of what n1 makes
     np.testing.assert_array_equal(got["out0"], values["relu0"] - values["x"])
