@@ -1,10 +1,9 @@
-"""How far two values of one model are apart: one figure for each, whatever its dtype, to follow an error through a
-graph.
+"""The distance of two values of a model: one number, whatever their dtype, to follow an error through a graph.
 
-It is the largest difference of two elements, relative to the element that is expected or, where that is nearly 0, to a
-SMALL one of the tensor: a mask of -3.4e38 among scores of 1 hides no error. What cannot be compared is infinitely far
-away: another shape, another dtype, a NaN or an infinity where the other has none. Of booleans and strings it is the
-share of elements that differ.
+It is the largest difference of two elements, relative to the expected element or, where that is nearly 0, to a SMALL
+element of the tensor, so that a mask of -3.4e38 among scores of 1 hides no error. Values that cannot be compared are
+infinitely far apart: they differ in shape or dtype, or one has a NaN or an infinity where the other has none. For
+booleans and strings the distance is the share of elements that differ.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from epcheck.generators.array import Array
 from epcheck.models.graph.feed import Feed, tensors
 
 SMALL = 0.25
-"""A quarter of the elements, zeros left out, is below what errors of elements near 0 are measured by."""
+"""Quantile of the magnitudes of a tensor, zeros left out: the least scale of a relative difference."""
 
 STEP = 1 / 255
-"""One step of 8 bits, relative to their range: what quantisation itself may move a value by."""
+"""One step of 8 bits, relative to their range: quantisation may move a value by so much."""
 
 ROUNDINGS = 8
-"""Half-epsilons that honest arithmetic is taken to be off by at least; a graph has more than one rounding."""
+"""Half-epsilons of error that is noise: a graph rounds more than once."""
 
 QUANTISED = ("Quantize", "QLinear", "QGemm", "QAttention", "Integer", "NBits")
-"""In the names of operators that round to a few bits."""
+"""Parts of the names of operators that quantise."""
 
 
 def distance(expected: Feed, got: Feed) -> float:
-    """How far `got` is from `expected`: 0 for the same, inf for what cannot be compared; see above. Of sequences it is
-    that of the tensors that are farthest apart."""
+    """The distance of `got` from `expected`: 0 for equal values, inf for values that cannot be compared. For sequences
+    it is the largest distance of two of their tensors."""
     if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
         pairs = paired(expected, got)
         return math.inf if pairs is None else max((distance(*pair) for pair in pairs), default=0.0)
@@ -46,11 +45,11 @@ def distance(expected: Feed, got: Feed) -> float:
         return float(np.mean(expected != got))
     if expected.dtype.kind == "c":
         return max(distance(expected.real, got.real), distance(expected.imag, got.imag))
-    one, other = expected.astype(np.float64), got.astype(np.float64)
-    finite = np.isfinite(one)
-    if not np.array_equal(finite, np.isfinite(other)) or not _same_specials(one[~finite], other[~finite]):
+    true, value = expected.astype(np.float64), got.astype(np.float64)
+    finite = np.isfinite(true)
+    if not np.array_equal(finite, np.isfinite(value)) or not _same_specials(true[~finite], value[~finite]):
         return math.inf
-    gap, size = np.abs(one[finite] - other[finite]), np.abs(one[finite])
+    gap, size = np.abs(true[finite] - value[finite]), np.abs(true[finite])
     if not gap.any():
         return 0.0
     usual = size[size > 0]
@@ -59,29 +58,28 @@ def distance(expected: Feed, got: Feed) -> float:
         return float((gap / np.maximum(size, least)).max())
 
 
-def paired(one: Feed, other: Feed) -> list[tuple[Array, Array]] | None:
-    """The tensors of two values side by side; None where they are not alike: a tensor and a sequence, or two sequences
-    of different lengths."""
-    first, second = tensors(one), tensors(other)
-    alike = isinstance(one, np.ndarray) == isinstance(other, np.ndarray) and len(first) == len(second)
-    return list(zip(first, second, strict=True)) if alike else None
+def paired(first: Feed, second: Feed) -> list[tuple[Array, Array]] | None:
+    """The tensors of two values in pairs; None for a tensor and a sequence, and for sequences of different lengths."""
+    pairs = tensors(first), tensors(second)
+    is_alike = isinstance(first, np.ndarray) == isinstance(second, np.ndarray) and len(pairs[0]) == len(pairs[1])
+    return list(zip(*pairs, strict=True)) if is_alike else None
 
 
 def farthest(expected: Mapping[str, Feed], got: Mapping[str, Feed], names: Iterable[str]) -> float:
-    """The largest distance of the named values; one that is missing is infinitely far away."""
+    """The largest distance of the named values; inf where one is missing."""
     return max((distance(expected[n], got[n]) if n in expected and n in got else math.inf for n in names), default=0.0)
 
 
 def noise(model: onnx.ModelProto, values: Iterable[Feed]) -> float:
-    """What the coarsest arithmetic of a model is off by at least, relative: a step where it quantises, else ROUNDINGS
-    of the coarsest dtype. values: those of the model."""
+    """The distance that the coarsest arithmetic of a model explains: a STEP where the model quantises, else ROUNDINGS
+    half-epsilons of the coarsest floating-point dtype. values: of the model."""
     if any(part in node.op_type for node in model.graph.node for part in QUANTISED):
         return STEP
-    arrays = [one for value in values for one in tensors(value)]
+    arrays = [tensor for value in values for tensor in tensors(value)]
     floating = [v.dtype for v in arrays if v.dtype.kind == "f" or v.dtype == ml_dtypes.bfloat16]
     coarsest = max((float(ml_dtypes.finfo(dtype).eps) for dtype in floating), default=0.0)  # type: ignore[no-untyped-call]
     return ROUNDINGS / 2 * coarsest
 
 
-def _same_specials(one: Array, other: Array) -> bool:
-    return bool(np.all((one == other) | (np.isnan(one) & np.isnan(other))))
+def _same_specials(first: Array, second: Array) -> bool:
+    return bool(np.all((first == second) | (np.isnan(first) & np.isnan(second))))

@@ -1,7 +1,7 @@
-"""How far an output of a whole model may be from the truth: by the precision it is computed in, and by its depth.
+"""The error that an output of a whole model may have, from the precision of its arithmetic and its depth.
 
-Every node rounds, and a sum of n terms rounds n times. Rounding errors of different nodes are as good as independent,
-so that they grow with the square root of their number: N. J. Higham and T. Mary, A new approach to probabilistic
+Every node rounds, and a sum of n terms rounds n times. Rounding errors of different nodes are nearly independent, so
+that they grow with the square root of their number: N. J. Higham and T. Mary, A new approach to probabilistic
 rounding error analysis, SIAM J. Sci. Comput. 41 (2019). A quantised model differs by steps, where a value lies on a
 rounding boundary; the power of that is at most the noise of the quantisation itself: W. R. Bennett, Spectra of
 quantized signals, Bell System Technical Journal 27 (1948).
@@ -25,11 +25,11 @@ TIES = "an index or a comparison turns where two numbers are as good as equal"
 YOURS = "as asked for"
 
 HEADROOM = 4.0
-"""How much of its error a network may amplify beyond the sum of the roundings: its condition, which no bound knows.
-Ours; DirectML stayed below half of the threshold on the nine models of the zoo that it was first tried on."""
+"""Factor by which a network may amplify the sum of its rounding errors: its condition, which no bound knows. The
+value is ours; DirectML stays below half of the threshold on nine models of the zoo."""
 
 STEPS = 2
-"""Steps that an 8-bit output may be off."""
+"""Quantisation steps by which an 8-bit output may differ."""
 
 LOADING_DB = 12.0
 """Decibels between the full scale of a quantiser and the power of what it quantises: a signal whose peak is 4 times its
@@ -39,7 +39,7 @@ UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat1
 """The largest relative error of one rounding."""
 
 AGREEMENT = 0.99
-"""The share of elements that must be equal in an integer or boolean output that floating-point numbers decide."""
+"""The least share of equal elements of an integer or boolean output that depends on floating-point values."""
 
 QUANTISED = (
     "QuantizeLinear",
@@ -51,14 +51,14 @@ QUANTISED = (
     "ConvInteger",
 )
 SUMS = {"MatMul": (0, -1), "Gemm": (0, -1), "FusedMatMul": (0, -1), "Softmax": (0, -1), "LayerNormalization": (0, -1)}
-"""Operator -> where the number of terms that it adds up is: (input, axis)."""
+"""Operator -> (input, axis) whose size is the number of terms of its sums."""
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """relative: of `Metrics.relative`. snr_db: the least, None where it does not count. agreement: the least share of
-    equal elements, None for floating point. steps: of an integer output. depth: nodes on the longest way to the
-    output. sources: who says so."""
+    """relative: the largest `Metrics.relative`. snr_db: the least signal to noise in decibels, None where it does not
+    count. agreement: the least share of equal elements, None for floating point. steps: quantisation steps by which an
+    integer output may differ. depth: nodes on the longest path to the output. source: of the threshold."""
 
     relative: float = 0.0
     snr_db: float | None = None
@@ -70,23 +70,24 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Override:
-    """What a user asks for instead; None leaves the threshold."""
+    """Values that replace those of every threshold; None leaves the value of the threshold."""
 
     relative: float | None = None
     snr_db: float | None = None
     agreement: float | None = None
 
     def apply(self, threshold: Threshold) -> Threshold:
-        """The threshold with this in place of its own. Exact ones stay exact but for the agreement."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
+        """The threshold with these values. An output that is compared by agreement takes over the agreement alone."""
+        changes = {name: value for name, value in vars(self).items() if value is not None}
         if threshold.agreement is not None:
-            given = {name: value for name, value in given.items() if name == "agreement"}
-        return replace(threshold, **given, source=YOURS) if given else threshold
+            changes = {name: value for name, value in changes.items() if name == "agreement"}
+        return replace(threshold, **changes, source=YOURS) if changes else threshold
 
 
 @dataclass(frozen=True)
-class _Way:
-    """What lies before a value: nodes, roundings, the coarsest rounding, quantising nodes."""
+class _Path:
+    """The longest path to a value: its nodes, their roundings, the coarsest unit of a rounding, its quantising
+    nodes."""
 
     depth: int = 0
     roundings: int = 0
@@ -95,19 +96,19 @@ class _Way:
 
 
 def of_outputs(inferred: onnx.ModelProto) -> dict[str, Threshold]:
-    """Graph output -> threshold, of a model whose types are inferred."""
+    """Graph output -> threshold. inferred: a model with inferred types."""
     types = values.of_graph(inferred.graph)
-    ways: dict[str, _Way] = {}
+    paths: dict[str, _Path] = {}
     for node in inferred.graph.node:
-        before = [ways.get(name, _Way(unit=_unit(types.get(name, UNKNOWN)))) for name in _read(node)]
-        way = _through(node, before, types)
-        ways.update((name, way) for name in node.output if name)
+        before = [paths.get(name, _Path(unit=_unit(types.get(name, UNKNOWN)))) for name in _read(node)]
+        path = _through(node, before, types)
+        paths.update((name, path) for name in node.output if name)
     outputs = (value.name for value in inferred.graph.output)
-    return {name: _threshold(ways.get(name, _Way()), types.get(name, UNKNOWN)) for name in outputs}
+    return {name: _threshold(paths.get(name, _Path()), types.get(name, UNKNOWN)) for name in outputs}
 
 
 def _read(node: onnx.NodeProto) -> list[str]:
-    """What a node reads, and what the bodies in it read."""
+    """What a node and the bodies in it read."""
     names = [name for name in node.input if name]
     for _, body in values.bodies(node):
         for inner in body.node:
@@ -115,13 +116,13 @@ def _read(node: onnx.NodeProto) -> list[str]:
     return names
 
 
-def _through(node: onnx.NodeProto, before: list[_Way], types: Mapping[str, Type]) -> _Way:
+def _through(node: onnx.NodeProto, before: list[_Path], types: Mapping[str, Type]) -> _Path:
     made = [_unit(types.get(name, UNKNOWN)) for name in node.output if name]
-    return _Way(
-        depth=max((way.depth for way in before), default=0) + 1,
-        roundings=max((way.roundings for way in before), default=0) + _terms(node, types),
-        unit=max((*(way.unit for way in before), *made), default=0.0),
-        quantised=max((way.quantised for way in before), default=0) + node.op_type.startswith(QUANTISED),
+    return _Path(
+        depth=max((path.depth for path in before), default=0) + 1,
+        roundings=max((path.roundings for path in before), default=0) + _terms(node, types),
+        unit=max((*(path.unit for path in before), *made), default=0.0),
+        quantised=max((path.quantised for path in before), default=0) + node.op_type.startswith(QUANTISED),
     )
 
 
@@ -130,7 +131,7 @@ def _unit(kind: Type) -> float:
 
 
 def _terms(node: onnx.NodeProto, types: Mapping[str, Type]) -> int:
-    """How many times a node rounds on the way to one element of its output."""
+    """How many times a node rounds for one element of its output."""
     if "Conv" in node.op_type and len(node.input) > 1:
         sizes = types.get(node.input[3 if node.op_type.startswith("QLinear") else 1], UNKNOWN).shape or ()
         return _product(sizes[1:])
@@ -150,15 +151,15 @@ def _product(sizes: tuple[int | None, ...]) -> int:
     return math.prod(size or 1 for size in sizes)
 
 
-def _threshold(way: _Way, kind: Type) -> Threshold:
+def _threshold(path: _Path, kind: Type) -> Threshold:
     is_float = kind.dtype in UNITS
-    if way.quantised and (is_float or kind.dtype in ("int8", "uint8")):
-        snr = 6.02 * 8 + 1.76 - LOADING_DB - 10 * math.log10(way.quantised)
+    if path.quantised and (is_float or kind.dtype in ("int8", "uint8")):
+        snr = 6.02 * 8 + 1.76 - LOADING_DB - 10 * math.log10(path.quantised)
         relative = 1.0 if is_float else 0.0
-        return Threshold(relative, snr, None, 0 if is_float else STEPS, way.depth, BENNETT)
+        return Threshold(relative, snr, None, 0 if is_float else STEPS, path.depth, BENNETT)
     if is_float:
-        unit = max(way.unit, UNITS[kind.dtype])
-        return Threshold(HEADROOM * unit * math.sqrt(way.roundings + 1), depth=way.depth, source=HIGHAM_MARY)
-    if way.unit or way.quantised:
-        return Threshold(agreement=AGREEMENT, depth=way.depth, source=TIES)
-    return Threshold(agreement=1.0, depth=way.depth)
+        unit = max(path.unit, UNITS[kind.dtype])
+        return Threshold(HEADROOM * unit * math.sqrt(path.roundings + 1), depth=path.depth, source=HIGHAM_MARY)
+    if path.unit or path.quantised:
+        return Threshold(agreement=AGREEMENT, depth=path.depth, source=TIES)
+    return Threshold(agreement=1.0, depth=path.depth)

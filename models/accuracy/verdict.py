@@ -1,4 +1,4 @@
-"""Is it right: a candidate's outputs against a baseline's, and against the truth where an oracle knows it."""
+"""Judge a candidate's outputs by a baseline's, and by the true ones where an oracle knows them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from epcheck.models.graph.feed import Feed
 BASELINE, ORACLE = "baseline", "oracle"
 
 AS_GOOD = 4.0
-"""A candidate may be so many times as far from the truth as the baseline is: a network that amplifies errors amplifies
+"""A candidate may be so many times as far from the truth as the baseline: a network that amplifies errors amplifies
 those of both."""
 
 
@@ -27,8 +27,8 @@ class Verdict:
     """One output of one trial against one reference.
 
     against: `baseline` or `oracle`. shape: of the candidate's output. metrics: None where the two cannot be compared.
-    baseline: the metrics of the baseline against the oracle. right: whether it is within the threshold; why: the
-    sentence, also for what is right.
+    baseline: the metrics of the baseline against the oracle. right: whether the output is within the threshold. why: a
+    sentence, also for an output that is right.
     """
 
     output: str
@@ -50,10 +50,9 @@ def judge(
     oracle: Mapping[str, Feed] | None,
     thresholds: Mapping[str, Threshold],
 ) -> Iterator[Verdict]:
-    """The verdicts of a trial: for each output one against the baseline and, where there is one, one against the truth.
+    """The verdicts of a trial: for each output against the baseline and, where it is known, against the truth.
 
-    Where the truth is known, it decides: a candidate that is as near to it as the baseline is right, however far the
-    two are apart.
+    The truth decides: a candidate that is as near to it as the baseline is right, however far it is from the baseline.
     """
     for name in sorted({*candidate, *baseline}, key=list({**baseline, **candidate}).index):
         threshold = thresholds.get(_value_of(name, thresholds), Threshold(agreement=1.0))
@@ -61,19 +60,19 @@ def judge(
             lacks = "candidate" if name not in candidate else "baseline"
             yield Verdict(name, trial, BASELINE, "", (), None, None, threshold, False, f"the {lacks} does not give it")
             continue
-        got, said = candidate[name], baseline[name]
+        got, expected = candidate[name], baseline[name]
         truth = oracle.get(name) if oracle else None
-        first = _against(name, trial, BASELINE, got, said, None, threshold)
+        first = _against(name, trial, BASELINE, got, expected, None, threshold)
         if truth is None or isinstance(truth, list):
             yield first
             continue
-        second = _against(name, trial, ORACLE, got, truth, said, threshold)
+        second = _against(name, trial, ORACLE, got, truth, expected, threshold)
         yield first if first.right == second.right or not second.right else _overruled(first)
         yield second
 
 
 def _value_of(name: str, known: Mapping[str, Threshold]) -> str:
-    """The output that a tensor is in: `s` of `s[0]` and of `s.keys`, itself where it is one."""
+    """The output that a tensor belongs to: `s` for `s[0]` and for `s.keys`, else itself."""
     return name if name in known else re.split(r"\[\d+\]|\.(?:keys|values)$", name)[0]
 
 
@@ -115,8 +114,8 @@ def _within(metrics: Metrics, other: Metrics | None, got: Array, threshold: Thre
         return False, f"{metrics.nonfinite} of {metrics.elements} elements are NaN or infinite on one side only"
     if threshold.agreement is not None:
         share = 1 - metrics.differing / metrics.elements
-        said = f"{metrics.differing} of {metrics.elements} elements differ"
-        return share >= threshold.agreement, f"{said}; allowed are {1 - threshold.agreement:.2%}"
+        count = f"{metrics.differing} of {metrics.elements} elements differ"
+        return share >= threshold.agreement, f"{count}; allowed are {1 - threshold.agreement:.2%}"
     if threshold.steps and got.dtype.kind in "iu" and metrics.max_abs > threshold.steps:
         return False, f"{metrics.max_abs:g} quantisation steps away; allowed are {threshold.steps}"
     relative, snr = threshold.relative, threshold.snr_db

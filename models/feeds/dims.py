@@ -1,4 +1,4 @@
-"""The dynamic dimensions of a model's inputs: how they are called, which follow from others, what they may be."""
+"""The dynamic dimensions of a model's inputs: their names, their default sizes, and which follow from others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import onnx
 from epcheck.generators.error import EpcheckError
 
 UNNAMED = "{input}[{axis}]"
-"""How a dimension without a name is called: `image[2]`."""
+"""The name of a dimension that the model does not name: `image[2]`."""
 
 _DEFAULTS = (("batch", 1), ("past", 4), ("sample", 1600), ("audio", 1600), ("height", 64), ("width", 64), ("seq", 8),
              ("len", 8))  # fmt: skip
-"""What a name contains, in lower case -> the size that it has unless told; the first that fits."""
+"""Part of a name, in lower case -> the default size; the first part that fits decides."""
 
 BATCH, SPATIAL, OTHER = 1, 64, 8
-"""The sizes of dimensions whose names say nothing: the first one, the last two of rank 4, others."""
+"""Default sizes for other names: of the first dimension, of the last two of rank 4, of all others."""
 
 _OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv
@@ -31,7 +31,7 @@ class DimsError(EpcheckError, ValueError):
 
 
 def of_inputs(model: onnx.ModelProto) -> dict[str, int]:
-    """Free dynamic dimension -> the size that it has unless told otherwise, in the order of the inputs.
+    """Free dynamic dimension -> its default size, in the order of the inputs.
 
     A dimension whose name computes others (`past_sequence_length + 1`, as Optimum writes it) is not free, nor is
     `total_X` where `X` and `past_X` are there, as ONNX Runtime GenAI names them.
@@ -45,9 +45,9 @@ def of_inputs(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def combinations(model: onnx.ModelProto, dims: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
-    """Every combination of the given sizes, as the `dims` of `feeds.generate`; one empty one for no dims.
+    """Every combination of these sizes, as the `dims` of `feeds.generate`; a single empty one for no dims.
 
-    Raises DimsError for a name that is none of `of_inputs`, before the first is given.
+    Raises DimsError for a name that is none of `of_inputs`, before the first combination.
     """
     sizes = [tuple(values) for values in dims.values()]
     for name, values in zip(dims, sizes, strict=True):
@@ -62,7 +62,7 @@ def resolve(model: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, int]:
     free = of_inputs(model)
     for name, size in dims.items():
         if name not in free:
-            listed = ", ".join(f"'{one}'" for one in free) or "none"
+            listed = ", ".join(f"'{dimension}'" for dimension in free) or "none"
             raise DimsError(f"the model's inputs have no free dynamic dimension '{name}'; there is {listed}")
         if size < 0:
             raise DimsError(f"dimension '{name}' cannot have the size {size}")
@@ -152,8 +152,8 @@ def _evaluate(part: ast.expr, known: Mapping[str, int]) -> int:
         case ast.Name(id=name):
             return known[name]
         case ast.BinOp(left=left, op=operation, right=right):
-            one, other = _evaluate(left, known), _evaluate(right, known)
-            if isinstance(operation, ast.FloorDiv) and other == 0:
+            operands = _evaluate(left, known), _evaluate(right, known)
+            if isinstance(operation, ast.FloorDiv) and operands[1] == 0:
                 raise DimsError("a dimension's name divides by a dimension of size 0")
-            return _OPERATIONS[type(operation)](one, other)
+            return _OPERATIONS[type(operation)](*operands)
     raise DimsError(f"a dimension's name has '{ast.unparse(part)}', which is no arithmetic")

@@ -1,7 +1,7 @@
-"""Feeds that the user has: an .npz, or ONNX's test data (`test_data_set_0/input_0.pb`).
+"""Read and write feeds: an .npz, or ONNX's test data (`test_data_set_0/input_0.pb`).
 
-Files are a stranger's: sizes are checked before anything is allocated, nothing is unpickled, and what does not fit the
-model is refused in a sentence.
+Files are not trusted: sizes are checked before memory is allocated, nothing is unpickled, and feeds that do not fit the
+model are refused in a sentence.
 """
 
 from __future__ import annotations
@@ -25,51 +25,52 @@ from epcheck.models.feeds import dims as dimensions
 from epcheck.models.graph.feed import Feed
 
 MAX_BYTES = model_file.MAX_BYTES
-"""Of a file, packed and unpacked."""
+"""Largest size of a file, packed and unpacked."""
 
 
 class FeedError(EpcheckError, ValueError):
-    """Feeds that do not fit the model, or a file that has none; the message names what is wrong."""
+    """Feeds that do not fit the model, or a file that cannot be read; the message names what is wrong."""
 
 
 @dataclass(frozen=True)
-class Given:
+class FeedSet:
     """One set of feeds. name: of the file or the data set."""
 
     name: str
     inputs: Mapping[str, Feed]
 
 
-def read(path: Path, model: onnx.ModelProto) -> tuple[Given, ...]:
+def read(path: Path, model: onnx.ModelProto) -> tuple[FeedSet, ...]:
     """The sets of feeds at a path, checked against the model: one of an .npz or a data set, all of a folder of sets.
 
     An .npz has an array for each graph input, by name. A data set has `input_0.pb`, ... in the order of the inputs.
     Raises FeedError, ModelFileError.
     """
     if path.is_dir():
-        sets = sorted((one for one in path.glob("test_data_set_*") if one.is_dir()), key=_number) or [path]
-        found = [Given(one.name, _data_set(one, model)) for one in sets]
+        folders = sorted((folder for folder in path.glob("test_data_set_*") if folder.is_dir()), key=_number) or [path]
+        found = [FeedSet(folder.name, _data_set(folder, model)) for folder in folders]
     else:
-        found = [Given(path.name, _npz(path))]
-    for given in found:
-        check(given.inputs, model, str(path if given.name == path.name else path / given.name))
+        found = [FeedSet(path.name, _npz(path))]
+    for feeds in found:
+        check(feeds.inputs, model, str(path if feeds.name == path.name else path / feeds.name))
     return tuple(found)
 
 
 def save(folder: Path, model: onnx.ModelProto, inputs: Mapping[str, Feed]) -> None:
-    """Write feeds as ONNX test data into a folder that is there."""
-    given = (value for value in model.graph.input if value.name in inputs)
-    for index, value in enumerate(given):
+    """Write feeds as ONNX test data into an existing folder."""
+    fed = (value for value in model.graph.input if value.name in inputs)
+    for index, value in enumerate(fed):
         proto = _proto(value.type, inputs[value.name], value.name)
         (folder / f"input_{index}.pb").write_bytes(proto.SerializeToString(deterministic=True))
 
 
 def check(inputs: Mapping[str, Feed], model: onnx.ModelProto, where: str) -> None:
-    """Raise FeedError unless names, dtypes, ranks and sizes are those of the model's inputs. where: who gave them."""
+    """Raise FeedError unless names, dtypes, ranks and sizes are those of the model's inputs. where: the file, for the
+    message."""
     types = {value.name: value.type for value in model.graph.input}
     for name in inputs:
         if name not in types:
-            listed = ", ".join(f"'{one}'" for one in types)
+            listed = ", ".join(f"'{known}'" for known in types)
             raise FeedError(f"{where}: the model has no input '{name}'; it has {listed or 'none'}")
     sizes: dict[str, tuple[int, str]] = {}
     for name, tensor in dimensions.tensor_types(model):
@@ -110,11 +111,11 @@ def _tensors(feed: Feed, kind: onnx.TypeProto, what: str) -> Iterator[Array]:
         if feed is not None:
             yield from _tensors(feed, kind.optional_type.elem_type, what)
     elif (wanted == "sequence_type") != isinstance(feed, list) or feed is None:
-        given = "nothing" if feed is None else "a sequence" if isinstance(feed, list) else "a tensor"
-        raise FeedError(f"{what} is {given}, where the model wants a {str(wanted).removesuffix('_type')}")
+        actual = "nothing" if feed is None else "a sequence" if isinstance(feed, list) else "a tensor"
+        raise FeedError(f"{what} is {actual}, where the model wants a {str(wanted).removesuffix('_type')}")
     elif isinstance(feed, list):
-        for one in feed:
-            yield from _tensors(one, kind.sequence_type.elem_type, what)
+        for element in feed:
+            yield from _tensors(element, kind.sequence_type.elem_type, what)
     else:
         yield feed
 

@@ -1,4 +1,4 @@
-"""Feeds of a model: made for it from a seed, or read from the user's files.
+"""Feeds of a model: generated from a seed, or read from the user's files.
 
 for dims in feeds.combinations(model, {"batch": (1, 4)}):
     inputs = feeds.generate(model, seed=0, dims=dims)
@@ -23,23 +23,23 @@ from epcheck.generators.operator import random_source
 from epcheck.models.feeds import dims as dimensions
 from epcheck.models.feeds import roles
 from epcheck.models.feeds.dims import DimsError, combinations
-from epcheck.models.feeds.feed_files import FeedError, Given, read, save
+from epcheck.models.feeds.feed_files import FeedError, FeedSet, read, save
 from epcheck.models.feeds.roles import Fixed, Known, Mask, Normal, Positions, Real, Role, Whole, Words
 from epcheck.models.feeds.uses import Uses
 from epcheck.models.graph import skeleton
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.skeleton import Shape
 
-__all__ = ["DimsError", "Feed", "FeedError", "Given", "combinations", "generate", "read", "save"]
+__all__ = ["DimsError", "Feed", "FeedError", "FeedSet", "combinations", "generate", "read", "save"]
 
 MAX_BYTES = 1 << 30
-"""Bytes that all feeds together may have."""
+"""Largest size of all feeds together, in bytes."""
 
 SEQUENCE_LENGTH = 2
 """Tensors in a generated sequence."""
 
 OTHER_WORDS = ("apple", "", "Größe", "two words")
-"""Strings that a vocabulary may lack: an ordinary one, none, one beyond ASCII, one with a space."""
+"""Strings that a vocabulary may lack: a plain, an empty, a non-ASCII one, and one with a space."""
 
 
 def generate(

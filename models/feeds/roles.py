@@ -1,7 +1,7 @@
-"""What the values of a graph input may be, as far as the graph and the input's name say.
+"""The values that a graph input may have, derived from the nodes that use it and from its name.
 
-Sources: the operator pages of ONNX for what an input of a node has to be; the names are those of Hugging Face's
-exporters (`attention_mask`, `position_ids`), which many models share.
+Sources: the operator pages of ONNX say what an input of a node has to be; names are those of Hugging Face's exporters
+(`attention_mask`, `position_ids`), which many models share.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ Role = Whole | Real | Normal | Mask | Positions | Fixed | Words
 
 @dataclass(frozen=True)
 class Known:
-    """What is known around the inputs. shapes: value -> sizes. constants: value -> the array of it."""
+    """What is known of the values around the inputs. shapes: value -> sizes. constants: value -> array."""
 
     shapes: Mapping[str, Shape]
     constants: Mapping[str, Array] = field(default_factory=dict)
@@ -255,7 +255,7 @@ _INDICES: Mapping[tuple[str, int], Rule] = {
     ("Resize", 3): _own_sizes,
     ("NonMaxSuppression", 2): _whole_rule(1, 10),
 }
-"""(operator, index of its input) -> what whole numbers it takes there."""
+"""(operator, index of its input) -> the rule for integers there."""
 
 
 def _steps(use: Use, known: Known) -> Role | None:
@@ -305,4 +305,4 @@ _REALS: Mapping[tuple[str, int], Rule] = {
     ("QuantizeLinear", 1): _real_rule(0.01, 0.1),
     ("DequantizeLinear", 1): _real_rule(0.01, 0.1),
 }
-"""(operator, index of its input) -> what numbers it takes there."""
+"""(operator, index of its input) -> the rule for floating-point numbers there."""

@@ -1,4 +1,4 @@
-"""What a model is tried on: the user's data, or generated feeds of several seeds and sizes."""
+"""The trials of a model: the user's feeds, or generated ones of several seeds and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from epcheck.models.graph.feed import Feed
 
 @dataclass(frozen=True)
 class Trial:
-    """One set of feeds. name: of the user's file, or seed and sizes. arguments: of `epcheck reduce`, for the same."""
+    """One set of feeds. name: of the user's file, or seed and sizes. arguments: of `epcheck reduce`, for these
+    feeds."""
 
     name: str
     inputs: Mapping[str, Feed]
@@ -23,22 +24,25 @@ class Trial:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the feeds that are tensors."""
+        """Input name -> shape, of the feeds that are tensors."""
         return feed.shapes(self.inputs)
 
 
 def trials(
-    model: onnx.ModelProto, given: Path | None, seeds: Sequence[int], dims: Mapping[str, Sequence[int]]
+    model: onnx.ModelProto, path: Path | None, seeds: Sequence[int], dims: Mapping[str, Sequence[int]]
 ) -> Iterator[Trial]:
-    """Each set of `given`, or each seed at each combination of sizes. Raises FeedError, DimsError, ModelFileError."""
-    if given is not None:
-        for one in feeds.read(given, model):
-            path = given if one.name == given.name else given / one.name
-            yield Trial(one.name, one.inputs, ("--feeds", str(path)))
+    """Each set of feeds at a path; without one, each seed at each combination of sizes.
+
+    Raises FeedError, DimsError, ModelFileError.
+    """
+    if path is not None:
+        for found in feeds.read(path, model):
+            file = path if found.name == path.name else path / found.name
+            yield Trial(found.name, found.inputs, ("--feeds", str(file)))
         return
     for sizes in feeds.combinations(model, dims):
-        said = [f"{name}={size}" for name, size in sizes.items()]
-        more = tuple(word for one in said for word in ("--dim", one))
+        assigned = [f"{name}={size}" for name, size in sizes.items()]
+        dim_arguments = tuple(word for text in assigned for word in ("--dim", text))
         for seed in seeds:
-            name = ", ".join((f"seed {seed}", *said))
-            yield Trial(name, feeds.generate(model, seed, sizes), ("--seed", str(seed), *more))
+            name = ", ".join((f"seed {seed}", *assigned))
+            yield Trial(name, feeds.generate(model, seed, sizes), ("--seed", str(seed), *dim_arguments))

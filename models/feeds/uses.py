@@ -1,4 +1,4 @@
-"""Where the value of a graph input arrives: through nodes that only move it, into bodies and local functions."""
+"""The nodes that use a graph input, also behind nodes that only move it, in bodies and in local functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOVES = frozenset({
 """Operators whose first input comes out again, moved at most (Concat's every input; Cast's in another type)."""
 
 MOST_STEPS = 20_000
-"""Uses looked at for one input; a model that has more is a maze."""
+"""Uses that are followed for one input at most."""
 
 Body = onnx.GraphProto | onnx.FunctionProto
 
@@ -39,7 +39,7 @@ class Use:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the value is on its way: in a body, under a name."""
+    """A body that the value reaches, and its name there."""
 
     body: Body
     value: str
@@ -48,10 +48,10 @@ class _Place:
 
 
 class Uses:
-    """Who reads what, for one model: made once, asked for each input."""
+    """The readers of every value of one model."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self._functions = {(one.domain, one.name, one.overload): one for one in model.functions}
+        self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self._readers: dict[int, dict[str, list[tuple[onnx.NodeProto, int]]]] = {}
         self._main = model.graph
 
@@ -73,19 +73,19 @@ class Uses:
                         pending.append(onward)
 
     def _onward(self, body: Body, use: Use) -> Iterator[_Place]:
-        """Where the value stands after the node."""
+        """The bodies and names that the value has behind the node."""
         node, index, path = use.node, use.index, (*use.path, use.node.op_type)
         function = self._functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             if index < len(function.input):
-                yield _Place(function, function.input[index], path, _given(use, function.input))
+                yield _Place(function, function.input[index], path, _outer_names(use, function.input))
         elif node.domain in ("", "ai.onnx"):
             if node.op_type in MOVES and (index == 0 or node.op_type == "Concat"):
                 yield from (_Place(body, output, path, use.names) for output in node.output[:1])
             if node.op_type in ("Loop", "Scan") and not (node.op_type == "Loop" and index == 0):
                 for inner in (attribute.g for attribute in node.attribute if attribute.name == "body"):
                     formals = [value.name for value in inner.input]
-                    names = {**use.names, **(_given(use, formals) if node.op_type == "Loop" else {})}
+                    names = {**use.names, **(_outer_names(use, formals) if node.op_type == "Loop" else {})}
                     yield from (_Place(inner, formal, path, names) for formal in formals[index : index + 1])
 
     def _read_in(self, body: Body) -> dict[str, list[tuple[onnx.NodeProto, int]]]:
@@ -109,6 +109,6 @@ def _graphs(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
     yield from attribute.graphs
 
 
-def _given(use: Use, formals: Sequence[str]) -> dict[str, str]:
-    """Name of an input inside -> outside."""
+def _outer_names(use: Use, formals: Sequence[str]) -> dict[str, str]:
+    """Name of an input in a body or function -> its name outside."""
     return {formal: use.input(index) for index, formal in enumerate(formals[: len(use.node.input)])}
