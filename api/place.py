@@ -17,7 +17,8 @@ from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.cluster.node import ClusterError, Line, Order
 from epcheck.conformance.records.record import Record, encode
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Facts, Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.targets.expectation import Expectation
@@ -26,7 +27,7 @@ from epcheck.conformance.workers.process import WarmWorkers
 from epcheck.generators.case import Case
 
 Take = Callable[[Line], None]
-Greeted = Callable[[session.Facts], None]
+Greeted = Callable[[Facts], None]
 
 
 class Place(Protocol):
@@ -91,13 +92,13 @@ class _Here:
 
     def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
         jobs, pack = self._request.jobs, self._request.pack
-        plan = session.Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below)
+        plan = Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below)
 
         def sink(item: Record) -> None:
             take((encode(item), item.reading))
 
         with closing(self._cache):  # what goes wrong with it at the end is to be noted, too
-            self._notes = session.run(plan, sink, greeted, self._cache, self._warm)
+            self._notes = run_plan(plan, sink, greeted, self._cache, self._warm)
 
     def expectations(self) -> Iterable[tuple[str, Expectation]]:
         return ((target.name, one) for target in self._targets for one in target.expectations)

@@ -27,7 +27,8 @@ import psutil
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.records.record import PASS, Record
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Plan, Sink
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets import target as targets
 from epcheck.generators.case import Case
 
@@ -44,11 +45,11 @@ class Setting:
     cache: Path | None = None
 
 
-def run(cases: Sequence[Case], setting: Setting, sink: session.Sink) -> None:
+def run(cases: Sequence[Case], setting: Setting, sink: Sink) -> None:
     """One candidate against the oracles that are built in: no baseline, no ReferenceEvaluator."""
-    plan = session.Plan(cases, (targets.resolve(setting.target),), jobs=setting.jobs, pack=setting.pack)
+    plan = Plan(cases, (targets.resolve(setting.target),), jobs=setting.jobs, pack=setting.pack)
     with closing(Cache(setting.cache)) as cache:
-        session.run(plan, sink, cache=cache)
+        run_plan(plan, sink, cache=cache)
 
 
 def passing(cases: Sequence[Case], target: str) -> set[str]:

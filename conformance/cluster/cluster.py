@@ -25,7 +25,7 @@ from distributed import CancelledError, Client, Future, KilledWorker, get_worker
 from epcheck.conformance.cluster import node
 from epcheck.conformance.cluster.node import Answer, ClusterError, Line, Order, Unfit
 from epcheck.conformance.records.record import allowing, differing_facts, joined_facts, tell_apart, varying_facts
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Facts
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.generators.case import Case
 
@@ -64,7 +64,7 @@ PARTS = 8
 """Into how many a task is split that is run alone and loses its machines again."""
 
 Take = Callable[[Line], None]
-Greeted = Callable[[session.Facts], None]
+Greeted = Callable[[Facts], None]
 _Told = tuple[str, Answer | Unfit]
 """What a task returns: the address of the machine that ran it, and what it says."""
 

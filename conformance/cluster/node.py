@@ -20,7 +20,8 @@ from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.records.record import encode
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Facts, Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.targets.environments import RuntimeInstallError
@@ -70,7 +71,7 @@ class Answer:
     notes: as `runner.run` returns them."""
 
     host: str
-    facts: session.Facts
+    facts: Facts
     expectations: tuple[Expectation, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
@@ -118,7 +119,7 @@ class _Post:
         found = resolved(order.candidate)
         self.order = order
         self.candidate = replace(found, expectations=(*found.expectations, *order.expectations))
-        self.plan = session.Plan(
+        self.plan = Plan(
             (),
             (self.candidate,),
             resolved(order.baseline) if order.baseline else None,
@@ -137,7 +138,7 @@ class _Post:
         lines: list[Line] = []
         facts: dict[str, Mapping[str, str]] = {}
         with closing(Cache(default_path() if self.order.cache else None)) as cache:
-            notes = session.run(
+            notes = run_plan(
                 replace(self.plan, cases=cases),
                 lambda record: lines.append((encode(record), record.reading)),
                 facts.update,

@@ -59,11 +59,11 @@ def of_run(claims: Claims, seen: Seen) -> Iterator[Triple]:
 def tally(records: Iterable[record.Record]) -> Seen:
     """What the records say of each operator version and dtype, claimed or not."""
     found: dict[tuple[Key, str], Counter[str]] = {}
-    for one in records:
-        case = one.case
+    for item in records:
+        case = item.case
         for dtype in set(case.types.values()):
             key = case.domain, case.operator, case.since_version
-            found.setdefault((key, dtype), Counter())[one.status] += 1
+            found.setdefault((key, dtype), Counter())[item.status] += 1
     return found
 
 

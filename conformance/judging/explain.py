@@ -45,14 +45,14 @@ def alike(candidate: Opinion, direct: Opinion) -> bool:
 
 def words(direct: Direct) -> str:
     """The explanation as the verdict's words go on."""
-    said = direct.opinion.message
+    name, message = direct.opinion.target, direct.opinion.message
     match direct.blame:
         case record.LOWERING:
-            return f"{direct.opinion.target} is right, so the provider's lowering is to blame"
+            return f"{name} is right, so the provider's lowering is to blame"
         case record.BELOW:
-            return f"{direct.opinion.target} fails alike, so DirectML or the driver is to blame: {said}"
+            return f"{name} fails alike, so DirectML or the driver is to blame: {message}"
         case record.UNSUPPORTED:
-            return f"{direct.opinion.target} does not take such an operator, so the provider should not call it: {said}"
+            return f"{name} does not take such an operator, so the provider should not call it: {message}"
         case record.DIFFERENTLY:
-            return f"{direct.opinion.target} fails too, but otherwise ({direct.opinion.status}): {said}"
-    return f"{direct.opinion.target} does not tell: {said}"
+            return f"{name} fails too, but otherwise ({direct.opinion.status}): {message}"
+    return f"{name} does not tell: {message}"

@@ -1,13 +1,14 @@
-"""The runs of a case that answers differently when it is repeated, and what they say together."""
+"""Repeats: which opinion needs one, and what the runs of a case say together whose answers differ."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from epcheck.conformance.judging import verdict
+from epcheck.conformance.judging import claim
+from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records import record
-from epcheck.conformance.records.outcome import CRASHED, TIMED_OUT, Outcome
+from epcheck.conformance.records.outcome import CRASHED, DONE, TIMED_OUT, Outcome
 from epcheck.conformance.records.record import Opinion
 from epcheck.conformance.targets.target import Target
 
@@ -18,10 +19,28 @@ MOST = 3
 """Of the five runs of a case whose answer changes."""
 
 
+def needs_confirmation(prepared: Prepared, target: Target, first: Opinion) -> bool:
+    """Whether an opinion has to be repeated before it is reported: every failure, but not a refusal to take a node
+    that the target never claimed."""
+    if first.status == record.PASS or (target.direct and first.status == record.UNPLACED):
+        return False
+    return first.status != record.UNPLACED or claim.unclaimed(prepared, target) is None
+
+
+def confirms(prepared: Prepared, first: Outcome, second: Outcome) -> bool:
+    """Whether a repeat confirms the first run: the same answer, or any two answers where there must be none."""
+    if prepared.must_be_refused and first.kind == second.kind == DONE:
+        return True
+    return first.signature() == second.signature()
+
+
 @dataclass(frozen=True)
 class Attempts:
-    """The runs of a case whose first two disagree: after other cases in one worker, after others in a second (with
-    nothing before, if the first one ended), in the first one again, and with nothing before: twice, or never."""
+    """The runs of a case whose first two disagree.
+
+    first: after other cases in one worker. elsewhere: after other cases in a second worker; with nothing before, if
+    the first one ended. again: in the first worker once more. alone: with nothing before, twice or not at all.
+    """
 
     first: Outcome
     elsewhere: Outcome
@@ -30,7 +49,7 @@ class Attempts:
 
     def status(self) -> str:
         """`order-dependent` when a history that changed the answer does so again and the answer alone is steady, as far
-        as that was asked."""
+        as that was asked; `flaky` otherwise."""
         first, elsewhere, again = (o.signature() for o in (self.first, self.elsewhere, self.again))
         alone = {o.signature() for o in self.alone}
         if not alone:
@@ -47,17 +66,22 @@ class Attempts:
             return None
         return answers[0]
 
+    def lost(self) -> Outcome | None:
+        """The first run that ended its worker."""
+        return next((outcome for outcome in self.in_order() if outcome.kind in LOST), None)
+
     def in_order(self) -> tuple[Outcome, ...]:
+        """All runs."""
         return self.first, self.elsewhere, self.again, *self.alone
 
 
 def unsteady(prepared: Prepared, target: Target, attempts: Attempts) -> Opinion:
     """The opinion of a case whose answer changed on repetition."""
-    judged = [verdict.opinion(prepared, target, outcome) for outcome in attempts.in_order()]
+    judged = [opinion(prepared, target, outcome) for outcome in attempts.in_order()]
     worst = next((o for o in judged if o.status != record.PASS), judged[0])
     status = attempts.status()
     how = "what it answers depends on what ran before" if status == record.ORDER_DEPENDENT else "its answer changes"
-    said = ", ".join(o.status for o in judged[:3])
+    statuses = ", ".join(o.status for o in judged[:3])
     if attempts.alone:
-        said += f"; alone {', '.join(o.status for o in judged[3:])}"
-    return replace(worst, status=status, message=f"{how} ({said}): {worst.message}", attempts=len(judged))
+        statuses += f"; alone {', '.join(o.status for o in judged[3:])}"
+    return replace(worst, status=status, message=f"{how} ({statuses}): {worst.message}", attempts=len(judged))

@@ -1,4 +1,4 @@
-"""A crew: the workers of one target, and the jobs that they take from one queue.
+"""A pool: the workers of one target, and the jobs that they take from one queue.
 
 Jobs that probably end alike wait in bins until a pack of them is full; how large a pack is worth being is measured as
 the run goes. At the end, when nothing more comes, what is left in the bins is shared out, so that no worker idles.
@@ -12,27 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from epcheck.conformance.scheduling.pack_sizing import PackSizing
 from epcheck.conformance.scheduling.supervisor import Job, Lane
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers.process import Event, WarmWorkers
-
-RUNGS = (1, 8, 32, 128)
-"""Cases in a session: the sizes to choose from."""
-
-START = 32
-"""The size to begin with: every provider measured so far gains by it."""
-
-RECENT = 16
-"""Sessions of each size whose time counts; the quickest quarter of them decides, since noise only ever adds."""
-
-ENOUGH = 4
-"""Sessions of a size before it is judged."""
-
-SESSION_S = 0.0003
-"""What a session costs the runner, beside its cases and beside what it costs the worker, in seconds."""
-
-EXPLORE = 24
-"""Every so many sessions another size than the best one is tried again."""
 
 PACK_BYTES = 16 * MEBIBYTE
 """Models, feeds and outputs of a pack: at most so much, or one case."""
@@ -44,55 +27,6 @@ PER_LANE = 64
 """Jobs that wait for each worker before another one is started."""
 
 
-class Sizing:
-    """How many cases share a session: the one of RUNGS at which a case takes least of a worker's time."""
-
-    def __init__(self, largest: int, known: int = 0) -> None:
-        """largest: never more than this; 1 does not pack. known: the best size of the last run, which saves trying
-        them all again; 0 where there is none."""
-        self.largest = largest
-        rungs = [rung for rung in RUNGS if rung < largest] + [largest]
-        self.best = known if known in rungs else min(START, largest)
-        self._rungs = sorted(rungs, key=lambda rung: (rung != self.best, -rung))
-        self._seconds = {rung: deque[float](maxlen=RECENT) for rung in rungs}
-        self._asked = dict.fromkeys(rungs, ENOUGH if self.best == known else 0)
-        self._sessions = 0
-
-    @property
-    def is_known(self) -> bool:
-        """Whether every size has been tried."""
-        return self.largest > 1 and all(asked >= ENOUGH for asked in self._asked.values())
-
-    def next(self, waiting: int) -> int:
-        """How many cases the next session has, of so many that wait; more than that when more are worth waiting for.
-
-        Every size is tried on a few sessions; then the best is taken, and now and then another: cases differ along
-        the run.
-        """
-        possible = [rung for rung in self._rungs if rung <= waiting]
-        if self.best > waiting or len(self._rungs) == 1:
-            return self.best
-        self._sessions += 1
-        turn, tried = divmod(self._sessions, EXPLORE)
-        untried = [rung for rung in possible if self._asked[rung] < ENOUGH]
-        size = untried[0] if untried else self.best if tried else possible[turn % len(possible)]
-        self._asked[size] += 1
-        return size
-
-    def measured(self, cases: int, seconds: float) -> None:
-        """A session of so many cases took a worker so many seconds."""
-        if cases not in self._seconds or len(self._rungs) == 1:
-            return
-        self._seconds[cases].append((seconds + SESSION_S) / cases)
-        known = [rung for rung in self._rungs if len(self._seconds[rung]) >= ENOUGH]
-        self.best = min(known, key=self._time, default=self.best)
-
-    def _time(self, rung: int) -> float:
-        """Seconds for a case in the quickest quarter of the sessions of that size."""
-        seconds = sorted(self._seconds[rung])
-        return seconds[len(seconds) // 4]
-
-
 @dataclass(frozen=True)
 class Incident:
     """A session of several cases that failed. why: in words. cases: their ids."""
@@ -101,7 +35,7 @@ class Incident:
     cases: tuple[str, ...]
 
 
-class Crew:
+class Pool:
     """The workers of a target. alone: every job gets a process of its own, in which nothing ran before."""
 
     def __init__(
@@ -116,7 +50,7 @@ class Crew:
     ) -> None:
         """jobs: workers at most. pack: cases in a session at most. size: the best number in the last run, if known."""
         self.target = target
-        self.sizing = Sizing(pack, size)
+        self.sizing = PackSizing(pack, size)
         self.incidents: list[Incident] = []
         self._jobs = jobs
         self._per_lane = 1 if alone else PER_LANE
@@ -201,7 +135,7 @@ class Crew:
         self._waiting.extendleft(reversed(parcels))
 
     def owner(self, event: Event) -> Lane | None:
-        """The worker that an event comes from, if it is one of this crew's."""
+        """The worker that an event comes from, if it is one of this pool's."""
         return next((lane for lane in self.lanes if lane.owns(event)), None)
 
     def close(self) -> None:

@@ -1,18 +1,22 @@
-"""What is remembered from run to run: the opinions of baseline and reference, and how each case last fared."""
+"""What the cache keeps of earlier runs: opinions of baseline and reference, pack sizes, how each case last fared."""
 
 from __future__ import annotations
 
 import json
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from epcheck.conformance.cache import cache
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.cache.row_groups import UNREADABLE, Rows, plain_pickle
+from epcheck.conformance.cache.row_groups import UNREADABLE, Rows, Shelf, plain_pickle, shelf
+from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records import record, strict_json
 from epcheck.conformance.records.record import Accuracy, Difference, Opinion
+from epcheck.conformance.scheduling.case_lifecycle import Settled
+from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.targets.target import Target
 
 KNOWN = (("onnxruntime",), ("reference",))
@@ -29,14 +33,56 @@ def fingerprint(target: Target, facts: Mapping[str, str]) -> bytes | None:
         return None
     own = target.environment
     environment = {} if own is None else {k: v for k, v in own.items() if os.environ.get(k) != v}
-    said = (target.command, target.arguments, target.provider, target.options, target.config, target.device)
-    return json.dumps([*map(repr, said), environment, dict(facts)], sort_keys=True).encode()
+    parts = (target.command, target.arguments, target.provider, target.options, target.config, target.device)
+    return json.dumps([*map(repr, parts), environment, dict(facts)], sort_keys=True).encode()
 
 
 def opinions(cached: Cache, target: Target, facts: Mapping[str, str]) -> Rows | None:
     """The target's opinions in the cache, by the digest of the case; None where nobody knows what they depend on."""
     who = fingerprint(target, facts)
     return None if who is None else Rows(cached, "opinion", who)
+
+
+class RememberedOpinions:
+    """The opinions of those oracles that are no candidates, read for some cases together, written some time later."""
+
+    def __init__(self, plan: Plan, cache: Cache) -> None:
+        self._cache = cache
+        self._oracles = tuple(target for target in plan.oracles if target.name in plan.pure_oracles)
+        self._rows: dict[str, Rows | None] = {}
+        self._read: dict[str, dict[str, Shelf]] = {}
+
+    def read(self, cases: Iterable[Prepared], facts: Facts) -> None:
+        """Read what is remembered of these cases, which are then asked for with `of`. facts: of every target; an
+        opinion is remembered of a target with the very same ones."""
+        for target in self._oracles:
+            if target.name not in self._rows:
+                self._rows[target.name] = opinions(self._cache, target, facts[target.name])
+        groups = {shelf(prepared.case) for prepared in cases}
+        self._read = {name: rows.of(groups) for name, rows in self._rows.items() if rows}
+
+    def of(self, prepared: Prepared) -> Mapping[str, Settled]:
+        """Oracle name -> what it said of the case; a damaged row is not remembered."""
+        found: dict[str, Settled] = {}
+        for name, groups in self._read.items():
+            row = groups.get(shelf(prepared.case), {}).get(prepared.digest)
+            if row is not None:
+                try:
+                    found[name] = Settled(*from_row(name, row))
+                except ValueError:
+                    continue
+        return found
+
+    def put(self, prepared: Prepared, target: Target, opinion: Opinion, answer: str) -> None:
+        """Remember what an oracle says of a case, where it will say so again."""
+        if opinion.status in STEADY and (rows := self._rows.get(target.name)):
+            rows.put(shelf(prepared.case), prepared.digest, to_row(opinion, answer))
+
+    def write(self) -> None:
+        """Hand what is new to the cache."""
+        for rows in self._rows.values():
+            if rows:
+                rows.write()
 
 
 def pack_size(cached: Cache, target: Target) -> int:
@@ -50,18 +96,45 @@ def keep_pack_size(cached: Cache, target: Target, size: int) -> None:
     cached.put({cache.key("size", target.name, ""): size.to_bytes(8, "little")})
 
 
-def statuses(cached: Cache, target: Target) -> dict[str, str]:
-    """Case id -> the status it last had on a target of that name, of those that did not pass or are not claimed."""
-    key = cache.key("statuses", target.name, "")
+class Statuses:
+    """Candidate name -> case id -> the status it last had, of those that did not pass or are not claimed."""
+
+    def __init__(self, kept: Cache, candidates: Sequence[Target]) -> None:
+        """They are read when they are first asked for."""
+        self._cache = kept
+        self._candidates = candidates
+
+    @cached_property
+    def _known(self) -> dict[str, dict[str, str]]:
+        return {target.name: _read_statuses(self._cache, target) for target in self._candidates}
+
+    def of(self, target: Target, case_id: str) -> str:
+        """The status that the case last had on a target of that name; empty where none is known."""
+        return self._known.get(target.name, {}).get(case_id, "")
+
+    def put(self, target: Target, case_id: str, status: str) -> None:
+        """Take down a status; an empty one forgets that of the last run."""
+        if status:
+            self._known[target.name][case_id] = status
+        else:
+            self._known[target.name].pop(case_id, None)
+
+    def write(self) -> None:
+        """Hand all to the cache."""
+        for name, known in self._known.items():
+            self._cache.put({_statuses_key(name): pickle.dumps(known, pickle.HIGHEST_PROTOCOL)})
+
+
+def _read_statuses(cached: Cache, target: Target) -> dict[str, str]:
+    key = _statuses_key(target.name)
     try:
         return dict(plain_pickle(cached.get([key])[key]))
     except UNREADABLE:
         return {}
 
 
-def keep_statuses(cached: Cache, target: Target, last: Mapping[str, str]) -> None:
-    """Keep what `statuses` gives."""
-    cached.put({cache.key("statuses", target.name, ""): pickle.dumps(dict(last), pickle.HIGHEST_PROTOCOL)})
+def _statuses_key(target_name: str) -> bytes:
+    return cache.key("statuses", target_name, "")
 
 
 def to_row(opinion: Opinion, answer: str) -> tuple[Any, ...]:
@@ -82,7 +155,7 @@ def from_row(target: str, row: Any) -> tuple[Opinion, str]:
         (
             status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, accuracy, answer,
         ) = row  # fmt: skip
-        differences = [record.from_json(Difference, one) for one in strict_json.loads(text)] if text else []
+        differences = [record.from_json(Difference, item) for item in strict_json.loads(text)] if text else []
     except UNREADABLE as error:
         raise ValueError(f"not an opinion: {error!r}") from error
     opinion = Opinion(

@@ -12,7 +12,8 @@ from typing import Self
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling.session import AT_ONCE, Plan, Session
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.session import AT_ONCE, Session
 from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.targets.environments import RuntimeInstallError

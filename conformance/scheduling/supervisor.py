@@ -61,7 +61,7 @@ class Job(NamedTuple):
 
 
 class Source(Protocol):
-    """Where a lane gets its jobs: the crew it belongs to."""
+    """Where a lane gets its jobs: the pool it belongs to."""
 
     sizing: Any
 

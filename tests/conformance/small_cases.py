@@ -14,7 +14,8 @@ from faulty_backends import FAULTS
 from onnx import TensorProto, helper
 
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.targets.target import Target
 from epcheck.generators.case import BuiltCase, Case
@@ -57,7 +58,7 @@ def backend(function: str, module: str = "faulty_backends", **changes: Any) -> T
 def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> dict[str, Record]:
     """Run the cases; sample name -> record of the only candidate."""
     taken: list[Record] = []
-    session.run(session.Plan(cases, candidates, **further), taken.append)
+    run_plan(Plan(cases, candidates, **further), taken.append)
     assert len(taken) == len({r.case_id for r in taken}) == len(cases)
     return {record.case.sample: record for record in taken}
 

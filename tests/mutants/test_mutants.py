@@ -14,11 +14,12 @@ import slice_mutants
 import topk_mutants
 from one_node import Array, Implementation, Mutant
 
-from epcheck.conformance.judging import verdict
+from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import record
 from epcheck.conformance.records.outcome import DONE, FAILED, Outcome
-from epcheck.conformance.scheduling.session import Plan, run
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.target import Target, resolve
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase
@@ -36,7 +37,7 @@ def built_cases(operator: str) -> tuple[BuiltCase, ...]:
 def failures(implementation: Implementation, operator: str) -> dict[str, str]:
     """case id -> why, for every case of the operator that the implementation does not pass."""
     opinions = {
-        built.case.id: verdict.opinion(prepared_case.of(built), CALLABLE, outcome(implementation, built))
+        built.case.id: opinion(prepared_case.of(built), CALLABLE, outcome(implementation, built))
         for built in built_cases(operator)
     }
     return {case: f"{o.status}: {o.message}" for case, o in opinions.items() if o.status != record.PASS}
@@ -92,7 +93,7 @@ def test_a_mutant_is_caught_and_blamed_as_a_target_of_the_runner(
     wrong = resolve(f"python:{module}:{name}")
     case = suite.case_by_id(getattr(import_module(module), name).caught_by)
     records: list[record.Record] = []
-    run(Plan((case,), (wrong,), baseline=right), records.append)
+    run_plan(Plan((case,), (wrong,), baseline=right), records.append)
     (found,) = records
     assert (found.case_id, found.status, found.blame, found.reading) == (case.id, "mismatch", "candidate", "failure")
     assert found.candidate.attempts == 2

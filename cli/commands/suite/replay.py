@@ -21,8 +21,10 @@ from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import record
 from epcheck.conformance.records.outcome import DONE
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import session as runner
 from epcheck.conformance.scheduling import stream
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import ask
+from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
@@ -49,7 +51,7 @@ def replay(
     """
     for built in _cases(folder, baseline, exact):
         records: list[Record] = []
-        with runner.Session(runner.Plan((), tuple(candidates), baseline), records.append) as session:
+        with Session(Plan((), tuple(candidates), baseline), records.append) as session:
             session.submit(built.case)
             while session.under_way:
                 session.turn()
@@ -131,7 +133,7 @@ def _output(name: str, value: Array, exact: bool) -> Output:
 def _baseline_says(built: BuiltCase, baseline: Target | None) -> dict[str, Array]:
     if baseline is None:
         raise ModelFileError(f"'{built.case.sample}' has no output_0.pb: name a baseline that says what is right")
-    said = runner.ask(baseline, prepared_case.of(built))
+    said = ask(baseline, prepared_case.of(built))
     if said.kind != DONE:
         raise ModelFileError(
             f"'{built.case.sample}' has no output_0.pb, and the baseline '{baseline.name}' {said.kind}: {said.message}"

@@ -23,7 +23,8 @@ from epcheck.cli.terminal import display, failure
 from epcheck.conformance.cluster.node import ClusterError, Line
 from epcheck.conformance.records import record
 from epcheck.conformance.records.record import Run, Share
-from epcheck.conformance.scheduling import session, shard
+from epcheck.conformance.scheduling import shard
+from epcheck.conformance.scheduling.plan import Facts
 from epcheck.conformance.scheduling.shard import Shard, ShardError
 from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets import expectation
@@ -73,7 +74,7 @@ def run_suite(
             run = replace(resumed.run, status="running", finished="")
         started = time.monotonic()
 
-        def greeted(facts: session.Facts) -> None:
+        def greeted(facts: Facts) -> None:
             nonlocal run
             _check_same_candidates(run, facts, request.may_differ)
             run = replace(run, targets=_with(run.targets, facts))
@@ -167,7 +168,7 @@ def _describe(request: Request, cases: Sequence[Case], share: Share, place: Plac
     )
 
 
-def _check_same_candidates(run: Run, facts: session.Facts, may_differ: Collection[str]) -> None:
+def _check_same_candidates(run: Run, facts: Facts, may_differ: Collection[str]) -> None:
     """Refuse to go on with other candidates than those that the records are of. Raises StoreError."""
     for name in run.candidates:
         different = record.differing_facts(run.targets.get(name, facts[name]), facts[name], may_differ)
@@ -178,7 +179,7 @@ def _check_same_candidates(run: Run, facts: session.Facts, may_differ: Collectio
             )
 
 
-def _with(before: session.Facts, facts: session.Facts) -> dict[str, dict[str, str]]:
+def _with(before: Facts, facts: Facts) -> dict[str, dict[str, str]]:
     return {name: record.joined_facts([before.get(name, said), said]) for name, said in facts.items()}
 
 

@@ -14,7 +14,8 @@ from epcheck.conformance.directml import probing
 from epcheck.conformance.directml.client import CallRefusedError, Directly, WorkerLostError
 from epcheck.conformance.records import record
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.target import Target, direct_of, resolve
 from epcheck.generators import suite
 from epcheck.generators.directml import AxisDirection, DataType, Slice1, TensorDesc, TopK1
@@ -131,7 +132,7 @@ def records(candidate: str, *case_ids: str, explained: bool = False) -> dict[str
     target = patient(candidate)
     below = {target.name: direct_of(target)} if explained else {}
     cases = [suite.case_by_id(case_id) for case_id in case_ids]
-    session.run(session.Plan(cases, (target,), below=below, jobs=1), taken.append)
+    run_plan(Plan(cases, (target,), below=below, jobs=1), taken.append)
     return {one.case_id: one for one in taken}
 
 

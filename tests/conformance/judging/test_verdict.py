@@ -1,4 +1,4 @@
-"""From outcomes to opinions, and from opinions to a verdict: status, blame, reading and the words for it."""
+"""From opinions to a verdict: blame, reading and the words for it; and what a record shows of the case."""
 
 from __future__ import annotations
 
@@ -7,205 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from judged_cases import CLAIMED, DIRECTML, FUNCTION, PLAIN_CPU, REFUSAL, UNCLAIMED, UNCLAIMED_REFUSAL, prepared
 
 from epcheck.conformance.judging import verdict as judge
-from epcheck.conformance.preparation import case_facts, prepared_case
+from epcheck.conformance.judging.evidence import Evidence
+from epcheck.conformance.preparation import case_facts
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome, bits
 from epcheck.conformance.records.record import Opinion, Record, Value
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.target import CPU, DML, Target
-from epcheck.generators import suite
-from epcheck.generators.array import Array
-from epcheck.generators.truth import Outputs, Selection
-
-DIRECTML = Target("dml", (), (), provider=DML)
-PLAIN_CPU = Target("cpu", (), (), provider=CPU)
-FUNCTION = Target("python:mine:function", (), ())
-REFERENCE = Target("reference", (), ())
-
-
-def prepared(case_id: str) -> Prepared:
-    return prepared_case.of(suite.case_by_id(case_id).build())
-
-
-BUILT = suite.case_by_id("Slice-13/float32/steps_omitted[initializer]").build()
-CLAIMED = prepared_case.of(BUILT)
-UNCLAIMED = prepared("TopK-24/float32/defaults[initializer]")
-REFUSAL = prepared("Slice-13/float32/refused_step_0[runtime]")
-UNCLAIMED_REFUSAL = prepared("TopK-24/float32/refused_k_beyond_dim[initializer]")
-
-ON_DML = ((DML, "Slice"),)
-
-
-def true_outputs(case: Prepared) -> dict[str, Array]:
-    if isinstance(case.truth, Selection):
-        return dict(zip(("Values", "Indices"), case.truth.accepted[0], strict=True))
-    assert isinstance(case.truth, Outputs)
-    return {output.name: output.value for output in case.truth.outputs}
-
-
-RIGHT = Outcome(DONE, outputs=true_outputs(CLAIMED), assignment=ON_DML)
-WRONG = replace(RIGHT, outputs={"output": true_outputs(CLAIMED)["output"] + 1})
-
-
-def said(outcome: Outcome, case: Prepared = CLAIMED, target: Target = DIRECTML) -> tuple[str, str]:
-    opinion = judge.opinion(case, target, outcome)
-    return opinion.status, opinion.message
-
-
-# Opinions
-
-
-def test_the_true_result_on_the_provider_passes() -> None:
-    assert said(RIGHT) == ("pass", "")
-
-
-def test_a_wrong_result_is_a_mismatch_with_its_differences() -> None:
-    opinion = judge.opinion(CLAIMED, DIRECTML, WRONG)
-    assert opinion.status == "mismatch"
-    assert opinion.message == "output: 4 of 4 elements are wrong; each must equal the truth exactly"
-    assert [(d.output, d.wrong) for d in opinion.differences] == [("output", 4)]
-
-
-def test_a_missing_output_is_a_mismatch() -> None:
-    assert said(replace(RIGHT, outputs={})) == ("mismatch", "output: the output is missing")
-
-
-def test_every_wrong_output_is_in_the_message() -> None:
-    outcome = Outcome(DONE, outputs={})
-    assert said(outcome, UNCLAIMED, FUNCTION) == (
-        "mismatch",
-        "Values: the output is missing; Indices: the output is missing",
-    )
-
-
-@pytest.mark.parametrize("assignment", [None, ()])
-def test_without_a_record_of_assigned_nodes_nothing_is_proved(
-    assignment: tuple[tuple[str, str], ...] | None,
-) -> None:
-    expected = ("unplaced", "no proof of placement: the session's record of assigned nodes is empty")
-    assert said(replace(RIGHT, assignment=assignment)) == expected
-    assert said(replace(WRONG, assignment=assignment)) == expected
-    assert said(replace(RIGHT, assignment=assignment), REFUSAL) == expected
-
-
-def test_a_node_on_another_provider_is_unplaced() -> None:
-    assert said(replace(RIGHT, assignment=((CPU, "Slice"),))) == (
-        "unplaced",
-        "Slice was assigned to CPUExecutionProvider",
-    )
-    both = ((DML, "Slice"), (CPU, "Slice"))
-    assert said(replace(RIGHT, assignment=both))[0] == "unplaced"
-
-
-def test_other_nodes_on_another_provider_do_not_matter() -> None:
-    assert said(replace(RIGHT, assignment=((DML, "Slice"), (CPU, "MemcpyToHost")))) == ("pass", "")
-
-
-def test_a_record_that_does_not_name_the_node_proves_nothing() -> None:
-    assert said(replace(RIGHT, assignment=((CPU, "Cast"),))) == (
-        "unplaced",
-        "no proof of placement: the session's record names no Slice",
-    )
-
-
-def test_a_fused_node_of_the_provider_is_a_proof() -> None:
-    assert said(replace(RIGHT, assignment=((DML, "DmlFusedNode_0_0"),))) == ("pass", "")
-
-
-def test_a_node_around_the_one_under_test_is_no_proof() -> None:
-    beside = CLAIMED._replace(beside=("SequenceConstruct",))
-    assert said(replace(RIGHT, assignment=((DML, "SequenceConstruct"),)), beside)[0] == "unplaced"
-    assert said(replace(RIGHT, assignment=((DML, "SequenceConstruct"), (DML, "Slice"))), beside) == ("pass", "")
-    assert said(replace(RIGHT, assignment=((DML, "DmlFusedNode_0_0"),)), beside) == ("pass", "")
-
-
-def test_a_callable_has_no_provider_to_prove() -> None:
-    assert said(replace(RIGHT, assignment=None), target=FUNCTION) == ("pass", "")
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "This session contains graph nodes that are assigned to the default CPU EP, but fallback to CPU EP has been "
-        "explicitly disabled by the user.",
-        "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for TopK(24) node with name 'n'",
-        "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Failed to find kernel for com.microsoft.QAttention(1) (node:'n')",
-        "graph_partitioner.cc IsNodeCompatibleWithProvider !node_provider_type.empty() was false",
-    ],
-)
-@pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
-def test_a_node_that_nobody_takes_is_unplaced(message: str, case: Prepared) -> None:
-    assert said(Outcome(FAILED, "create", message), case) == ("unplaced", message)
-
-
-def test_an_error_refuses_a_valid_node_and_passes_where_it_must() -> None:
-    outcome = Outcome(FAILED, "run", "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : step is 0")
-    assert said(outcome) == ("refused", outcome.message)
-    assert said(outcome, REFUSAL) == ("pass", outcome.message)
-    assert judge.opinion(CLAIMED, DIRECTML, outcome).stage == "run"
-
-
-def test_an_answer_to_what_must_be_refused_is_a_mismatch() -> None:
-    assert said(RIGHT, REFUSAL) == ("mismatch", "accepted what must be refused: 'steps' cannot be 0")
-
-
-@pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
-@pytest.mark.parametrize(("kind", "status"), [(CRASHED, "crash"), (TIMED_OUT, "timeout")])
-def test_a_crash_or_a_hang_is_never_a_clean_refusal(kind: str, status: str, case: Prepared) -> None:
-    assert said(Outcome(kind, message="it ended by SIGSEGV"), case) == (status, "it ended by SIGSEGV")
-
-
-def test_an_output_that_is_not_written_is_a_mismatch_even_if_it_looked_right() -> None:
-    assert said(replace(RIGHT, unwritten=("output",))) == (
-        "mismatch",
-        "the provider does not write output: a buffer keeps what it held before",
-    )
-
-
-def test_a_second_run_with_another_answer_is_flaky() -> None:
-    assert said(replace(RIGHT, repeat_differs=("output",))) == (
-        "flaky",
-        "a second run of the same session gives another output",
-    )
-
-
-def test_a_wrong_answer_is_a_mismatch_before_it_is_flaky() -> None:
-    assert said(replace(WRONG, repeat_differs=("output",), unwritten=("output",)))[1].startswith("output: 4 of 4")
-
-
-def test_an_opinion_keeps_what_was_measured_and_the_log_only_of_failures() -> None:
-    outcome = replace(RIGHT, create_s=0.5, run_s=0.25, log_tail="warning")
-    passed = judge.opinion(CLAIMED, DIRECTML, outcome, attempts=2)
-    assert passed == Opinion("dml", "pass", assignment=ON_DML, create_s=0.5, run_s=0.25, attempts=2)
-    assert judge.opinion(CLAIMED, DIRECTML, replace(WRONG, log_tail="warning")).log_tail == "warning"
-
-
-def test_the_same_fault_reads_the_same_every_time() -> None:
-    said_once = (
-        r"Non-zero status code C:\_work\1\s\onnxruntime\core\x.cpp(12)\onnxruntime_pybind11_state.pyd!00007FF8: "
-        "(caller: 00007FFA) Exception(3) tid(1a4) 80070057 The parameter is incorrect."
-    )
-    said_again = said_once.replace("00007FF8", "00001234").replace("tid(1a4)", "tid(99)").replace("(3)", "(4)")
-    assert judge.condense(said_once) == judge.condense(said_again)
-    assert judge.condense(said_once).endswith("80070057 The parameter is incorrect.")
-
-
-def test_every_failure_is_confirmed_but_not_the_refusal_of_an_unclaimed_node() -> None:
-    def confirmed(status: str, case: Prepared, target: Target = DIRECTML) -> bool:
-        return judge.needs_confirmation(case, target, Opinion("dml", status))
-
-    assert not confirmed("pass", CLAIMED)
-    for status in ("mismatch", "refused", "crash", "timeout", "flaky"):
-        assert confirmed(status, CLAIMED)
-        assert confirmed(status, UNCLAIMED)
-    assert confirmed("unplaced", CLAIMED)
-    assert not confirmed("unplaced", UNCLAIMED)
-    assert confirmed("unplaced", UNCLAIMED, PLAIN_CPU)
-
-
-# Verdicts
+from epcheck.conformance.targets.target import Target
 
 
 def opinion_of(status: str, target: str = "dml") -> Opinion:
@@ -222,7 +32,8 @@ def verdict(
     oracles: Mapping[str, str] | None = None,
 ) -> Record:
     other = None if baseline is None else opinion_of(baseline, "cpu")
-    return judge.verdict(case, target, opinion_of(status), other, oracles or {}, echoes, expectations)
+    evidence = Evidence(opinion_of(status), other, oracles or {}, echoes, expectations)
+    return judge.verdict(case, target, evidence)
 
 
 def blame_and_reading(*arguments: object, **keywords: object) -> tuple[str, str]:
@@ -390,53 +201,6 @@ def test_a_claimed_node_that_is_not_taken_can_be_expected() -> None:
 )
 def test_the_verdict_in_words(record: Record, words: str) -> None:
     assert record.reason == words
-
-
-# Oracles
-
-
-def test_the_description_agrees_with_the_truth() -> None:
-    assert judge.second_oracles(CLAIMED, None) == {"DML_SLICE1_OPERATOR_DESC": "agrees"}
-    assert judge.second_oracles(REFUSAL, None) == {}
-
-
-def test_a_description_that_is_undefined_cannot_say_anything() -> None:
-    lowering = BUILT.lowering
-    assert lowering is not None
-    undefined = replace(lowering.description, input_window_strides=(0,))  # type: ignore[call-arg]
-    case = prepared_case.of(replace(BUILT, lowering=replace(lowering, description=undefined)))
-    said = judge.second_oracles(case, None)["DML_SLICE1_OPERATOR_DESC"]
-    assert said.startswith("cannot: DML_SLICE1_OPERATOR_DESC has no defined result: stride_nonzero: ")
-    assert judge.echoes(case, bits(RIGHT.outputs), {}) == ()
-
-
-@pytest.mark.parametrize(
-    ("outcome", "said"),
-    [
-        (replace(RIGHT, assignment=None), "agrees"),
-        (WRONG, "disagrees: output: 4 of 4 elements are wrong; each must equal the truth exactly"),
-        (Outcome(FAILED, "run", "no such operator"), "cannot: no such operator"),
-        (Outcome(CRASHED, message="it ended"), "cannot: it ended"),
-    ],
-)
-def test_what_the_reference_says_of_the_truth(outcome: Outcome, said: str) -> None:
-    reference = judge.opinion(CLAIMED, REFERENCE, outcome)
-    assert judge.second_oracles(CLAIMED, reference)["reference"] == said
-
-
-def test_echoes_are_the_oracles_with_the_candidate_s_bits() -> None:
-    right, wrong = bits(RIGHT.outputs), bits(WRONG.outputs)
-    assert judge.echoes(CLAIMED, right, {"reference": wrong}) == ("DML_SLICE1_OPERATOR_DESC",)
-    assert judge.echoes(CLAIMED, wrong, {"reference": wrong}) == ("reference",)
-    assert judge.echoes(CLAIMED, wrong, {}) == ()
-    assert judge.echoes(CLAIMED, "", {"reference": ""}) == ()
-
-
-def test_an_echo_is_the_same_to_the_last_bit() -> None:
-    minus_zero = bits({"output": np.array([-0.0], np.float32)})
-    zero = bits({"output": np.array([0.0], np.float32)})
-    assert judge.echoes(CLAIMED, minus_zero, {"reference": zero}) == ()
-    assert judge.echoes(CLAIMED, zero, {"reference": zero}) == ("reference",)
 
 
 # Records

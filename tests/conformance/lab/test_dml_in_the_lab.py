@@ -21,13 +21,15 @@ from small_cases import identities, identity, own_workers
 from epcheck import reports
 from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.judging import verdict
+from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records import record
 from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.records.record import PASS, Record
-from epcheck.conformance.scheduling import session as runner
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import ask, run_plan
+from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import DML, Target
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
@@ -60,7 +62,7 @@ def sum_over_nothing() -> Prepared:
 def answers(dml: Target) -> dict[str, Outcome]:
     """What DirectML does with a healthy case and with a sum over nothing."""
     cases = (prepared_case.of(identity("healthy").build()), sum_over_nothing())
-    return {one.case.sample: runner.ask(dml, one) for one in cases}
+    return {one.case.sample: ask(dml, one) for one in cases}
 
 
 def test_cases_that_are_not_claimed_and_pass_share_sessions_the_next_time(dml: Target, tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_cases_that_are_not_claimed_and_pass_share_sessions_the_next_time(dml: T
     for _ in range(2):
         found: list[Record] = []
         with closing(Cache(tmp_path / "cache.sqlite")) as kept:
-            runner.run(runner.Plan(cases, (dml,)), found.append, cache=kept)
+            run_plan(Plan(cases, (dml,)), found.append, cache=kept)
         assert {(r.status, r.claimed, r.reading) for r in found} == {(PASS, False, record.NOTED)}
         shared.append({r.candidate.shared for r in found})
     assert shared == [{1}, {len(cases)}]
@@ -91,7 +93,7 @@ def test_an_output_that_directml_never_writes_is_found(answers: dict[str, Outcom
 def test_an_unwritten_output_is_never_a_pass(dml: Target, answers: dict[str, Outcome]) -> None:
     found = answers["over_nothing"]
     by_chance = replace(found, outputs={"y": np.zeros(4, np.float32)})
-    opinions = [verdict.opinion(sum_over_nothing(), dml, outcome) for outcome in (found, by_chance)]
+    opinions = [opinion(sum_over_nothing(), dml, outcome) for outcome in (found, by_chance)]
     assert [opinion.status for opinion in opinions] == [record.MISMATCH, record.MISMATCH]
     assert opinions[1].message == "the provider does not write y: a buffer keeps what it held before"
 
@@ -120,7 +122,7 @@ def test_two_releases_run_side_by_side_and_both_prove_their_placement(dml: Targe
 
 def test_a_worker_in_the_lab_that_is_killed_costs_no_case_its_verdict_and_is_noted(dml: Target) -> None:
     taken: list[Record] = []
-    with runner.Session(runner.Plan((), (replace(dml, window=2, pack=1),)), taken.append) as session:
+    with Session(Plan((), (replace(dml, window=2, pack=1),)), taken.append) as session:
         for case in identities(30):
             session.submit(case)
         killed = False
@@ -140,11 +142,11 @@ def test_a_worker_in_the_lab_that_is_killed_costs_no_case_its_verdict_and_is_not
 def test_the_lab_is_left_running_while_another_uses_it(dml: Target) -> None:
     """A session that ends does not end Wine under a session that goes on."""
     taken: list[Record] = []
-    with runner.Session(runner.Plan((), (dml,)), taken.append) as session:
+    with Session(Plan((), (dml,)), taken.append) as session:
         session.submit(identity("before"))
         while session.under_way:
             session.turn()
-        assert runner.ask(dml, prepared_case.of(identity("meanwhile").build())).kind == DONE
+        assert ask(dml, prepared_case.of(identity("meanwhile").build())).kind == DONE
         session.submit(identity("after"))
         while session.under_way:
             session.turn()

@@ -17,7 +17,9 @@ from epcheck.conformance.preparation import pack, prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records.outcome import DONE, PLACED, Outcome
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import session as runner
+from epcheck.conformance.scheduling.grouping import Grouping
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
@@ -38,7 +40,7 @@ CPU_ALONE = Target("cpu", (), (), provider=targets.CPU)
 
 def records(target: Target, cases: list[Case], pack: bool = True) -> dict[str, Record]:
     found: list[Record] = []
-    runner.run(runner.Plan(cases, (target,), pack=pack), found.append)
+    run_plan(Plan(cases, (target,), pack=pack), found.append)
     return {item.case_id: item for item in found}
 
 
@@ -226,23 +228,22 @@ def test_an_unsteady_session_is_exactly_nothing() -> None:
 )
 def test_what_is_predicted_to_fail_stays_alone(case_id: str, shared: bool) -> None:
     dml = Target("dml", (), (), provider=targets.DML)
-    session = runner.Session(runner.Plan((), (dml,)), lambda _record: None)
-    assert bool(session.group(prepared(case_id), dml, last="")) is shared
+    assert bool(Grouping().group(prepared(case_id), dml)) is shared
 
 
 def test_the_last_run_s_status_is_the_better_prediction() -> None:
-    session = runner.Session(runner.Plan((), (CPU_ALONE,)), lambda _record: None)
-    good, wrong, crashed = (session.group(SLICE, CPU_ALONE, last) for last in ("pass", "mismatch", "crash"))
-    assert good == session.group(SLICE, CPU_ALONE, "")
+    group = Grouping().group
+    good, wrong, crashed = (group(SLICE, CPU_ALONE, last) for last in ("pass", "mismatch", "crash"))
+    assert good == group(SLICE, CPU_ALONE)
     assert wrong
     assert wrong != good
     assert crashed == b""
 
 
 def test_cases_with_empty_outputs_keep_to_themselves() -> None:
-    session = runner.Session(runner.Plan((), (CPU_ALONE,)), lambda _record: None)
+    group = Grouping().group
     empty = prepared("Slice-13/float32/empty_start_after_end[runtime]")
-    assert session.group(empty, CPU_ALONE, "") not in (b"", session.group(SLICE, CPU_ALONE, ""))
+    assert group(empty, CPU_ALONE) not in (b"", group(SLICE, CPU_ALONE))
 
 
 def test_packing_changes_no_verdict_on_cpu() -> None:

@@ -14,7 +14,8 @@ import pytest
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.records import record
 from epcheck.conformance.records.record import Opinion, Record
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.workers.process import WarmWorkers
 from epcheck.generators import suite
@@ -39,9 +40,9 @@ def warm() -> Iterator[WarmWorkers]:
 def run(cache: Path | None, warm: WarmWorkers, **further: Any) -> dict[str, Record]:
     """Case id -> record."""
     taken: list[Record] = []
-    plan = session.Plan(CASES, (CPU,), targets.resolve("reference"), targets.resolve("reference"), **further)
+    plan = Plan(CASES, (CPU,), targets.resolve("reference"), targets.resolve("reference"), **further)
     with closing(Cache(cache)) as kept:
-        session.run(plan, taken.append, cache=kept, warm=warm)
+        run_plan(plan, taken.append, cache=kept, warm=warm)
     assert len(taken) == len(CASES)
     return {r.case_id: r for r in taken}
 

@@ -21,7 +21,8 @@ from epcheck.conformance.preparation import prepared_case, preparer_pool
 from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
 from epcheck.conformance.preparation.preparer_pool import Preparation
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.workers.process import Event, WarmWorkers
 from epcheck.generators import suite
 from epcheck.generators.case import Case
@@ -305,5 +306,5 @@ def test_a_sink_that_fails_leaves_no_helper() -> None:
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):
-        session.run(session.Plan(OWN, (backend("right"),), jobs=3), full)
+        run_plan(Plan(OWN, (backend("right"),), jobs=3), full)
     assert own_workers() == []

@@ -1,4 +1,4 @@
-"""A crew's choices: how many cases share a session, who gets the last ones, and who is found when a session fails."""
+"""A pool's choices: how many cases share a session, who gets the last ones, and who is found when a session fails."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import pytest
 
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
-from epcheck.conformance.scheduling import pool as crews
-from epcheck.conformance.scheduling.pool import PACK_BYTES, RUNGS, Crew, Sizing
+from epcheck.conformance.scheduling import pool as pool_module
+from epcheck.conformance.scheduling.pack_sizing import PACK_SIZES, START, PackSizing
+from epcheck.conformance.scheduling.pool import PACK_BYTES, PER_LANE, Pool
 from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers.process import WarmWorkers
@@ -35,7 +36,7 @@ COSTS: dict[str, tuple[int, Cost]] = {
 """What making a session costs: the size at which a case is cheapest, and the cost of a session."""
 
 
-def sizes_in_turn(sizing: Sizing, cost: Cost, sessions: int, seed: int) -> list[int]:
+def sizes_in_turn(sizing: PackSizing, cost: Cost, sessions: int, seed: int) -> list[int]:
     """The sizes that are chosen one after the other, on a machine that is at times up to three times as slow."""
     noise, chosen = random.Random(seed), []
     for _ in range(sessions):
@@ -48,60 +49,60 @@ def sizes_in_turn(sizing: Sizing, cost: Cost, sessions: int, seed: int) -> list[
 @pytest.mark.parametrize("session_costs", COSTS)
 def test_the_size_settles_where_a_case_is_cheapest(session_costs: str) -> None:
     best, cost = COSTS[session_costs]
-    assert min(RUNGS, key=lambda cases: cost(cases) / cases) == best
+    assert min(PACK_SIZES, key=lambda cases: cost(cases) / cases) == best
     for seed in range(10):
-        later = sizes_in_turn(Sizing(128), cost, 300, seed)[100:]
+        later = sizes_in_turn(PackSizing(128), cost, 300, seed)[100:]
         assert later.count(best) > 0.75 * len(later)
 
 
 def test_the_size_follows_cases_of_another_kind() -> None:
-    sizing = Sizing(128)
+    sizing = PackSizing(128)
     sizes_in_turn(sizing, COSTS["far_more_than_a_case"][1], 200, seed=1)
     later = sizes_in_turn(sizing, COSTS["as_much_as_4_cases"][1], 1500, seed=2)[1000:]
     assert later.count(8) > 0.9 * len(later)
 
 
 def test_every_size_is_tried_now_and_then() -> None:
-    sizes = sizes_in_turn(Sizing(128), COSTS["as_much_as_20_cases"][1], 500, seed=3)
-    assert set(sizes[100:]) == set(RUNGS)
+    sizes = sizes_in_turn(PackSizing(128), COSTS["as_much_as_20_cases"][1], 500, seed=3)
+    assert set(sizes[100:]) == set(PACK_SIZES)
 
 
 def test_the_size_of_the_last_run_is_not_tried_for_again() -> None:
     cost = COSTS["far_more_than_a_case"][1]
-    first = Sizing(128)
+    first = PackSizing(128)
     assert not first.is_known
     sizes_in_turn(first, cost, 100, seed=5)
     assert first.is_known
-    again = sizes_in_turn(Sizing(128, known=first.best), cost, 20, seed=6)
+    again = sizes_in_turn(PackSizing(128, known=first.best), cost, 20, seed=6)
     assert again == [first.best] * 20
 
 
 def test_a_size_that_no_longer_exists_is_no_size() -> None:
-    assert Sizing(64, known=128).best == crews.START
+    assert PackSizing(64, known=128).best == START
 
 
 def test_a_size_is_not_tried_before_so_many_cases_wait() -> None:
-    sizing = Sizing(128)
+    sizing = PackSizing(128)
     assert {sizing.next(waiting=40) for _ in range(100)} == {1, 8, 32}
-    assert sizing.next(waiting=31) == crews.START
+    assert sizing.next(waiting=31) == START
 
 
 @pytest.mark.parametrize("largest", [1, 2, 7, 8, 9, 31, 33, 100, 128, 500])
 def test_no_size_exceeds_the_largest(largest: int) -> None:
     for _, cost in COSTS.values():
-        assert max(sizes_in_turn(Sizing(largest), cost, 200, seed=4)) <= largest
+        assert max(sizes_in_turn(PackSizing(largest), cost, 200, seed=4)) <= largest
 
 
 def test_sessions_of_odd_sizes_change_nothing() -> None:
     """The last ones of a run, and what PACK_BYTES cut short."""
-    sizing = Sizing(128)
+    sizing = PackSizing(128)
     for _ in range(100):
         sizing.measured(31, 1e-9)
         sizing.measured(5, 1e9)
-    assert sizing.best == crews.START
+    assert sizing.best == START
 
 
-class Settled(Sizing):
+class Settled(PackSizing):
     """A size that nothing changes."""
 
     def next(self, waiting: int) -> int:  # noqa: ARG002
@@ -110,7 +111,7 @@ class Settled(Sizing):
 
 @dataclass(frozen=True)
 class Weight:
-    """What a crew looks at in a prepared case."""
+    """What a pool looks at in a prepared case."""
 
     case: Case
     size_bytes: int
@@ -119,7 +120,7 @@ class Weight:
 class SimulatedLane:
     """A worker that is always ready and takes one session at a time; the simulation says when it is done."""
 
-    def __init__(self, _target: Target, _events: object, source: Crew, _warm: WarmWorkers, _alone: bool) -> None:
+    def __init__(self, _target: Target, _events: object, source: Pool, _warm: WarmWorkers, _alone: bool) -> None:
         self.jobs: tuple[Job, ...] = ()
         self._source = source
 
@@ -129,7 +130,7 @@ class SimulatedLane:
 
 
 class Simulation:
-    """A crew whose sessions cost what `cost` says, by a clock of its own, and crash when a culprit is among them or
+    """A pool whose sessions cost what `cost` says, by a clock of its own, and crash when a culprit is among them or
     when they have more than `bound` large cases, whose operator is Conv.
 
     sessions: numbers of the jobs of each, in the order in which they ended. outcomes: number -> kinds.
@@ -140,9 +141,9 @@ class Simulation:
         culprits: Collection[int] = (),
         cost: Cost = lambda cases: 5.0 + cases,
         bound: int | None = None,
-        **crew: Any,
+        **pool: Any,
     ) -> None:
-        self.crew = Crew(Target("simulated", (), ()), queue.SimpleQueue(), WarmWorkers(), **{"pack": 128, **crew})
+        self.pool = Pool(Target("simulated", (), ()), queue.SimpleQueue(), WarmWorkers(), **{"pack": 128, **pool})
         self.sessions: list[tuple[int, ...]] = []
         self.outcomes: dict[int, list[str]] = defaultdict(list)
         self._culprits = culprits
@@ -157,16 +158,16 @@ class Simulation:
 
         for number in numbers:
             prepared = Weight(Case(operator, "", 16, "float32", str(number), "runtime", build), size_bytes)
-            self.crew.submit(Job(cast(Prepared, prepared), partial(self._take, number), group))
+            self.pool.submit(Job(cast(Prepared, prepared), partial(self._take, number), group))
 
     def run(self) -> float:
         """Until nothing is left; how long that took. No worker is ever idle while a job waits."""
         busy: dict[SimulatedLane, float] = {}
         now = 0.0
         while True:
-            self.crew.advance(last=True)
-            lanes = cast(list[SimulatedLane], self.crew.lanes)
-            assert all(lane.jobs for lane in lanes) or not self.crew.backlog
+            self.pool.advance(last=True)
+            lanes = cast(list[SimulatedLane], self.pool.lanes)
+            assert all(lane.jobs for lane in lanes) or not self.pool.backlog
             for lane in lanes:
                 if lane.jobs and lane not in busy:
                     busy[lane] = now + self._cost(len(lane.jobs))
@@ -185,12 +186,12 @@ class Simulation:
         self.sessions.append(numbers)
         crashed = not set(numbers).isdisjoint(self._culprits)
         if crashed and len(jobs) > 1:
-            self.crew.split(jobs, "it crashed")
+            self.pool.split(jobs, "it crashed")
             return
         if self._bound is not None and sum(job.prepared.case.operator == "Conv" for job in jobs) > self._bound:
-            self.crew.split(jobs, "it took 5000 MiB", too_much=True)
+            self.pool.split(jobs, "it took 5000 MiB", too_much=True)
             return
-        self.crew.sizing.measured(len(jobs), self._cost(len(jobs)))
+        self.pool.sizing.measured(len(jobs), self._cost(len(jobs)))
         for job in jobs:
             job.finished(Outcome(CRASHED if crashed else DONE))
 
@@ -200,168 +201,168 @@ class Simulation:
 
 @pytest.fixture(autouse=True)
 def _simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crews, "Lane", SimulatedLane)
+    monkeypatch.setattr(pool_module, "Lane", SimulatedLane)
 
 
 def test_cases_of_one_group_share_sessions_and_others_do_not() -> None:
-    crew = Simulation()
-    crew.submit(range(100), b"good")
-    crew.submit(range(100, 200), b"bad")
-    crew.submit(range(200, 210), b"")
-    crew.run()
-    groups = [{number // 100 for number in session} for session in crew.sessions]
+    simulation = Simulation()
+    simulation.submit(range(100), b"good")
+    simulation.submit(range(100, 200), b"bad")
+    simulation.submit(range(200, 210), b"")
+    simulation.run()
+    groups = [{number // 100 for number in session} for session in simulation.sessions]
     assert all(len(group) == 1 for group in groups)
-    assert {len(session) for session, group in zip(crew.sessions, groups, strict=True) if group == {2}} == {1}
-    assert sorted(number for session in crew.sessions for number in session) == list(range(210))
+    assert {len(session) for session, group in zip(simulation.sessions, groups, strict=True) if group == {2}} == {1}
+    assert sorted(number for session in simulation.sessions for number in session) == list(range(210))
 
 
 def test_without_packs_every_case_has_a_session_of_its_own() -> None:
-    crew = Simulation(pack=1)
-    crew.submit(range(50))
-    crew.run()
-    assert crew.sizes() == [1] * 50
+    simulation = Simulation(pack=1)
+    simulation.submit(range(50))
+    simulation.run()
+    assert simulation.sizes() == [1] * 50
 
 
 def test_a_pack_waits_for_more_cases_while_more_may_come() -> None:
     simulation = Simulation()
-    simulation.submit(range(crews.START - 1))
-    crew = cast(Any, simulation.crew)
-    crew.advance(last=False)
-    assert (crew.lanes[0].jobs, crew.backlog) == ((), crews.START - 1)
+    simulation.submit(range(START - 1))
+    pool = cast(Any, simulation.pool)
+    pool.advance(last=False)
+    assert (pool.lanes[0].jobs, pool.backlog) == ((), START - 1)
     simulation.submit([99])
-    crew.advance(last=False)
-    assert (len(crew.lanes[0].jobs), crew.backlog) == (crews.START, 0)
+    pool.advance(last=False)
+    assert (len(pool.lanes[0].jobs), pool.backlog) == (START, 0)
 
 
 def test_a_pack_holds_so_many_bytes_and_no_more() -> None:
-    crew = Simulation()
-    crew.submit(range(20), size_bytes=3 * MEBIBYTE)
-    crew.run()
+    simulation = Simulation()
+    simulation.submit(range(20), size_bytes=3 * MEBIBYTE)
+    simulation.run()
     assert PACK_BYTES == 16 * MEBIBYTE
-    assert crew.sizes() == [5, 5, 5, 5]
+    assert simulation.sizes() == [5, 5, 5, 5]
 
 
 def test_a_case_that_is_larger_than_a_pack_runs_alone_and_lets_others_pass() -> None:
-    crew = Simulation()
-    crew.submit(range(10), size_bytes=MEBIBYTE)
-    crew.submit([10], size_bytes=100 * MEBIBYTE)
-    crew.submit(range(11, 20), size_bytes=MEBIBYTE)
-    crew.run()
-    assert crew.sessions == [tuple(range(10)), (10,), tuple(range(11, 20))]
+    simulation = Simulation()
+    simulation.submit(range(10), size_bytes=MEBIBYTE)
+    simulation.submit([10], size_bytes=100 * MEBIBYTE)
+    simulation.submit(range(11, 20), size_bytes=MEBIBYTE)
+    simulation.run()
+    assert simulation.sessions == [tuple(range(10)), (10,), tuple(range(11, 20))]
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3, 8])
 @pytest.mark.parametrize("cases", [1, 2, 63, 64, 65, 130, 1000])
 def test_every_case_is_run_once_by_however_many_workers(jobs: int, cases: int) -> None:
-    crew = Simulation(jobs=jobs)
+    simulation = Simulation(jobs=jobs)
     for number in range(cases):
-        crew.submit([number], b"%d" % (number % 3))
-    crew.run()
-    assert crew.outcomes == {number: [DONE] for number in range(cases)}
-    assert 1 <= len(crew.crew.lanes) <= jobs
+        simulation.submit([number], b"%d" % (number % 3))
+    simulation.run()
+    assert simulation.outcomes == {number: [DONE] for number in range(cases)}
+    assert 1 <= len(simulation.pool.lanes) <= jobs
 
 
 def test_there_are_as_many_workers_as_have_enough_to_do() -> None:
     simulation = Simulation(jobs=8)
     simulation.submit(range(200), b"")
     for _ in range(10):
-        simulation.crew.advance(last=True)
-    assert len(simulation.crew.lanes) == math.ceil(200 / crews.PER_LANE) == 4
+        simulation.pool.advance(last=True)
+    assert len(simulation.pool.lanes) == math.ceil(200 / PER_LANE) == 4
 
 
 def test_two_workers_take_half_the_time() -> None:
     alone, two = Simulation(jobs=1), Simulation(jobs=2)
-    for crew in (alone, two):
-        crew.submit(range(2000))
+    for simulation in (alone, two):
+        simulation.submit(range(2000))
     assert two.run() < 0.55 * alone.run()
 
 
 def test_what_is_left_at_the_end_is_shared_out() -> None:
     """The last cases, fewer than a pack, go to two workers: a half to the first, a half of the rest to the second."""
-    crew = Simulation(jobs=2, cost=lambda cases: cases)
-    crew.submit(range(3 * 32 + 20))
-    crew.run()
-    assert crew.sizes()[:3] == [32] * 3
-    assert sorted(crew.sizes()[3:], reverse=True) == [10, 5, 3, 1, 1]
+    simulation = Simulation(jobs=2, cost=lambda cases: cases)
+    simulation.submit(range(3 * 32 + 20))
+    simulation.run()
+    assert simulation.sizes()[:3] == [32] * 3
+    assert sorted(simulation.sizes()[3:], reverse=True) == [10, 5, 3, 1, 1]
 
 
 def test_a_few_cases_share_a_session_however_many_cores_there_are() -> None:
-    crew = Simulation(jobs=64)
-    crew.submit(range(40))
-    crew.run()
-    assert crew.sizes() == [32, 8]
+    simulation = Simulation(jobs=64)
+    simulation.submit(range(40))
+    simulation.run()
+    assert simulation.sizes() == [32, 8]
 
 
 @pytest.mark.parametrize("culprits", [{0}, {127}, {50}, {50, 51}, {3, 120}, {0, 40, 41, 90}])
 def test_culprits_are_found_by_quartering(culprits: set[int]) -> None:
     """Each ends a worker for the whole, a part of 32, of 8, of 2, and alone."""
-    crew = Simulation(culprits)
-    crew.crew.sizing = Settled(128)
-    crew.submit(range(128))
-    crew.run()
-    assert {number for number, kinds in crew.outcomes.items() if kinds == [CRASHED]} == culprits
-    assert {number for number, kinds in crew.outcomes.items() if kinds == [DONE]} == set(range(128)) - culprits
-    ended = [session for session in crew.sessions if not culprits.isdisjoint(session)]
+    simulation = Simulation(culprits)
+    simulation.pool.sizing = Settled(128)
+    simulation.submit(range(128))
+    simulation.run()
+    assert {number for number, kinds in simulation.outcomes.items() if kinds == [CRASHED]} == culprits
+    assert {number for number, kinds in simulation.outcomes.items() if kinds == [DONE]} == set(range(128)) - culprits
+    ended = [session for session in simulation.sessions if not culprits.isdisjoint(session)]
     assert len(ended) <= 1 + 4 * len(culprits)
-    assert len(crew.sessions) <= 1 + (4 + 4 + 4 + 2) * len(culprits)
+    assert len(simulation.sessions) <= 1 + (4 + 4 + 4 + 2) * len(culprits)
 
 
 def test_a_pack_of_nothing_but_culprits_is_taken_apart_and_no_more_than_that() -> None:
-    crew = Simulation(range(128))
-    crew.crew.sizing = Settled(128)
-    crew.submit(range(128))
-    crew.run()
-    assert crew.outcomes == {number: [CRASHED] for number in range(128)}
-    assert len(crew.sessions) == 1 + 4 + 16 + 64 + 128
+    simulation = Simulation(range(128))
+    simulation.pool.sizing = Settled(128)
+    simulation.submit(range(128))
+    simulation.run()
+    assert simulation.outcomes == {number: [CRASHED] for number in range(128)}
+    assert len(simulation.sessions) == 1 + 4 + 16 + 64 + 128
 
 
 def test_a_pack_that_failed_is_one_incident_however_often_it_is_split() -> None:
-    crew = Simulation({7})
-    crew.submit(range(40))
-    crew.run()
-    (incident,) = crew.crew.incidents
+    simulation = Simulation({7})
+    simulation.submit(range(40))
+    simulation.run()
+    (incident,) = simulation.pool.incidents
     assert incident.why == "it crashed"
     assert incident.cases == tuple(f"Identity-16/float32/{number}[runtime]" for number in range(32))
 
 
 def test_the_parts_of_a_failed_pack_run_before_anything_else_and_a_culprit_shares_no_session_again() -> None:
-    crew = Simulation({0})
-    crew.submit(range(96))
-    crew.run()
+    simulation = Simulation({0})
+    simulation.submit(range(96))
+    simulation.run()
     parts = [tuple(range(size)) for size in (32, 8, 2, 1)]
-    assert crew.sessions[:4] == parts
-    assert [session for session in crew.sessions if 0 in session] == parts
+    assert simulation.sessions[:4] == parts
+    assert [session for session in simulation.sessions if 0 in session] == parts
 
 
 def test_what_a_lost_worker_had_not_begun_is_run_next_and_in_its_order() -> None:
     simulation = Simulation()
     simulation.submit(range(100), b"")
-    crew = simulation.crew
-    parcels = [crew.next(room=1, idle=True) for _ in range(5)]
-    crew.give_back(parcels[1:])
+    pool = simulation.pool
+    parcels = [pool.next(room=1, idle=True) for _ in range(5)]
+    pool.give_back(parcels[1:])
     simulation.run()
     assert simulation.sessions == [(number,) for number in range(1, 100)]
 
 
 def test_what_was_too_much_for_a_worker_comes_in_smaller_sessions_from_then_on() -> None:
-    crew = Simulation(bound=4)
-    crew.crew.sizing = Settled(128)
-    crew.submit(range(1000), operator="Conv")
-    crew.submit(range(1000, 1500), b"others")
-    crew.run()
-    assert crew.outcomes == {number: [DONE] for number in range(1500)}
-    of_conv = [len(session) for session in crew.sessions if session[0] < 1000]
+    simulation = Simulation(bound=4)
+    simulation.pool.sizing = Settled(128)
+    simulation.submit(range(1000), operator="Conv")
+    simulation.submit(range(1000, 1500), b"others")
+    simulation.run()
+    assert simulation.outcomes == {number: [DONE] for number in range(1500)}
+    of_conv = [len(session) for session in simulation.sessions if session[0] < 1000]
     assert of_conv == [128, 32, 8, *[2] * 500]
-    assert max(len(session) for session in crew.sessions if session[0] >= 1000) == 128
-    assert len(crew.crew.incidents) == 1
+    assert max(len(session) for session in simulation.sessions if session[0] >= 1000) == 128
+    assert len(simulation.pool.incidents) == 1
 
 
 def test_other_operators_of_a_session_that_is_made_smaller_have_their_own_size() -> None:
-    crew = Simulation(bound=4)
-    crew.crew.sizing = Settled(128)
-    crew.submit(range(100, 200))
-    crew.submit(range(28), operator="Conv")
-    crew.submit(range(200, 584), operator="Relu")
-    crew.run()
-    assert sorted(number for session in crew.sessions[-3:] for number in session) == list(range(200, 584))
-    assert crew.outcomes.keys() == {*range(28), *range(100, 584)}
+    simulation = Simulation(bound=4)
+    simulation.pool.sizing = Settled(128)
+    simulation.submit(range(100, 200))
+    simulation.submit(range(28), operator="Conv")
+    simulation.submit(range(200, 584), operator="Relu")
+    simulation.run()
+    assert sorted(number for session in simulation.sessions[-3:] for number in session) == list(range(200, 584))
+    assert simulation.outcomes.keys() == {*range(28), *range(100, 584)}

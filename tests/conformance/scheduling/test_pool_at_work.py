@@ -1,4 +1,4 @@
-"""Crews with real workers: culprits and who is none, two workers of one target, and runs that must not stand still."""
+"""Pools with real workers: culprits and who is none, two workers of one target, and runs that must not stand still."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from small_cases import backend, identities, identity
 
 from epcheck.conformance.records import record
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import session as runner
+from epcheck.conformance.scheduling import run as run_module
+from epcheck.conformance.scheduling import session as session_module
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import run_plan
+from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import DML, STRICT, Target
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
@@ -31,7 +35,7 @@ def packed(function: str, **changes: Any) -> Target:
 def run(cases: Sequence[Case], target: Target) -> tuple[dict[str, Record], tuple[str, ...]]:
     """Sample name -> record, and the notes."""
     taken: list[Record] = []
-    notes = runner.run(runner.Plan(cases, (target,)), taken.append)
+    notes = run_plan(Plan(cases, (target,)), taken.append)
     assert len(taken) == len({r.case_id for r in taken}) == len(cases)
     return {r.case.sample: r for r in taken}, notes
 
@@ -116,7 +120,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_duplicates_nothing(
     taken: list[Record] = []
     target = packed("in_two_workers", jobs=2, pack=pack)
     killed = 0
-    with runner.Session(runner.Plan((), (target,)), taken.append) as session:
+    with Session(Plan((), (target,)), taken.append) as session:
         for case in identities(400):
             session.submit(case)
         while session.under_way:
@@ -144,18 +148,19 @@ def of_another_shell(case: Case, producer: str) -> Case:
 
 def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many kinds of cases, too few of each for a pack, and more cases than may be under way."""
-    monkeypatch.setattr(runner, "IN_PROGRESS", 100)
-    monkeypatch.setattr(runner, "AT_ONCE", 20)
-    turns, turn = 0, runner.Session.turn
+    for module in (run_module, session_module):
+        monkeypatch.setattr(module, "IN_PROGRESS", 100)
+        monkeypatch.setattr(module, "AT_ONCE", 20)
+    turns, turn = 0, Session.turn
 
-    def counted(session: runner.Session, more: bool = False, wait: bool = True) -> None:
+    def counted(session: Session, more: bool = False, wait: bool = True) -> None:
         nonlocal turns
         turns += 1
         if turns > 300:
             pytest.fail(f"{session.under_way} cases stand still")
         turn(session, more, wait)
 
-    monkeypatch.setattr(runner.Session, "turn", counted)
+    monkeypatch.setattr(Session, "turn", counted)
     cases = [of_another_shell(case, str(number % 10)) for number, case in enumerate(identities(190))]
     found, _ = run([identity("number_3", 3), *cases], packed("aborts_on_3_and_9", pack=128))
     wrong = {name for name, r in found.items() if r.status != record.PASS}

@@ -21,7 +21,9 @@ from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import record
 from epcheck.conformance.records.record import Difference, Mismatch, Opinion, Record
 from epcheck.conformance.scheduling import run_history, supervisor
-from epcheck.conformance.scheduling import session as runner
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import run_plan
+from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.targets.expectation import Expectation
@@ -87,7 +89,7 @@ def run(path: Path, cases: Sequence[Case], *candidates: Target, **further: Any) 
     """Sample name -> record of the first candidate, of a run with that cache."""
     taken: list[Record] = []
     with closing(Cache(path)) as kept:
-        runner.run(runner.Plan(cases, candidates, **further), taken.append, cache=kept, warm=WARM)
+        run_plan(Plan(cases, candidates, **further), taken.append, cache=kept, warm=WARM)
     assert kept.trouble == ""
     return {r.case.sample + r.case.variant: r for r in taken if r.candidate.target == candidates[0].name}
 
@@ -127,7 +129,7 @@ def test_what_is_remembered_says_how_long_it_took_then(path: Path) -> None:
 
 def test_without_a_cache_nothing_is_remembered(asked: Counter[str]) -> None:
     for _ in range(2):
-        runner.run(runner.Plan(CASES[:3], (CANDIDATE,), CPU), lambda _record: None, warm=WARM)
+        run_plan(Plan(CASES[:3], (CANDIDATE,), CPU), lambda _record: None, warm=WARM)
     assert asked == {"candidate": 6, "cpu": 6}
 
 
@@ -336,18 +338,23 @@ def in_packs(path: Path, function: str) -> tuple[dict[str, Record], int]:
     cases failed."""
     taken: list[Record] = []
     target = replace(backend(function, module="packed_backends"), name="packs", pack=12)
-    with closing(Cache(path)) as kept, runner.Session(runner.Plan((), (target,)), taken.append, kept) as session:
+    with closing(Cache(path)) as kept, Session(Plan((), (target,)), taken.append, kept) as session:
         for case in identities(12):
             session.submit(case)
         while session.under_way:
             session.turn()
-        incidents = len(session._crews["packs"].incidents)
+        incidents = len(list(session._pools.incidents()))
     return {found.case_id: found for found in taken}, incidents
+
+
+CASE_IDS = [identity(name).id for name in ("a", "b", *(f"number_{number}" for number in range(12)))]
 
 
 def last_statuses(path: Path, target: str) -> dict[str, str]:
     with closing(Cache(path)) as kept:
-        return run_history.statuses(kept, replace(CPU, name=target))
+        named = replace(CPU, name=target)
+        known = run_history.Statuses(kept, (named,))
+        return {case_id: status for case_id in CASE_IDS if (status := known.of(named, case_id))}
 
 
 @posix

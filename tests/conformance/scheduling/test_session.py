@@ -11,7 +11,9 @@ from small_cases import backend, identities, identity, own_workers, records_of
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import record
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import session as runner
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import ask, run_plan
+from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import resolve
@@ -88,7 +90,7 @@ def test_the_reference_is_asked_as_a_further_oracle_and_agrees() -> None:
 
 def test_two_candidates_have_a_record_each() -> None:
     taken: list[Record] = []
-    runner.run(runner.Plan(identities(3), (backend("right"), backend("always_wrong"))), taken.append)
+    run_plan(Plan(identities(3), (backend("right"), backend("always_wrong"))), taken.append)
     names = ("python:faulty_backends:right", "python:faulty_backends:always_wrong")
     assert {(found.candidate.target, found.case.sample): found.status for found in taken} == {
         **{(names[0], f"number_{n}"): record.PASS for n in range(3)},
@@ -108,7 +110,7 @@ def test_an_expectation_is_read_and_the_failure_stays_a_failure() -> None:
 def test_what_is_done_already_is_not_run_again() -> None:
     target, cases, taken = backend("right"), identities(4), list[Record]()
     done = {(target.name, cases[0].id), (target.name, cases[2].id), ("another", cases[1].id)}
-    runner.run(runner.Plan(cases, (target,), done=done), taken.append)
+    run_plan(Plan(cases, (target,), done=done), taken.append)
     assert sorted(found.case.sample for found in taken) == ["number_1", "number_3"]
 
 
@@ -126,8 +128,8 @@ def test_a_case_that_cannot_be_built_is_skipped_and_the_others_are_judged() -> N
 
 def test_the_facts_of_every_worker_come_before_the_first_record() -> None:
     seen: list[object] = []
-    plan = runner.Plan(identities(2), (backend("right"),), reference=resolve("reference"))
-    runner.run(plan, seen.append, seen.append)
+    plan = Plan(identities(2), (backend("right"),), reference=resolve("reference"))
+    run_plan(plan, seen.append, seen.append)
     facts = seen[0]
     assert isinstance(facts, dict)
     assert facts.keys() == {"python:faulty_backends:right", "reference"}
@@ -141,13 +143,13 @@ def test_a_target_that_goes_down_in_the_middle_leaves_what_was_recorded() -> Non
     target = backend("slow", window=1)
 
     def spoil_the_target_in_the_middle() -> None:
-        with runner.Session(runner.Plan((), (target,)), taken.append) as session:
+        with Session(Plan((), (target,)), taken.append) as session:
             for case in identities(20):
                 session.submit(case)
             while session.under_way:
                 session.turn()
                 if len(taken) == 3:
-                    session._crews[target.name].lanes[0].target = replace(target, arguments=("python:nothing:there",))
+                    session._pools.pool(target).lanes[0].target = replace(target, arguments=("python:nothing:there",))
                     for child in psutil.Process().children():
                         child.kill()
 
@@ -162,11 +164,11 @@ def test_whatever_the_sink_raises_ends_the_run_and_its_workers() -> None:
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):
-        runner.run(runner.Plan(identities(3), (backend("right"),)), full)
+        run_plan(Plan(identities(3), (backend("right"),)), full)
     assert own_workers() == []
 
 
 def test_one_case_can_be_asked_without_judging_it() -> None:
-    outcome = runner.ask(backend("always_wrong"), prepared_case.of(identity("a", 4).build()))
+    outcome = ask(backend("always_wrong"), prepared_case.of(identity("a", 4).build()))
     assert outcome.outputs["y"].tolist() == [0.0, 5.0]
     assert own_workers() == []

@@ -15,8 +15,9 @@ from small_cases import HERE, backend, identity, processes_with
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
-from epcheck.conformance.scheduling import session as runner
-from epcheck.conformance.scheduling.pool import Crew
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.pool import Pool
+from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.scheduling.supervisor import STARTS, Job, TargetDown
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.process import Event, WarmWorkers
@@ -29,7 +30,7 @@ def misbehaving(mode: str, **changes: Any) -> Target:
 @contextlib.contextmanager
 def started(*targets: Target) -> Iterator[None]:
     """A session whose targets have all greeted."""
-    with runner.Session(runner.Plan((), targets), lambda _record: None) as session:
+    with Session(Plan((), targets), lambda _record: None) as session:
         while not session.ready:
             session.turn(more=True)
         yield
@@ -100,28 +101,28 @@ class Driver:
     def __init__(self, target: Target, alone: bool = False) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self.warm = WarmWorkers()
-        self.crew = Crew(target, self.events, self.warm, alone=alone)
+        self.pool = Pool(target, self.events, self.warm, alone=alone)
         self.outcomes: list[Outcome] = []
 
     def close(self) -> None:
-        self.crew.close()
+        self.pool.close()
         self.warm.close()
 
     def run(self, *faults: str) -> list[Outcome]:
         for number, fault in enumerate(faults):
-            self.crew.submit(Job(prepared_case.of(identity(f"{number}", number, fault).build()), self.outcomes.append))
+            self.pool.submit(Job(prepared_case.of(identity(f"{number}", number, fault).build()), self.outcomes.append))
         while len(self.outcomes) < len(faults):
-            self.crew.advance(last=True)
-            for lane in self.crew.lanes:
+            self.pool.advance(last=True)
+            for lane in self.pool.lanes:
                 lane.listen(True)
             event = self.events.get(timeout=20)
-            if lane := self.crew.owner(event):
+            if lane := self.pool.owner(event):
                 lane.handle(event)
         return self.outcomes
 
     def watch_until_it_raises(self) -> None:
         while True:
-            (lane,) = self.crew.lanes
+            (lane,) = self.pool.lanes
             lane.watch(time.monotonic())
             with contextlib.suppress(queue.Empty):
                 event = self.events.get(timeout=0.005)
@@ -148,7 +149,7 @@ def test_alone_means_that_nothing_ran_before() -> None:
 
 def test_the_memory_bound_holds_while_a_worker_starts() -> None:
     driver = Driver(backend("right", memory_bytes=1 << 20))
-    driver.crew.start()
+    driver.pool.start()
     with pytest.raises(TargetDown, match=r"does not start: the worker took \d+ MiB of memory; the bound is 1 MiB"):
         driver.watch_until_it_raises()
     driver.close()

@@ -11,6 +11,9 @@ import pytest
 
 from epcheck.conformance.judging import explain
 from epcheck.conformance.judging import verdict as judge
+from epcheck.conformance.judging.evidence import Evidence
+from epcheck.conformance.judging.opinion import opinion
+from epcheck.conformance.judging.repeats import needs_confirmation
 from epcheck.conformance.preparation import directml_program, prepared_case
 from epcheck.conformance.preparation.directml_program import NoProgram
 from epcheck.conformance.records import record
@@ -157,8 +160,7 @@ PREPARED = prepared_case.of(suite.case_by_id("TopK-11/float64/defaults[initializ
 
 
 def verdict(case: prepared_case.Prepared, outcome: Outcome) -> record.Record:
-    opinion = judge.opinion(case, DIRECT, outcome)
-    return judge.verdict(case, DIRECT, opinion, None, {}, (), ())
+    return judge.verdict(case, DIRECT, Evidence(opinion(case, DIRECT, outcome)))
 
 
 def test_what_the_page_refuses_may_be_refused() -> None:
@@ -177,7 +179,7 @@ def test_a_node_that_is_no_single_operator_is_unplaced_and_no_failure() -> None:
     declined = Outcome(FAILED, "create", f"{directml_program.DECLINED}: the provider calls none, or several")
     found = verdict(PREPARED, declined)
     assert (found.status, found.reading) == ("unplaced", "ok")
-    assert not judge.needs_confirmation(PREPARED, DIRECT, found.candidate)
+    assert not needs_confirmation(PREPARED, DIRECT, found.candidate)
 
 
 # Blame one level deeper
@@ -207,7 +209,7 @@ def test_two_refusals_are_one_fault() -> None:
 
 def test_the_verdict_says_what_directml_does_and_the_record_keeps_it() -> None:
     direct = explain.explained(WRONG, Opinion("directml", record.PASS), False)
-    found = judge.verdict(PREPARED, PLACED, WRONG, None, {}, (), (), direct)
+    found = judge.verdict(PREPARED, PLACED, Evidence(WRONG, direct=direct))
     assert found.reason.endswith("; directml is right, so the provider's lowering is to blame")
     assert record.decode(record.encode(found)).direct == direct
 

@@ -14,7 +14,8 @@ from small_cases import backend, identities, identity, own_workers, processes_wi
 
 from epcheck.conformance.records import record
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import session as runner
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import MEBIBYTE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the faults are made with POSIX signals and pipes")
@@ -146,7 +147,7 @@ def test_a_worker_killed_from_outside_costs_no_case_its_verdict_and_is_noted(tmp
     target = replace(target, arguments=(*target.arguments, "--path", str(tmp_path)), window=4)
     taken: list[Record] = []
     killed = 0
-    with runner.Session(runner.Plan((), (target,)), taken.append) as session:
+    with Session(Plan((), (target,)), taken.append) as session:
         for case in identities(30):
             session.submit(case)
         while session.under_way:

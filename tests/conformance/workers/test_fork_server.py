@@ -14,7 +14,8 @@ import pytest
 from small_cases import backend, identities, own_workers, records_of
 
 from epcheck.conformance.records.record import PASS, Record
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets.target import resolve
 from epcheck.conformance.workers.process import Answer, Ended, Event, WarmWorkers, WorkerProcess
@@ -91,7 +92,7 @@ def test_what_fails_to_import_is_told_as_ever() -> None:
 def test_a_module_that_runs_threads_is_not_forked() -> None:
     threaded = backend("right", "threaded_backend", jobs=2, deadline_s=10.0)
     found: list[Record] = []
-    session.run(session.Plan(identities(200), (threaded,), jobs=2), found.append)
+    run_plan(Plan(identities(200), (threaded,), jobs=2), found.append)
     assert [record.status for record in found] == [PASS] * 200
 
 

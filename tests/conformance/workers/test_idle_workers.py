@@ -18,7 +18,8 @@ from small_cases import backend, identities, own_workers
 
 from epcheck import reports
 from epcheck.conformance.records.record import PASS, Record
-from epcheck.conformance.scheduling import session
+from epcheck.conformance.scheduling.plan import Facts, Plan
+from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.target import Target, resolve
 from epcheck.conformance.workers.process import Answer, Event, WarmWorkers, WorkerProcess
 from epcheck.generators import suite
@@ -38,7 +39,7 @@ def children() -> set[int]:
 
 def run(warm: WarmWorkers, *candidates: Target, count: int = 3) -> list[Record]:
     taken: list[Record] = []
-    session.run(session.Plan(identities(count), candidates), taken.append, warm=warm)
+    run_plan(Plan(identities(count), candidates), taken.append, warm=warm)
     assert [record.status for record in taken] == [PASS] * count * len(candidates)
     return taken
 
@@ -69,9 +70,9 @@ def test_the_next_test_of_a_session_has_them_too(warm: WarmWorkers, monkeypatch:
 
 
 def test_the_facts_are_told_to_every_run(warm: WarmWorkers) -> None:
-    told: list[session.Facts] = []
+    told: list[Facts] = []
     for _ in range(2):
-        session.run(session.Plan(identities(1), (RIGHT,)), lambda _record: None, told.append, warm=warm)
+        run_plan(Plan(identities(1), (RIGHT,)), lambda _record: None, told.append, warm=warm)
     assert told[0] == told[1]
     assert told[0][RIGHT.name]["function"] == "faulty_backends:right"
 
@@ -80,8 +81,8 @@ def test_candidate_and_baseline_of_one_environment_share_their_workers(warm: War
     """Provider and options travel with every request, so a worker of the one can serve the other."""
     cases = list(suite.cases(["Slice"], ["float32"], limit=4))
     cpu = resolve("cpu")
-    for plan in (session.Plan(cases, (cpu,)), session.Plan(cases, (replace(cpu, name="baseline", pack=1),))):
-        session.run(plan, lambda _record: None, warm=warm)
+    for plan in (Plan(cases, (cpu,)), Plan(cases, (replace(cpu, name="baseline", pack=1),))):
+        run_plan(plan, lambda _record: None, warm=warm)
     assert len(children()) == 1
 
 
@@ -122,7 +123,7 @@ def test_one_that_died_is_replaced_and_takes_nobody_s_place() -> None:
 def test_one_that_crashed_or_hangs_is_not_kept(warm: WarmWorkers) -> None:
     aborts = backend("aborts_always")
     found: list[Record] = []
-    session.run(session.Plan(identities(1), (aborts,)), found.append, warm=warm)
+    run_plan(Plan(identities(1), (aborts,)), found.append, warm=warm)
     assert [record.status for record in found] == ["crash"]
     assert children() == set()
 
@@ -132,7 +133,7 @@ def test_none_is_kept_of_a_run_that_fails(warm: WarmWorkers) -> None:
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):
-        session.run(session.Plan(identities(3), (RIGHT,)), full, warm=warm)
+        run_plan(Plan(identities(3), (RIGHT,)), full, warm=warm)
     assert children() == set()
 
 

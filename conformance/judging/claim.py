@@ -1,0 +1,58 @@
+"""What a target claims of a case, from published tables, and what that predicts of the case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.records import record
+from epcheck.conformance.targets.expectation import Expectation
+from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
+from epcheck.generators.claims import claims_of
+from epcheck.generators.directml.feature_level import is_documented
+
+
+def unclaimed(prepared: Prepared, target: Target) -> str | None:
+    """What the target's provider does not claim of this case; None when it claims it or publishes no table.
+
+    The claims of DirectML itself are its documentation pages: they say which operator descriptions are valid.
+    """
+    if target.direct:
+        described = prepared.facts.directml
+        return described.violations[0] if described and described.violations else None
+    if target.provider is None or claims_of(target.provider) is None:
+        return None
+    case = prepared.case
+    return _unclaimed(target.provider, case.domain, case.operator, case.since_version, tuple(prepared.types.items()))
+
+
+@cache
+def _unclaimed(
+    provider: str, domain: str, operator: str, since_version: int, types: tuple[tuple[str, str], ...]
+) -> str | None:
+    table = claims_of(provider)
+    assert table is not None
+    return table.why_not(domain, operator, since_version, dict(types))
+
+
+def is_published(prepared: Prepared, target: Target) -> bool:
+    """Whether it is published what the target supports; of a DirectML operator, whether its tensors' types are."""
+    if target.direct:
+        described = prepared.facts.directml
+        return described is not None and is_documented(described.name)
+    return target.provider is not None and claims_of(target.provider) is not None
+
+
+def predicted_status(prepared: Prepared, target: Target, expectations: Sequence[Expectation]) -> str:
+    """The status that a case will probably have. expectations: of the target, those whose glob matches the case."""
+    if unclaimed(prepared, target) is not None:
+        return record.UNPLACED
+    return expectations[0].status if expectations else record.PASS
+
+
+def may_be_placed_only(prepared: Prepared, target: Target, facts: Mapping[str, str]) -> bool:
+    """Whether a session that is created and not run can show that the target declines the case: the target claims
+    other cases and not this one, and its sessions record where nodes go. facts: what its worker reports of itself."""
+    records = facts.get("assignment") == "recorded" and target.config.get(DISABLE_FALLBACK) == "1"
+    return records and unclaimed(prepared, target) is not None

@@ -1,0 +1,34 @@
+"""What a verdict is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from epcheck.conformance.records import record
+from epcheck.conformance.records.record import Direct, Opinion
+from epcheck.conformance.targets.expectation import Expectation
+
+FINE = (record.PASS, record.UNPLACED, record.SKIPPED)
+"""Statuses of a baseline that is not wrong."""
+
+
+class Evidence(NamedTuple):
+    """All that is known of a case on one candidate.
+
+    baseline: None where there is none, or the candidate is the baseline. oracles: what each further oracle says of the
+    suite's own. echoes: the oracles whose answer is the candidate's, bit by bit. expectations: of the candidate, those
+    whose glob matches the case. direct: what explains the failure.
+    """
+
+    candidate: Opinion
+    baseline: Opinion | None = None
+    oracles: Mapping[str, str] = {}
+    echoes: Sequence[str] = ()
+    expectations: Sequence[Expectation] = ()
+    direct: Direct | None = None
+
+    @property
+    def is_baseline_wrong(self) -> bool:
+        """Whether there is a baseline that does not give what must come out, though it takes the node."""
+        return self.baseline is not None and self.baseline.status not in FINE

@@ -1,0 +1,46 @@
+"""The reason of a verdict, in words."""
+
+from __future__ import annotations
+
+from epcheck.conformance.judging import explain
+from epcheck.conformance.judging.evidence import Evidence
+from epcheck.conformance.records import record
+from epcheck.conformance.records.record import Opinion
+
+
+def reason(evidence: Evidence, must_be_refused: bool, gap: str | None) -> str:
+    """What the candidate does, what the others do, and whose fault it is.
+
+    must_be_refused: whether the case is one that has to be refused. gap: what of it is not claimed; None where all is
+    or nothing is published.
+    """
+    candidate, baseline, _, echoes, _, direct = evidence
+    passes = candidate.status == record.PASS
+    clauses = [f"{candidate.target}{_candidate(candidate, must_be_refused, gap)}"]
+    if echoes:
+        clauses.append(f"{' and '.join(echoes)} give{'s' if len(echoes) == 1 else ''} the very same answer")
+    if baseline is not None and not passes and baseline.status == record.PASS:
+        clauses.append(f"{baseline.target} is right")
+    elif baseline is not None and evidence.is_baseline_wrong:
+        clauses.append(f"{baseline.target} is wrong{'' if passes else ' too'}: {baseline.message}")
+    if gap and passes and not must_be_refused:
+        clauses.append(f"although {gap}")
+    if direct:
+        clauses.append(explain.words(direct))
+    return "; ".join(clauses)
+
+
+def _candidate(candidate: Opinion, must_be_refused: bool, gap: str | None) -> str:
+    """What the candidate does, after its name."""
+    match candidate.status:
+        case record.PASS:
+            return " refuses it, as it must" if must_be_refused else " gives the true result"
+        case record.UNPLACED:
+            return f" does not take the node: {gap or candidate.message}"
+        case record.REFUSED:
+            return f" refuses a valid node at {candidate.stage}: {candidate.message}"
+        case record.CRASH:
+            return f" brings its process down: {candidate.message}"
+        case record.TIMEOUT:
+            return f" does not answer: {candidate.message}"
+    return f": {candidate.message}"

@@ -1,0 +1,366 @@
+"""The life of a case from its first run to its verdict, as a state machine: events in, actions out.
+
+It has no workers, no queues and no cache: whoever drives it carries out the actions and reports what came of them, so
+that every path is tested without a process. Each target that takes part has a state of its own:
+
+    FirstRun ──pass──▶ Settled                     Quarantined ──expected──▶ Settled
+       │ failure                                        └──anything else──▶ FirstRun
+       ▼
+    Confirming ──the same again──▶ Settled
+       │ something else           (of a pack: back to FirstRun, in a session of its own)
+       ▼
+    Isolating ──all repeats──▶ Settled
+
+When every target is settled, the failures that can be explained are: the target below the candidate's provider is run
+like any other. Then the case is concluded: one record for each candidate.
+
+A failure is repeated before it is reported: first in a second worker, where other cases ran before it, then, when the
+two disagree, in processes where nothing ran before. Answers that depend on what ran before are `order-dependent`,
+answers that change with nothing changed are `flaky`. What fails in a pack is repeated in a session of its own. What
+ends a worker has to end a second one, in which nothing ran before; what ends fewer than most of five is only noted.
+What is expected, with a reason, needs less: an expected end of the worker is seen once, in a process of its own, and
+a case that is expected to be unsteady is not run in processes of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from epcheck.conformance.judging import claim, explain, repeats
+from epcheck.conformance.judging.evidence import Evidence
+from epcheck.conformance.judging.opinion import opinion, placement_gap
+from epcheck.conformance.judging.oracles import echoes, second_oracles
+from epcheck.conformance.judging.repeats import LOST, Attempts
+from epcheck.conformance.judging.verdict import verdict
+from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.records import record
+from epcheck.conformance.records.outcome import DONE, PLACED, Outcome, bits
+from epcheck.conformance.records.record import Direct, Opinion, Record
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.targets.expectation import Expectation
+from epcheck.conformance.targets.target import Target
+
+ENDS_WORKER = (record.CRASH, record.TIMEOUT)
+"""The statuses of LOST."""
+
+UNSTEADY = (record.FLAKY, record.ORDER_DEPENDENT)
+"""Statuses of answers that change."""
+
+FRESH_RUNS = 2
+"""Runs with nothing before, of a case whose answer changes."""
+
+Judge = Callable[[Prepared, Target, Outcome], Opinion]
+"""What `opinion.opinion` does."""
+
+
+class Where(Enum):
+    """Where a case is run."""
+
+    SHARED = "in a session of the target's pool, which other cases may share"
+    OWN_SESSION = "in a session of its own, in the target's pool"
+    SECOND_WORKER = "in a session of its own, in a worker that runs repeats only"
+    OWN_PROCESS = "in a process of its own, in which nothing ran before"
+
+
+class Run(NamedTuple):
+    """Action: run the case on the target, and report it as `Ran`."""
+
+    target: Target
+    where: Where
+
+
+class Remember(NamedTuple):
+    """Action: the opinion of an oracle is final, and the next run may use it. answer: the bits of what it is of."""
+
+    target: Target
+    opinion: Opinion
+    answer: str
+
+
+class Declined(NamedTuple):
+    """Action: know that the target does not take such a case."""
+
+    target: Target
+
+
+class Failed(NamedTuple):
+    """Action: know that the case fails on the target in a session of its own."""
+
+    target: Target
+
+
+class Note(NamedTuple):
+    """Action: tell the reader of the report what belongs to no record."""
+
+    text: str
+
+
+class Conclude(NamedTuple):
+    """Action: keep the records, one for each candidate; the case is over."""
+
+    records: tuple[Record, ...]
+
+
+Action = Run | Remember | Declined | Failed | Note | Conclude
+
+
+class Ran(NamedTuple):
+    """Event: what came of `Run`."""
+
+    target: Target
+    where: Where
+    outcome: Outcome
+
+
+class Settled(NamedTuple):
+    """State: the opinion is final. answer: the bits of the outputs, where somebody compares them; else empty."""
+
+    opinion: Opinion
+    answer: str
+
+
+class FirstRun(NamedTuple):
+    """State: the case runs where most cases run."""
+
+
+class Quarantined(NamedTuple):
+    """State: the case runs where it takes no other case down, since it is expected to end its worker."""
+
+
+class Confirming(NamedTuple):
+    """State: the case failed and is run a second time, elsewhere."""
+
+    first: Outcome
+
+
+class Isolating(NamedTuple):
+    """State: the first two runs disagree, so the case is run once more where it failed, and with nothing before.
+
+    fresh: how many runs with nothing before there are to be. again, alone: those that are done.
+    """
+
+    first: Outcome
+    elsewhere: Outcome
+    fresh: int
+    again: Outcome | None = None
+    alone: tuple[Outcome, ...] = ()
+
+
+State = FirstRun | Quarantined | Confirming | Isolating | Settled
+
+_FIRST_RUN, _QUARANTINED = FirstRun(), Quarantined()
+
+
+class Stage(Enum):
+    """How far a case is, as a whole."""
+
+    RUNNING = "candidates, baseline and reference are not settled"
+    EXPLAINING = "they are, and the targets below failing candidates are not"
+    CONCLUDED = "all are settled, and the records are made"
+
+
+class CaseLifecycle:
+    """One prepared case on its way to its records. `begin` and `handle` return what is to be done next."""
+
+    __slots__ = ("_expected", "_judge", "_plan", "_unsettled", "candidates", "prepared", "stage", "states")
+
+    def __init__(self, plan: Plan, prepared: Prepared, judge: Judge = opinion) -> None:
+        """plan: who takes part, in which role. judge: of first runs."""
+        self.prepared = prepared
+        self.candidates = plan.remaining(prepared.case)
+        self.stage = Stage.RUNNING
+        self.states: dict[str, State] = {}
+        self._plan = plan
+        self._judge = judge
+        self._expected: dict[str, tuple[Expectation, ...]] = {}
+        self._unsettled = 0
+
+    def expectations(self, target: Target) -> tuple[Expectation, ...]:
+        """What is expected of the case on a target; empty for one that was not asked yet."""
+        return self._expected.get(target.name, ())
+
+    def begin(self, remembered: Mapping[str, Settled]) -> list[Action]:
+        """Run the case on every target. remembered: target name -> its opinion, from an earlier run."""
+        actions: list[Action] = []
+        prepared, plan = self.prepared, self._plan
+        for name, target in {t.name: t for t in (*self.candidates, *plan.oracles)}.items():
+            if name in remembered:
+                self.states[name] = remembered[name]
+                continue
+            self._unsettled += 1
+            self._expected[name] = expected = target.expected(prepared.case.id)
+            if claim.predicted_status(prepared, target, expected) in ENDS_WORKER:
+                self.states[name] = _QUARANTINED
+                actions.append(Run(target, Where.OWN_PROCESS))
+            else:
+                self.states[name] = _FIRST_RUN
+                actions.append(Run(target, Where.SHARED))
+        return actions or self._when_settled()
+
+    def handle(self, event: Ran) -> list[Action]:
+        """Take an outcome."""
+        target, where, outcome = event
+        match self.states[target.name]:
+            case FirstRun():
+                return self._after_first_run(target, outcome)
+            case Quarantined():
+                return self._after_quarantine(target, outcome)
+            case Confirming(first):
+                return self._after_confirmation(target, first, outcome)
+            case Isolating() as state:
+                return self._after_isolated_run(target, state, where, outcome)
+            case Settled():
+                raise AssertionError(f"{target.name} is settled, and ran {self.prepared.case.id} again")
+
+    def _after_first_run(self, target: Target, outcome: Outcome) -> list[Action]:
+        if outcome.kind == PLACED and _must_run(self.prepared, target, outcome):
+            return [Run(target, Where.OWN_SESSION)]
+        judged = self._judge(self.prepared, target, outcome)
+        if judged.status == record.PASS and outcome.kind == DONE:
+            return self._settle(target, judged, outcome)
+        actions: list[Action] = []
+        if outcome.kind not in (DONE, PLACED):
+            actions.append(Failed(target))
+        if judged.status == record.UNPLACED:
+            actions.append(Declined(target))
+        if self._needs_repeat(target, outcome, judged):
+            self.states[target.name] = Confirming(outcome)
+            where = Where.OWN_PROCESS if outcome.kind in LOST else Where.SECOND_WORKER
+            return [*actions, Run(target, where)]
+        return actions + self._settle(target, judged, outcome)
+
+    def _needs_repeat(self, target: Target, outcome: Outcome, first: Opinion) -> bool:
+        """Whether a first opinion is not final; what the reference says always is, since nobody reports on it."""
+        if first.status == record.PASS or self._is_reference(target):
+            return False
+        answered_in_a_pack = outcome.shared > 1 and outcome.kind == DONE
+        return answered_in_a_pack or repeats.needs_confirmation(self.prepared, target, first)
+
+    def _after_quarantine(self, target: Target, outcome: Outcome) -> list[Action]:
+        """When the case does what nobody expects, nothing is known of it."""
+        judged = opinion(self.prepared, target, outcome)
+        if any(expectation.covers(judged) for expectation in self._expected[target.name]):
+            return self._settle(target, judged, outcome)
+        self.states[target.name] = _FIRST_RUN
+        return [Run(target, Where.OWN_SESSION)]
+
+    def _after_confirmation(self, target: Target, first: Outcome, second: Outcome) -> list[Action]:
+        was_packed = first.shared > 1
+        if repeats.confirms(self.prepared, first, second):
+            judged = opinion(self.prepared, target, second if was_packed else first, attempts=2)
+            return self._settle(target, judged, second)
+        if was_packed:
+            self.states[target.name] = _FIRST_RUN
+            return [Run(target, Where.OWN_SESSION)]
+        is_known = any(expectation.status in UNSTEADY for expectation in self.expectations(target))
+        fresh = 0 if is_known and not {first.kind, second.kind}.intersection(LOST) else FRESH_RUNS
+        self.states[target.name] = Isolating(first, second, fresh)
+        return [Run(target, Where.OWN_SESSION), *[Run(target, Where.OWN_PROCESS)] * fresh]
+
+    def _after_isolated_run(self, target: Target, state: Isolating, where: Where, outcome: Outcome) -> list[Action]:
+        if where is Where.OWN_PROCESS:
+            state = state._replace(alone=(*state.alone, outcome))
+        else:
+            state = state._replace(again=outcome)
+        self.states[target.name] = state
+        if state.again is None or len(state.alone) < state.fresh:
+            return []
+        return self._after_all_repeats(target, Attempts(state.first, state.elsewhere, state.again, state.alone))
+
+    def _after_all_repeats(self, target: Target, attempts: Attempts) -> list[Action]:
+        """A worker that ended in the smaller part of five runs is no answer of the case: it is noted."""
+        prepared, steady, lost = self.prepared, attempts.steady(), attempts.lost()
+        if lost is None or steady is None:
+            return self._settle(target, repeats.unsteady(prepared, target, attempts), attempts.first)
+        judged = opinion(prepared, target, steady, attempts=len(attempts.in_order()))
+        accident = Note(
+            f"{target.name}: a worker ended while it ran {prepared.case.id} ({lost.message}); "
+            f"other runs of it say: {judged.status}"
+        )
+        return [accident, *self._settle(target, judged, steady)]
+
+    def _settle(self, target: Target, judged: Opinion, outcome: Outcome) -> list[Action]:
+        """outcome: whose outputs are compared with those of others."""
+        settled = Settled(judged, self._bits(target, judged, outcome))
+        self.states[target.name] = settled
+        self._unsettled -= 1
+        after = self._when_settled() if self._unsettled == 0 else []
+        return [Remember(target, *settled), *after] if target.name in self._plan.pure_oracles else after
+
+    def _bits(self, target: Target, judged: Opinion, outcome: Outcome) -> str:
+        """The bits of an answer, where somebody will compare them: the reference's, and those of a failure."""
+        if judged.status == record.PASS:
+            wanted = self._is_reference(target)
+        else:
+            wanted = target is not self._plan.baseline or target in (*self.candidates, *self._plan.below.values())
+        if not wanted:
+            return ""
+        return self.prepared.expected_bits if outcome.exact else bits(outcome.outputs) if outcome.outputs else ""
+
+    def _is_reference(self, target: Target) -> bool:
+        """Whether a target is the reference, and no candidate."""
+        return target is self._plan.reference and all(target.name != candidate.name for candidate in self.candidates)
+
+    def _when_settled(self) -> list[Action]:
+        """Have explained what can be; then conclude."""
+        if self.stage is Stage.RUNNING and self._plan.below and (actions := self._explain()):
+            self.stage = Stage.EXPLAINING
+            return actions
+        self.stage = Stage.CONCLUDED
+        return [Conclude(self._records())]
+
+    def _explain(self) -> list[Action]:
+        """Run the case on the targets below the candidates whose failure they may explain."""
+        wanted: dict[str, Target] = {}
+        for candidate in self.candidates if not self.prepared.must_be_refused else ():
+            below = self._plan.below.get(candidate.name)
+            if below and below.name not in self.states and self._settled(candidate).opinion.status in explain.EXPLAINED:
+                wanted[below.name] = below
+        self._unsettled = len(wanted)
+        self.states |= dict.fromkeys(wanted, _FIRST_RUN)
+        return [Run(below, Where.OWN_SESSION) for below in wanted.values()]
+
+    def _records(self) -> tuple[Record, ...]:
+        """The record of each candidate."""
+        reference = self._plan.reference
+        settled = self._settled(reference) if reference else None
+        oracles = second_oracles(self.prepared, settled.opinion if settled else None)
+        answers = {reference.name: settled.answer} if reference and settled else {}
+        return tuple(self._record(candidate, oracles, answers) for candidate in self.candidates)
+
+    def _record(self, candidate: Target, oracles: Mapping[str, str], answers: Mapping[str, str]) -> Record:
+        """oracles: what each further oracle says. answers: of these, the bits of those that answered."""
+        judged, answer = self._settled(candidate)
+        baseline = self._plan.baseline
+        evidence = Evidence(
+            judged,
+            self._settled(baseline).opinion if baseline and baseline.name != candidate.name else None,
+            oracles,
+            echoes(self.prepared, answer, answers) if judged.status != record.PASS else (),
+            self.expectations(candidate),
+            self._explanation(candidate) if self._plan.below else None,
+        )
+        return verdict(self.prepared, candidate, evidence)
+
+    def _explanation(self, candidate: Target) -> Direct | None:
+        """What explains the failure of a candidate."""
+        below = self._plan.below.get(candidate.name)
+        judged, answer = self._settled(candidate)
+        if below is None or below.name not in self.states or judged.status not in explain.EXPLAINED:
+            return None
+        direct = self._settled(below)
+        return explain.explained(judged, direct.opinion, same_bits=bool(answer) and answer == direct.answer)
+
+    def _settled(self, target: Target) -> Settled:
+        state = self.states[target.name]
+        assert isinstance(state, Settled)
+        return state
+
+
+def _must_run(prepared: Prepared, target: Target, placed: Outcome) -> bool:
+    """Whether a case that was only placed has to be run: the provider takes it, or its session's record does not say;
+    where a function stands for several nodes, these have names of their own."""
+    is_unknown = placed.shared > 1 and not placed.assignment
+    return is_unknown or not placement_gap(prepared, target.provider or "", placed)

@@ -1,0 +1,61 @@
+"""Which cases may share a session: those that will probably end alike, by what is claimed, expected and known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from epcheck.conformance.judging import claim
+from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.records import record
+from epcheck.conformance.targets.expectation import Expectation
+from epcheck.conformance.targets.target import Target
+
+PLACE_ONLY = b"place only "
+"""What the groups begin with whose cases are only placed."""
+
+TOGETHER = (record.MISMATCH, record.FLAKY, record.ORDER_DEPENDENT)
+"""Statuses that leave the session to others: cases that will probably end so share one, apart from those that pass."""
+
+
+class Grouping:
+    """Groups the cases of a run; learns from what targets decline."""
+
+    def __init__(self) -> None:
+        self._declined: set[tuple[str, ...]] = set()
+
+    def declined(self, prepared: Prepared, target: Target) -> None:
+        """The target does not take such a case: no other session shall fail by one of its kind."""
+        self._declined.add(_kind(prepared, target))
+
+    def group(
+        self,
+        prepared: Prepared,
+        target: Target,
+        last: str = "",
+        expected: Sequence[Expectation] = (),
+        facts: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """With which other cases this one may share a session; empty for none.
+
+        Cases that will probably be declined are only placed, many in one session that may fall back to CPU.
+        Not one that must be refused, which refuses the whole model. Not one that will probably fail, with those that
+        will not. And cases with an empty output keep to themselves: fetched beside one, DirectML's provider returns
+        every other output of the session as it found the memory (docs/findings.md).
+        last: the status it had in the last run; empty where none is known. facts: what the worker reports of itself.
+        """
+        if prepared.must_be_refused or not prepared.graph:
+            return b""
+        status = last or claim.predicted_status(prepared, target, expected)
+        if status == record.UNPLACED and claim.may_be_placed_only(prepared, target, facts or {}):
+            return PLACE_ONLY + prepared.shell
+        if self._declined and _kind(prepared, target) in self._declined:
+            return b""
+        if status != record.PASS and status not in TOGETHER:
+            return b""
+        return b"%s %s %s" % (status.encode(), prepared.emptiness, prepared.shell) if prepared.emptiness else b""
+
+
+def _kind(prepared: Prepared, target: Target) -> tuple[str, ...]:
+    """What a target takes or declines alike: an operator version with its dtypes."""
+    case = prepared.case
+    return target.name, case.domain, case.operator, str(case.since_version), case.dtype

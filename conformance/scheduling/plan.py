@@ -1,0 +1,58 @@
+"""What a run does, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.targets.target import Target
+from epcheck.generators.case import Case
+
+Sink = Callable[[Record], None]
+"""Takes each record of a run as soon as it is final, in no particular order."""
+
+Facts = Mapping[str, Mapping[str, str]]
+"""Target name -> what its worker reports of itself: the fingerprint."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run does.
+
+    reference: a further oracle, run on every case; None leaves it out. done: (candidate, case id) pairs that an
+    interrupted run has recorded already. jobs: workers of each target at most; None for each target's own number.
+    pack: whether cases may share sessions; the verdicts are the same without. below: candidate name -> the target that
+    calls DirectML directly, which is asked about every failure of that candidate.
+    """
+
+    cases: Sequence[Case]
+    candidates: tuple[Target, ...]
+    baseline: Target | None = None
+    reference: Target | None = None
+    done: Collection[tuple[str, str]] = frozenset()
+    jobs: int | None = None
+    pack: bool = True
+    below: Mapping[str, Target] = field(default_factory=dict)
+
+    @property
+    def oracles(self) -> tuple[Target, ...]:
+        """Baseline and reference, as far as there are any."""
+        return tuple(target for target in (self.baseline, self.reference) if target is not None)
+
+    @cached_property
+    def pure_oracles(self) -> frozenset[str]:
+        """The names of the oracles that are not candidates, too: nobody reports on them, so they need not run anew."""
+        return frozenset(t.name for t in self.oracles) - {t.name for t in self.candidates}
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """All that take part."""
+        return *self.candidates, *self.oracles, *self.below.values()
+
+    def remaining(self, case: Case) -> tuple[Target, ...]:
+        """The candidates that have not recorded the case."""
+        if not self.done:
+            return self.candidates
+        return tuple(t for t in self.candidates if (t.name, case.id) not in self.done)

@@ -1,0 +1,139 @@
+"""The pools of a run: all workers of all targets, and the way from an event to the worker that it comes from."""
+
+from __future__ import annotations
+
+import os
+import queue
+import time
+from collections.abc import Iterator
+
+from epcheck.conformance.cache.cache import Cache
+from epcheck.conformance.scheduling import run_history
+from epcheck.conformance.scheduling.case_lifecycle import Where
+from epcheck.conformance.scheduling.plan import Facts, Plan
+from epcheck.conformance.scheduling.pool import Incident, Pool
+from epcheck.conformance.scheduling.supervisor import Lane
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers.process import Event, WarmWorkers
+
+TICK_S = 0.2
+"""How often deadlines and memory are looked at, in seconds."""
+
+ALONE_AT_ONCE = 2
+"""Processes for one case each, of which one starts while the other runs."""
+
+
+class Pools:
+    """Of each target a pool; as soon as a case needs it, a second worker for repeats, and processes for one case."""
+
+    def __init__(self, plan: Plan, cache: Cache, events: queue.SimpleQueue[Event], warm: WarmWorkers) -> None:
+        """cache: where pack sizes are kept from run to run. The others as in `Pool`."""
+        self._plan = plan
+        self._cache = cache
+        self._events = events
+        self._warm = warm
+        self._pools = {target.name: self._pool(target) for target in plan.targets}
+        self._second_workers: dict[str, Pool] = {}
+        self._own_processes: dict[str, Pool] = {}
+        self._last_watch = 0.0
+
+    @property
+    def facts(self) -> Facts:
+        """What each target's worker reports of itself."""
+        return {name: pool.facts for name, pool in self._pools.items()}
+
+    @property
+    def ready(self) -> bool:
+        """Whether every target has answered its handshake."""
+        return all(pool.facts for pool in self._pools.values())
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The targets that have a pool."""
+        return tuple(pool.target for pool in self._pools.values())
+
+    def pool(self, target: Target, where: Where = Where.SHARED) -> Pool:
+        """The workers that a case runs on."""
+        name = target.name
+        match where:
+            case Where.SHARED | Where.OWN_SESSION:
+                return self._pools[name]
+            case Where.SECOND_WORKER:
+                if name not in self._second_workers:
+                    self._second_workers[name] = Pool(target, self._events, self._warm)
+                return self._second_workers[name]
+            case Where.OWN_PROCESS:
+                if name not in self._own_processes:
+                    self._own_processes[name] = Pool(target, self._events, self._warm, ALONE_AT_ONCE, alone=True)
+                return self._own_processes[name]
+
+    def start(self) -> None:
+        """Start the first worker of each target. Raises TargetDown."""
+        for pool in self._pools.values():
+            pool.start()
+
+    def advance(self, last: bool) -> None:
+        """Send what can be sent. last: as in `Pool.advance`. Raises TargetDown when a target goes down for good."""
+        for pool in self._every_pool():
+            pool.advance(last)
+
+    def advance_idle(self) -> None:
+        """Have those that do nothing take what waits, as if nothing more came. Raises TargetDown."""
+        for pool in self._every_pool():
+            if not any(lane.is_busy for lane in pool.lanes):
+                pool.advance(last=True)
+
+    def listen(self, wanted: bool) -> None:
+        """Whether answers of workers come in now; what was left to be sent together is sent."""
+        for lane in self._every_lane():
+            lane.listen(wanted)
+
+    def handle(self, event: Event) -> None:
+        """Take the event of a worker. Raises TargetDown when workers of its target keep failing to start."""
+        for lane in self._every_lane():
+            if lane.owns(event):
+                lane.handle(event)
+                return
+
+    def watch(self) -> None:
+        """Enforce deadlines and memory bounds, every TICK_S."""
+        now = time.monotonic()
+        if now - self._last_watch >= TICK_S:
+            self._last_watch = now
+            for lane in self._every_lane():
+                lane.watch(now)
+
+    def incidents(self) -> Iterator[tuple[Target, Incident]]:
+        """The sessions of several cases that failed."""
+        for pool in self._pools.values():
+            for incident in pool.incidents:
+                yield pool.target, incident
+
+    def close(self) -> None:
+        """End the workers, or keep them for the next run."""
+        for pool in self._every_pool():
+            pool.close()
+
+    def keep_pack_sizes(self) -> None:
+        """Have the next run begin with the pack sizes that were best in this one."""
+        for pool in self._pools.values():
+            if pool.sizing.is_known:
+                run_history.keep_pack_size(self._cache, pool.target, pool.sizing.best)
+
+    def kill(self) -> None:
+        """End the workers at once."""
+        for pool in self._every_pool():
+            pool.kill()
+
+    def _pool(self, target: Target) -> Pool:
+        jobs = self._plan.jobs or target.jobs or os.cpu_count() or 1
+        if not self._plan.pack or target.pack == 1:
+            return Pool(target, self._events, self._warm, jobs)
+        size = run_history.pack_size(self._cache, target)
+        return Pool(target, self._events, self._warm, jobs, target.pack, size=size)
+
+    def _every_pool(self) -> tuple[Pool, ...]:
+        return *self._pools.values(), *self._second_workers.values(), *self._own_processes.values()
+
+    def _every_lane(self) -> Iterator[Lane]:
+        return (lane for pool in self._every_pool() for lane in pool.lanes)

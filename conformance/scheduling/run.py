@@ -1,0 +1,81 @@
+"""A run: the cases of a plan through a session, and one case through one target."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import time
+from collections.abc import Callable
+from itertools import islice
+
+from epcheck.conformance import lab
+from epcheck.conformance.cache.cache import Cache
+from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.records.outcome import Outcome
+from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
+from epcheck.conformance.scheduling.pool import Pool
+from epcheck.conformance.scheduling.pools import TICK_S
+from epcheck.conformance.scheduling.session import AT_ONCE, IN_PROGRESS, Session
+from epcheck.conformance.scheduling.supervisor import Job
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers.process import Event, WarmWorkers
+
+AT_START = 8192
+"""Cases that are taken in until every target has answered its handshake: there is nothing else to do meanwhile."""
+
+
+def run_plan(
+    plan: Plan,
+    sink: Sink,
+    on_facts: Callable[[Facts], None] | None = None,
+    cache: Cache | None = None,
+    warm: WarmWorkers | None = None,
+) -> tuple[str, ...]:
+    """Run the plan; `sink` takes each record as soon as it is final, in no particular order. Returns, in words, what
+    happened that belongs to no case: sessions of several that failed, though none of their cases does alone.
+
+    on_facts: takes target name -> facts once every worker has started. cache: where prepared cases and opinions are
+    kept from run to run. warm: keeps the workers for the next run of this process; otherwise none outlives the call.
+    Raises TargetDown when a target cannot be started; what was recorded until then stands. Whatever the sink raises
+    ends the run as well.
+    """
+    cases = iter(plan.cases)
+    with Session(plan, sink, cache, warm) as session:
+        for case in islice(cases, IN_PROGRESS):
+            session.submit(case)
+        while not session.ready:
+            ahead = tuple(islice(cases, AT_ONCE)) if session.under_way < AT_START else ()
+            for case in ahead:
+                session.submit(case)
+            session.turn(more=True, wait=not ahead)
+        if on_facts:
+            on_facts(session.facts)
+        for case in cases:
+            if not session.has_room():
+                while session.under_way > IN_PROGRESS - AT_ONCE:
+                    session.turn(more=True)
+            session.submit(case)
+        while session.under_way:
+            session.turn()
+        return tuple(session.notes())
+
+
+def ask(target: Target, prepared: Prepared) -> Outcome:
+    """What a target does with one case, once, in a process of its own; nobody judges it. Raises TargetDown."""
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    outcomes: list[Outcome] = []
+    with contextlib.nullcontext() if target.owns_group else lab.in_use(), contextlib.closing(WarmWorkers()) as warm:
+        pool = Pool(target, events, warm, alone=True)
+        try:
+            pool.submit(Job(prepared, outcomes.append))
+            while not outcomes:
+                pool.advance(last=True)
+                with contextlib.suppress(queue.Empty):
+                    event = events.get(timeout=TICK_S)
+                    if lane := pool.owner(event):
+                        lane.handle(event)
+                for lane in pool.lanes:
+                    lane.watch(time.monotonic())
+        finally:
+            pool.kill()
+    return outcomes[0]

@@ -1,0 +1,23 @@
+"""Which opinions are repeated before they are reported."""
+
+from __future__ import annotations
+
+from judged_cases import CLAIMED, DIRECTML, PLAIN_CPU, UNCLAIMED
+
+from epcheck.conformance.judging.repeats import needs_confirmation
+from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.records.record import Opinion
+from epcheck.conformance.targets.target import Target
+
+
+def test_every_failure_is_confirmed_but_not_the_refusal_of_an_unclaimed_node() -> None:
+    def confirmed(status: str, case: Prepared, target: Target = DIRECTML) -> bool:
+        return needs_confirmation(case, target, Opinion("dml", status))
+
+    assert not confirmed("pass", CLAIMED)
+    for status in ("mismatch", "refused", "crash", "timeout", "flaky"):
+        assert confirmed(status, CLAIMED)
+        assert confirmed(status, UNCLAIMED)
+    assert confirmed("unplaced", CLAIMED)
+    assert not confirmed("unplaced", UNCLAIMED)
+    assert confirmed("unplaced", UNCLAIMED, PLAIN_CPU)
