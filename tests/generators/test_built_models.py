@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -43,7 +44,7 @@ def test_every_model_is_valid_and_its_shapes_can_be_inferred() -> None:
 
 def test_the_stamped_opset_resolves_to_the_version_of_the_case() -> None:
     for built in built_suite():
-        imported = {one.domain: one.version for one in model_of(built).opset_import}
+        imported = {entry.domain: entry.version for entry in model_of(built).opset_import}
         assert imported[built.case.domain] == built.opset
         if schema.is_in_onnx(built.case.operator, built.case.since_version, built.case.domain):
             resolved = onnx.defs.get_schema(built.case.operator, built.opset, built.case.domain)
@@ -57,7 +58,7 @@ def test_the_opset_is_the_oldest_from_7_on(since_version: int, opset: int) -> No
 
 def test_the_ir_version_is_8_unless_the_opset_needs_a_newer_one() -> None:
     versions = {
-        (max(one.version for one in model.opset_import if not one.domain), model.ir_version)
+        (max(entry.version for entry in model.opset_import if not entry.domain), model.ir_version)
         for model in map(model_of, built_suite())
     }
     for opset, ir_version in versions:
@@ -161,7 +162,8 @@ def digest(cases: Iterable[BuiltCase]) -> str:
 @pytest.mark.parametrize("hash_seed", ["0", "4711"])
 def test_the_same_id_gives_the_same_bytes_in_another_process(hash_seed: str) -> None:
     program = "import test_built_models as t; print(t.digest(t.built_suite()[::3]))"
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.path.dirname(__file__)}  # noqa: PTH120
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == digest(built_suite()[::3])
 

@@ -85,28 +85,28 @@ def test_both_kinds_of_exception_occur() -> None:
 
 
 def test_every_description_evaluates_to_the_truth() -> None:
-    said = collections.Counter(
+    opinions = collections.Counter(
         (name, opinion) for built in built_first() for name, opinion in prepared_case.of(built).oracles.items()
     )
-    assert {opinion for _, opinion in said} == {"agrees"}
-    assert {name for name, _ in said} == {
+    assert {opinion for _, opinion in opinions} == {"agrees"}
+    assert {name for name, _ in opinions} == {
         "DML_SLICE1_OPERATOR_DESC",
         "DML_TOP_K1_OPERATOR_DESC",
         "DML_QUANTIZED_LINEAR_CONVOLUTION_OPERATOR_DESC",
     }
-    assert said.total() == sum(built.lowering is not None for built in built_first()) > 3000
+    assert opinions.total() == sum(built.lowering is not None for built in built_first()) > 3000
 
 
 def test_whatever_a_page_defines_evaluates_to_the_truth() -> None:
     """But for DEVIATIONS: there the description that the DML EP makes is known to compute something else."""
-    said = collections.Counter(
+    opinions = collections.Counter(
         (name, built.case.operator_key, opinion.partition(":")[0])
         for built in built_suite()
         for name, opinion in prepared_case.of(built).oracles.items()
     )
-    disagreeing = {(name, operator) for name, operator, opinion in said if opinion == "disagrees"}
+    disagreeing = {(name, operator) for name, operator, opinion in opinions if opinion == "disagrees"}
     assert disagreeing == DEVIATIONS.keys()
-    assert sum(count for (_, _, opinion), count in said.items() if opinion == "agrees") > 10_000
+    assert sum(count for (_, _, opinion), count in opinions.items() if opinion == "agrees") > 10_000
 
 
 def test_a_lowering_has_one_array_for_each_input_tensor() -> None:
@@ -195,7 +195,7 @@ def test_a_wrong_lowering_would_be_noticed() -> None:
     built = suite.case_by_id("Slice-13/float32/whole_axis_step_2[initializer]").build()
     assert built.lowering is not None
     wrong = np.flip(built.lowering.feeds[0])  # type: ignore[arg-type]
-    said = prepared_case.of(replace(built, lowering=replace(built.lowering, feeds=(wrong,)))).oracles
-    assert said == {
+    opinions = prepared_case.of(replace(built, lowering=replace(built.lowering, feeds=(wrong,)))).oracles
+    assert opinions == {
         "DML_SLICE1_OPERATOR_DESC": "disagrees: output: 3 of 3 elements are wrong; each must equal the truth exactly"
     }

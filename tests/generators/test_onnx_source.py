@@ -23,7 +23,7 @@ def test_there_are_more_than_a_thousand_each_with_an_id_of_its_own() -> None:
 
 
 def test_a_case_has_the_model_the_inputs_and_the_outputs_of_the_test() -> None:
-    (test,) = (one for one in onnx_tests.node_tests() if one.name == "test_slice_neg_steps")
+    (test,) = (test for test in onnx_tests.node_tests() if test.name == "test_slice_neg_steps")
     built = suite.case_by_id("Slice-13/float32/test_slice_neg_steps[onnx]").build()
     model = onnx.load_from_string(built.model)
     assert (model.ir_version, model.graph.node[0].op_type) == (OLDEST_IR, "Slice")

@@ -73,8 +73,8 @@ def test_every_sample_that_is_declared_has_a_case() -> None:
 
 
 def test_random_data_comes_from_the_id_alone() -> None:
-    one, again, other = (operator.random_source(i).integers(2**63, size=4).tolist() for i in ("a", "a", "b"))
-    assert one == again != other
+    first, again, other = (operator.random_source(i).integers(2**63, size=4).tolist() for i in ("a", "a", "b"))
+    assert first == again != other
     assert operator.random_source("Slice-13/float32/steps_omitted[runtime]").integers(2**63) == 4019624714463541524
 
 

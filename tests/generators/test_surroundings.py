@@ -33,7 +33,7 @@ def test_the_node_under_test_is_there_once_and_its_inputs_and_outputs_are_tensor
         onnx.checker.check_model(model, full_check=not isinstance(built.truth, Refusal))
         (node,) = (node for node in model.graph.node if node.op_type == operator)
         assert node.name == "node"
-        assert len({one.name for one in model.graph.node}) == len(model.graph.node)
+        assert len({graph_node.name for graph_node in model.graph.node}) == len(model.graph.node)
         assert all(value.type.HasField("tensor_type") for value in (*model.graph.input, *model.graph.output))
         assert [output.name for output in model.graph.output] == list(built.node.results)
 

@@ -84,7 +84,7 @@ def test_new_rows_are_added_changed_ones_replaced_and_what_else_is_known_stays()
     assert found.changed == ("Abs-13",)
     assert found.undocumented == ("Hidden-1",)
     assert found.table["about"] == "kept"
-    names = [(one["name"], one["since_version"]) for one in found.table["operators"]]
+    names = [(row["name"], row["since_version"]) for row in found.table["operators"]]
     assert names == [("Abs", 13), ("Abs", 6), ("Hidden", 1), ("SequenceAt", 11), ("Where", 9), ("Gelu", 1)]
     assert found.table["operators"][0] == row(
         "Abs", 13, type_constraints={"T": ["float", "float16", "int8"]}, source_file="kept.cpp"

@@ -59,7 +59,9 @@ def test_the_numbers_of_operators_are_dense_from_1() -> None:
 
 def test_enumerations_that_descriptions_use_have_the_values_of_the_header() -> None:
     assert enumerations()["DML_AXIS_DIRECTION"] == {"INCREASING": 0, "DECREASING": 1}
-    assert enumerations()["DML_TENSOR_DATA_TYPE"] == {"UNKNOWN": 0} | {one.name: one.value for one in DataType}
+    assert enumerations()["DML_TENSOR_DATA_TYPE"] == {"UNKNOWN": 0} | {
+        data_type.name: data_type.value for data_type in DataType
+    }
     assert enumerations()["DML_EXECUTION_FLAGS"]["DISABLE_META_COMMANDS"] == 2
 
 
@@ -85,21 +87,23 @@ def test_an_array_of_tensors_is_a_list_of_numbers() -> None:
 
 
 def test_nested_operators_are_calls_without_tensors_and_left_out_tensors_are_null() -> None:
-    one = TensorDesc(DataType.FLOAT32, (1, 1, 1, 1))
+    tensor = TensorDesc(DataType.FLOAT32, (1, 1, 1, 1))
     weights = TensorDesc(DataType.FLOAT32, (1, 1, 3, 1))
-    desc = Gru(one, weights, weights, None, None, None, one, None, (fused("Sigmoid"), fused("Tanh")),
+    desc = Gru(tensor, weights, weights, None, None, None, tensor, None, (fused("Sigmoid"), fused("Tanh")),
                RecurrentNetworkDirection.FORWARD, True)  # fmt: skip
     members = call(desc)["members"]
     assert members[3:8] == [["input", None]] * 3 + [["output", 0], ["output", None]]
     sigmoid, tanh = members[9][1]
     assert (sigmoid["type"], sigmoid["members"]) == (47, [["input", None], ["output", None]])
     assert tanh["type"] == 51
-    assert bound(desc) == ((one, weights, weights, None, None, None), (one, None))
+    assert bound(desc) == ((tensor, weights, weights, None, None, None), (tensor, None))
 
 
 def test_a_scalar_is_eight_bytes_of_the_type_in_the_member_before_it() -> None:
-    one = TensorDesc(DataType.FLOAT16, (1,))
-    desc = Padding1(one, TensorDesc(DataType.FLOAT16, (2,)), PaddingMode.CONSTANT, DataType.FLOAT16, "1.5", (0,), (1,))
+    tensor = TensorDesc(DataType.FLOAT16, (1,))
+    desc = Padding1(
+        tensor, TensorDesc(DataType.FLOAT16, (2,)), PaddingMode.CONSTANT, DataType.FLOAT16, "1.5", (0,), (1,)
+    )
     assert call(desc)["members"][4] == ["scalar", "003e000000000000"]
     assert scalar("-1", DataType.INT32) == b"\xff\xff\xff\xff\0\0\0\0"
     assert scalar(np.float64(2), DataType.FLOAT64) == np.float64(2).tobytes()
@@ -112,9 +116,9 @@ def test_a_size_2d_stands_in_the_struct_itself() -> None:
 
 
 def test_an_integer_beyond_its_c_type_has_no_call() -> None:
-    one = TensorDesc(DataType.FLOAT32, (1,))
+    tensor = TensorDesc(DataType.FLOAT32, (1,))
     with pytest.raises(CallError, match=r"DML_SLICE1_OPERATOR_DESC: .* is no uints"):
-        call(Slice1(one, one, (-1,), (1,), (1,)))
+        call(Slice1(tensor, tensor, (-1,), (1,), (1,)))
 
 
 HEADER = """

@@ -93,7 +93,7 @@ def violated(description: OperatorDesc) -> set[str]:
     return {violation.constraint for violation in description.validate(LEVEL)}
 
 
-@pytest.mark.parametrize("valid", VALID, ids=lambda one: one.NAME)
+@pytest.mark.parametrize("valid", VALID, ids=lambda desc: desc.NAME)
 def test_what_is_valid_violates_nothing(valid: OperatorDesc) -> None:
     assert violated(valid) == set()
 
@@ -173,12 +173,12 @@ def test_backward_the_output_is_the_wide_one() -> None:
 
 
 def test_neighbours_differ_in_one_thing_each() -> None:
-    found = {one.what: one.description for one in neighbours(PRODUCT)}
+    found = {neighbour.what: neighbour.description for neighbour in neighbours(PRODUCT)}
     assert found["as it is"] == PRODUCT
     assert found["AScaleTensor FLOAT16"] == replace(PRODUCT, a_scale_tensor=TensorDesc(DataType.FLOAT16, (1, 1, 3, 1)))
     assert found["ATensor of 2^32 elements"] == replace(PRODUCT, a_tensor=bytes_(1, 1, 1 << 16, 1 << 16))
     assert "ATensor left out" not in found
-    of_convolution = {one.what: one.description for one in neighbours(CONVOLUTION)}
+    of_convolution = {neighbour.what: neighbour.description for neighbour in neighbours(CONVOLUTION)}
     assert of_convolution["BiasTensor left out"] == replace(CONVOLUTION, bias_tensor=None)
     assert of_convolution["Strides of zeros"] == replace(CONVOLUTION, strides=(0, 0))
 

@@ -24,10 +24,10 @@ def node(key: str, since_version: int, *values: Any, **attributes: Any) -> Node:
     names = {"Clip": ("input", "min", "max"), "Cast": ("input",), "CastLike": ("input", "target_type")}.get(
         name, ("X", "Y", "Z")
     )
-    given = tuple(
+    operands = tuple(
         None if value is None else Operand(formal, value) for formal, value in zip(names, values, strict=False)
     )
-    return Node(name, domain, since_version, given, ("out",), attributes)
+    return Node(name, domain, since_version, operands, ("out",), attributes)
 
 
 def result(key: str, since_version: int, *values: Any, **attributes: Any) -> Any:
@@ -216,8 +216,8 @@ def test_an_exponent_of_one_element_is_a_constant() -> None:
 def test_clip_says_its_ends_in_the_type_of_the_input() -> None:
     desc = description("Clip", 13, ints(1, dtype=np.int64), np.array(2**53 + 1), None)
     assert isinstance(desc, dml.ElementWiseClip1)
-    said = desc.as_dict()
-    assert (said["MinMaxDataType"], said["Min"], said["Max"]) == ("INT64", 2**53 + 1, 2**63 - 1)
+    members = desc.as_dict()
+    assert (members["MinMaxDataType"], members["Min"], members["Max"]) == ("INT64", 2**53 + 1, 2**63 - 1)
 
 
 def test_one_input_is_an_identity_and_three_have_no_single_description() -> None:

@@ -26,15 +26,15 @@ def node(case_id: str) -> Node:
     return suite.case_by_id(case_id).build().node
 
 
-def value(key: str, given: Node, name: str = "output") -> Array:
-    found = outputs(key, given)[name].exact
+def value(key: str, tested: Node, name: str = "output") -> Array:
+    found = outputs(key, tested)[name].exact
     assert found is not None
     return found
 
 
-def with_inputs(given: Node, **values: Array | None) -> Node:
-    kept = [o for o in given.inputs if o is not None and o.name not in values]
-    return replace(given, inputs=(*kept, *(Operand(n, v) for n, v in values.items() if v is not None)))
+def with_inputs(tested: Node, **values: Array | None) -> Node:
+    kept = [o for o in tested.inputs if o is not None and o.name not in values]
+    return replace(tested, inputs=(*kept, *(Operand(n, v) for n, v in values.items() if v is not None)))
 
 
 def test_equal_keys_give_the_mean_of_the_values() -> None:
@@ -47,69 +47,70 @@ def test_equal_keys_give_the_mean_of_the_values() -> None:
 
 def test_a_masked_key_counts_for_nothing() -> None:
     key = "com.microsoft::MultiHeadAttention"
-    given = node("com.microsoft::MultiHeadAttention-1/float32/mask_raw_2d[runtime]")
-    mask = given.array("key_padding_mask")
-    changed = given.array("value").copy()
+    tested = node("com.microsoft::MultiHeadAttention-1/float32/mask_raw_2d[runtime]")
+    mask = tested.array("key_padding_mask")
+    changed = tested.array("value").copy()
     changed[mask == 0] = 1e3
-    assert np.allclose(value(key, given), value(key, with_inputs(given, value=changed)), rtol=1e-12)
+    assert np.allclose(value(key, tested), value(key, with_inputs(tested, value=changed)), rtol=1e-12)
 
 
 def test_a_length_is_a_raw_mask_of_ones_up_to_it() -> None:
     key = "com.microsoft::Attention"
-    given = node("com.microsoft::Attention-1/float32/mask_lengths[runtime]")
-    raw = (np.arange(5) < given.array("mask_index")[:, None]).astype(np.int32)
-    assert np.array_equal(value(key, given), value(key, with_inputs(given, mask_index=raw)))
+    tested = node("com.microsoft::Attention-1/float32/mask_lengths[runtime]")
+    raw = (np.arange(5) < tested.array("mask_index")[:, None]).astype(np.int32)
+    assert np.array_equal(value(key, tested), value(key, with_inputs(tested, mask_index=raw)))
 
 
 def test_a_token_attends_itself_and_what_is_before_it() -> None:
-    given = node("com.microsoft::MultiHeadAttention-1/float32/unidirectional[runtime]")
-    first = value("com.microsoft::MultiHeadAttention", given)[:, 0]
-    bias = given.array("bias")[-8:].astype(np.float64)
-    assert np.allclose(first, given.array("value")[:, 0] + bias, rtol=1e-12)
+    tested = node("com.microsoft::MultiHeadAttention-1/float32/unidirectional[runtime]")
+    first = value("com.microsoft::MultiHeadAttention", tested)[:, 0]
+    bias = tested.array("bias")[-8:].astype(np.float64)
+    assert np.allclose(first, tested.array("value")[:, 0] + bias, rtol=1e-12)
 
 
 def test_quantised_attention_is_attention_of_the_dequantised() -> None:
-    given = node("com.microsoft::QAttention-1/uint8-int8-float32/per_column[runtime]")
+    tested = node("com.microsoft::QAttention-1/uint8-int8-float32/per_column[runtime]")
     wide = {
-        name: (given.array(name).astype(np.float64) - given.array(f"{name}_zero_point")) * given.array(f"{name}_scale")
+        name: (tested.array(name).astype(np.float64) - tested.array(f"{name}_zero_point"))
+        * tested.array(f"{name}_scale")
         for name in ("input", "weight")
     }
     plain = Node(
         "Attention",
         "com.microsoft",
         1,
-        (Operand("input", wide["input"]), Operand("weights", wide["weight"]), Operand("bias", given.array("bias"))),
+        (Operand("input", wide["input"]), Operand("weights", wide["weight"]), Operand("bias", tested.array("bias"))),
         ("output",),
-        given.attributes,
+        tested.attributes,
     )
-    assert np.allclose(value("com.microsoft::QAttention", given), value("com.microsoft::Attention", plain), rtol=1e-9)
+    assert np.allclose(value("com.microsoft::QAttention", tested), value("com.microsoft::Attention", plain), rtol=1e-9)
 
 
 def test_as_many_heads_of_keys_as_of_queries_is_unidirectional_attention() -> None:
-    given = node("com.microsoft::GroupQueryAttention-1/float32/prompt_as_many_kv_heads[runtime]")
-    operands = tuple(Operand(name, given.array(name)) for name in ("query", "key", "value"))
+    tested = node("com.microsoft::GroupQueryAttention-1/float32/prompt_as_many_kv_heads[runtime]")
+    operands = tuple(Operand(name, tested.array(name)) for name in ("query", "key", "value"))
     plain = Node("MultiHeadAttention", "com.microsoft", 1, operands, ("output",), {"num_heads": 4, "unidirectional": 1})
     key = "com.microsoft::MultiHeadAttention"
-    assert np.allclose(value("com.microsoft::GroupQueryAttention", given), value(key, plain), rtol=1e-12)
+    assert np.allclose(value("com.microsoft::GroupQueryAttention", tested), value(key, plain), rtol=1e-12)
 
 
 def test_an_empty_row_of_a_mask_gives_zeros() -> None:
-    given = node("Attention-24/float32/mask_bool_empty_row[initializer]")
-    result = value("Attention", given, "Y")
+    tested = node("Attention-24/float32/mask_bool_empty_row[initializer]")
+    result = value("Attention", tested, "Y")
     assert (result[:, :, 1] == 0).all()
     assert (result[:, :, 0] != 0).all()
 
 
 def test_rotation_keeps_the_length_of_a_pair() -> None:
-    given = node("RotaryEmbedding-23/float32/rank_4_interleaved[runtime]")
-    x, y = given.array("X").astype(np.float64), value("RotaryEmbedding", given, "Y")
+    tested = node("RotaryEmbedding-23/float32/rank_4_interleaved[runtime]")
+    x, y = tested.array("X").astype(np.float64), value("RotaryEmbedding", tested, "Y")
     before, after = (np.hypot(a[..., 0::2], a[..., 1::2]) for a in (x, y))
     assert np.allclose(before, after, rtol=1e-5)
 
 
 def test_normalised_embeddings_have_mean_beta_and_deviation_gamma() -> None:
-    given = node("com.microsoft::EmbedLayerNormalization-1/float32/hidden_1030[runtime]")
-    plain = with_inputs(given, gamma=np.ones(1030, np.float32), beta=np.zeros(1030, np.float32))
+    tested = node("com.microsoft::EmbedLayerNormalization-1/float32/hidden_1030[runtime]")
+    plain = with_inputs(tested, gamma=np.ones(1030, np.float32), beta=np.zeros(1030, np.float32))
     result = value("com.microsoft::EmbedLayerNormalization", plain)
     assert np.allclose(result.mean(-1), 0, atol=1e-12)
     assert np.allclose(result.std(-1), 1, rtol=1e-9)

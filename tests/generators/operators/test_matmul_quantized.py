@@ -71,10 +71,10 @@ def test_the_fused_softmax_sums_to_one_along_its_axis() -> None:
 def test_a_fused_activation_is_the_one_of_its_onnx_page(
     activation: str, parameters: dict[str, Attribute], expected: list[float]
 ) -> None:
-    one = np.ones((1, 1), np.float32)
+    scalar = np.ones((1, 1), np.float32)
     got = value(
         "DmlFusedGemm", DML, {"fused_activation": activation, **parameters},
-        A=one, B=np.array([[1, -3]], np.float32), C=one,
+        A=scalar, B=np.array([[1, -3]], np.float32), C=scalar,
     )  # fmt: skip
     assert np.allclose(got, [expected], rtol=1e-6)
 

@@ -111,9 +111,9 @@ def test_the_constant_of_an_integer_is_not_rounded() -> None:
 
 
 def test_an_index_in_front_of_the_first_is_on_from_11_on_only() -> None:
-    given = {"indices": [-1, 3], "depth": 3, "values": [0, 1]}
-    assert outputs("OneHot", 11, given)[0].tolist() == [[0, 0, 1], [0, 0, 0]]
-    assert outputs("OneHot", 9, given)[0].tolist() == [[0, 0, 0], [0, 0, 0]]
+    inputs = {"indices": [-1, 3], "depth": 3, "values": [0, 1]}
+    assert outputs("OneHot", 11, inputs)[0].tolist() == [[0, 0, 1], [0, 0, 0]]
+    assert outputs("OneHot", 9, inputs)[0].tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def case(sample: str, dtypes: str = FIRST, variant: str = "initializer") -> Buil
     return suite.case_by_id(f"QLinearConv-10/{dtypes}/{sample}[{variant}]").build()
 
 
-def value(one: BuiltCase, name: str) -> Array:
-    found = one.node.value(name)
+def value(tested: BuiltCase, name: str) -> Array:
+    found = tested.node.value(name)
     assert found is not None
     return found
 
@@ -208,9 +208,9 @@ def test_what_must_be_refused(keywords: dict[str, Any], reason: str) -> None:
 # Element by element in exact rationals.
 
 
-def pads_of(one: BuiltCase, image: tuple[int, ...], kernel: tuple[int, ...]) -> list[int]:
+def pads_of(tested: BuiltCase, image: tuple[int, ...], kernel: tuple[int, ...]) -> list[int]:
     """Where the window of output 0 begins on each axis; auto_pad by the formula of the Conv page."""
-    attributes: dict[str, Any] = dict(one.node.attributes)
+    attributes: dict[str, Any] = dict(tested.node.attributes)
     mode = attributes.get("auto_pad", "NOTSET")
     if not mode.startswith("SAME"):
         return list(attributes.get("pads", (0,) * 2 * len(image))[: len(image)])
@@ -224,19 +224,19 @@ def pads_of(one: BuiltCase, image: tuple[int, ...], kernel: tuple[int, ...]) -> 
     return begins
 
 
-def exact_elements(one: BuiltCase, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+def exact_elements(tested: BuiltCase, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
     """(position, exact value before rounding) of every output element, by the sums of the page."""
-    x, w = value(one, "x"), value(one, "w")
+    x, w = value(tested, "x"), value(tested, "w")
     spatial = x.ndim - 2
-    strides: Any = one.node.attributes.get("strides", (1,) * spatial)
-    dilations: Any = one.node.attributes.get("dilations", (1,) * spatial)
-    group: Any = one.node.attributes.get("group", 1)
-    begins = pads_of(one, x.shape[2:], w.shape[2:])
-    bias = one.node.value("B")
-    x_zp = int(value(one, "x_zero_point").reshape(()))
-    w_zps = np.broadcast_to(value(one, "w_zero_point").ravel(), len(w)).tolist()
-    w_scales = np.broadcast_to(value(one, "w_scale").ravel(), len(w)).tolist()
-    x_scale, y_scale = (Fraction(float(value(one, n).reshape(()))) for n in ("x_scale", "y_scale"))
+    strides: Any = tested.node.attributes.get("strides", (1,) * spatial)
+    dilations: Any = tested.node.attributes.get("dilations", (1,) * spatial)
+    group: Any = tested.node.attributes.get("group", 1)
+    begins = pads_of(tested, x.shape[2:], w.shape[2:])
+    bias = tested.node.value("B")
+    x_zp = int(value(tested, "x_zero_point").reshape(()))
+    w_zps = np.broadcast_to(value(tested, "w_zero_point").ravel(), len(w)).tolist()
+    w_scales = np.broadcast_to(value(tested, "w_scale").ravel(), len(w)).tolist()
+    x_scale, y_scale = (Fraction(float(value(tested, n).reshape(()))) for n in ("x_scale", "y_scale"))
     xs, ws = x.tolist(), w.tolist()
     for at in np.ndindex(*shape):
         n, m = at[:2]
@@ -257,17 +257,17 @@ def exact_elements(one: BuiltCase, shape: tuple[int, ...]) -> Iterator[tuple[tup
 @pytest.mark.parametrize("dtypes", [FIRST, "int8-uint8-int8"])
 def test_every_element_is_the_exact_rational_rounded_half_to_even_and_saturated(dtypes: str) -> None:
     checked = 0
-    for one, output in valid(dtypes):
-        if value(one, "x").size > 1000:
+    for tested, output in valid(dtypes):
+        if value(tested, "x").size > 1000:
             continue
         info = np.iinfo(output.value.dtype)
-        y_zp = int(value(one, "y_zero_point").reshape(()))
-        for at, real in exact_elements(one, output.value.shape):
+        y_zp = int(value(tested, "y_zero_point").reshape(()))
+        for at, real in exact_elements(tested, output.value.shape):
             expected = min(max(round(real) + y_zp, info.min), info.max)
-            assert output.value[at] == expected, f"{one.case.id} at {at}: {real}"
+            assert output.value[at] == expected, f"{tested.case.id} at {at}: {real}"
             distance = abs(real - (real.__floor__() + Fraction(1, 2)))
             if distance > abs(real) * Fraction(REQUANTISATION_ULP) + Fraction(1, 2**60):
-                assert not allowed(output)[at], f"{one.case.id} at {at}: {real}"
+                assert not allowed(output)[at], f"{tested.case.id} at {at}: {real}"
             checked += 1
     assert checked > 2000
 
@@ -278,7 +278,7 @@ REQUANTISATION_ULP = 4 * 2.0**-24
 
 def test_hardly_any_element_is_allowed_a_step() -> None:
     total = sum(output.value.size for _, output in valid())
-    open_ones = sum(int(allowed(output).sum()) for one, output in valid() if one.case.sample != "beside_the_tie")
+    open_ones = sum(int(allowed(output).sum()) for tested, output in valid() if tested.case.sample != "beside_the_tie")
     assert 0 < open_ones < total / 100
 
 
@@ -287,7 +287,7 @@ def test_hardly_any_element_is_allowed_a_step() -> None:
 
 def test_all_pairs_of_dtypes_are_covered_per_tensor_and_per_channel() -> None:
     for dtypes in PAIRS:
-        samples = {one.case.sample for one, _ in valid(dtypes)}
+        samples = {tested.case.sample for tested, _ in valid(dtypes)}
         assert {"per_tensor", "per_channel", "per_channel_bias", "per_channel_zero_points", "depthwise"} <= samples
 
 
@@ -295,21 +295,21 @@ def test_zero_points_stand_at_both_ends_of_every_dtype() -> None:
     for dtypes in PAIRS:
         for name, dtype in zip(("x", "w", "y"), dtypes.split("-"), strict=True):
             info = np.iinfo(dtype)
-            used = {int(v) for one, _ in valid(dtypes) for v in value(one, f"{name}_zero_point").ravel()}
+            used = {int(v) for tested, _ in valid(dtypes) for v in value(tested, f"{name}_zero_point").ravel()}
             assert {info.min, info.max} <= used, (dtypes, name)
 
 
 def test_zero_points_differ_by_channel_with_equal_and_with_different_scales() -> None:
     differing = {
-        len(set(value(one, "w_scale").ravel().tolist())) > 1
-        for one, _ in valid()
-        if len(set(value(one, "w_zero_point").ravel().tolist())) > 1
+        len(set(value(tested, "w_scale").ravel().tolist())) > 1
+        for tested, _ in valid()
+        if len(set(value(tested, "w_zero_point").ravel().tolist())) > 1
     }
     assert differing == {True, False}
 
 
 def test_bias_is_absent_random_0_and_at_the_ends_of_int32() -> None:
-    biases = [one.node.value("B") for one, _ in valid()]
+    biases = [tested.node.value("B") for tested, _ in valid()]
     assert any(bias is None for bias in biases)
     used = {int(v) for bias in biases if bias is not None for v in bias}
     assert {0, INT32.max, INT32.min, 2**24 + 1} <= used
@@ -343,48 +343,49 @@ def test_a_sum_beyond_int32_shows_in_the_output(end: str, steps: float) -> None:
 
 def test_groups_and_depthwise_are_covered() -> None:
     shapes = {
-        (one.node.attributes.get("group", 1), value(one, "x").shape[1], value(one, "w").shape[0]) for one, _ in valid()
+        (tested.node.attributes.get("group", 1), value(tested, "x").shape[1], value(tested, "w").shape[0])
+        for tested, _ in valid()
     }
     assert {(2, 4, 6), (4, 4, 4), (4, 4, 8), (3, 3, 3)} <= shapes
 
 
 def test_attributes_are_covered() -> None:
     def used(name: str) -> set[Any]:
-        return {one.node.attributes[name] for one, _ in valid() if name in one.node.attributes}
+        return {tested.node.attributes[name] for tested, _ in valid() if name in tested.node.attributes}
 
     assert {(2, 2), (3, 1), (4, 5), (2,)} <= used("strides")
     assert {(2, 2), (3, 1), (2,)} <= used("dilations")
     assert {(1, 1, 1, 1), (2, 1, 0, 0), (0, 0, 1, 2), (0, 2, 1, 0), (3, 1), (1, 0, 1, 0, 1, 0)} <= used("pads")
     assert used("auto_pad") == {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}
     assert used("kernel_shape") == {(3, 3)}
-    assert any(not one.node.attributes for one, _ in valid())
+    assert any(not tested.node.attributes for tested, _ in valid())
 
 
 def test_same_padding_is_covered_where_upper_and_lower_differ() -> None:
-    for upper in [one for one, _ in valid() if one.node.attributes.get("auto_pad") == "SAME_UPPER"]:
+    for upper in [tested for tested, _ in valid() if tested.node.attributes.get("auto_pad") == "SAME_UPPER"]:
         lower = upper.case.sample.replace("upper", "lower")
         if "dilated" not in upper.case.sample:
-            assert lower in {one.case.sample for one, _ in valid()}
+            assert lower in {tested.case.sample for tested, _ in valid()}
     assert {"auto_pad_same_lower_kernel_2x2", "auto_pad_same_lower_kernel_4x4", "auto_pad_same_lower_stride_2"} <= {
-        one.case.sample for one, _ in valid()
+        tested.case.sample for tested, _ in valid()
     }
 
 
 def test_one_two_and_three_spatial_dimensions_are_covered() -> None:
-    assert {value(one, "x").ndim - 2 for one, _ in valid()} == {1, 2, 3}
+    assert {value(tested, "x").ndim - 2 for tested, _ in valid()} == {1, 2, 3}
 
 
 @pytest.mark.parametrize("dtypes", PAIRS)
 def test_ties_of_both_signs_are_decided_in_range(dtypes: str) -> None:
     for sample in ("ties_of_half", "ties_of_three_halves", "ties_of_five_halves", "ties_by_output_scale"):
-        one = case(sample, dtypes)
-        assert isinstance(one.truth, Outputs)
-        (output,) = one.truth.outputs
+        tested = case(sample, dtypes)
+        assert isinstance(tested.truth, Outputs)
+        (output,) = tested.truth.outputs
         info = np.iinfo(output.value.dtype)
         inside = (output.value > info.min) & (output.value < info.max)
         assert output.exact is not None
         ties = inside & (output.exact % 1 == 0.5)
-        zero_point = int(value(one, "y_zero_point").reshape(()))
+        zero_point = int(value(tested, "y_zero_point").reshape(()))
         whole = np.floor(output.exact[ties] - zero_point)
         assert {(bool(v < 0), bool(v % 2)) for v in whole} == {(s, odd) for s in (False, True) for odd in (False, True)}
         assert not allowed(output)[ties].any()
@@ -418,5 +419,5 @@ def test_zero_scales_are_refused_in_every_place() -> None:
 
 def test_a_refusal_is_declared_where_the_oracle_refuses() -> None:
     declared = {sample.name: sample.refused for sample in suite.all_operators()["QLinearConv"].samples()}
-    for one in built("QLinearConv"):
-        assert isinstance(one.truth, Refusal) == declared[one.case.sample], one.case.id
+    for tested in built("QLinearConv"):
+        assert isinstance(tested.truth, Refusal) == declared[tested.case.sample], tested.case.id

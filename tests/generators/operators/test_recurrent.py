@@ -62,7 +62,7 @@ def test_lstm_by_hand(coupled: int) -> None:
 
 def test_only_functions_that_take_parameters_consume_them() -> None:
     found = consumed(("HardSigmoid", "Tanh", "LeakyRelu"), (0.25,), (0.375,))
-    assert [one.parameters for one in found] == [(0.25, 0.375), (), (float(np.float32(0.01)),)]
+    assert [activation.parameters for activation in found] == [(0.25, 0.375), (), (float(np.float32(0.01)),)]
 
 
 def test_steps_beyond_the_end_of_a_sequence_are_open_and_the_last_one_is_not() -> None:
@@ -101,5 +101,5 @@ def test_lstm_becomes_four_dimensions_and_unsigned_lengths() -> None:
     assert desc.weight_tensor.sizes == (1, 2, 24, 5)
     assert desc.sequence_lengths_tensor is not None
     assert desc.sequence_lengths_tensor.data_type.name == "UINT32"
-    assert [one.NAME.split("_")[2] for one in desc.activation_descs] == ["SIGMOID", "TANH", "TANH"] * 2
+    assert [activation.NAME.split("_")[2] for activation in desc.activation_descs] == ["SIGMOID", "TANH", "TANH"] * 2
     assert desc.activation_desc_count == 6

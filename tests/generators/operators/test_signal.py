@@ -11,11 +11,11 @@ from epcheck.generators.truth import Outputs
 
 
 def built(case_id: str) -> tuple[dict[str, Array], Array]:
-    one = suite.case_by_id(case_id).build()
-    assert isinstance(one.truth, Outputs)
-    exact = one.truth.outputs[0].exact
+    built = suite.case_by_id(case_id).build()
+    assert isinstance(built.truth, Outputs)
+    exact = built.truth.outputs[0].exact
     assert exact is not None
-    return {o.name: o.value.astype(np.float64) for o in one.node.inputs if o is not None}, exact
+    return {o.name: o.value.astype(np.float64) for o in built.node.inputs if o is not None}, exact
 
 
 def parts(spectrum: Array) -> Array:

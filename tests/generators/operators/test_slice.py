@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from built_suite import Array, built, node_of, true_outputs
-from hypothesis import given, seed, settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
 
 from epcheck.generators import suite
@@ -30,10 +31,10 @@ def slice_node(
     since_version: int = 13,
     index_dtype: str = "int64",
 ) -> Node:
-    given = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
+    parameters = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
     if since_version == 1:
-        return node_of("Slice", 1, [data], **{k: tuple(v) for k, v in given.items() if v is not None})
-    inputs = [None if value is None else np.array(value, index_dtype) for value in given.values()]
+        return node_of("Slice", 1, [data], **{k: tuple(v) for k, v in parameters.items() if v is not None})
+    inputs = [None if value is None else np.array(value, index_dtype) for value in parameters.values()]
     return node_of("Slice", since_version, [data, *inputs])
 
 
@@ -50,8 +51,8 @@ def refusal(data: Array, *parameters: Any) -> str:
 
 
 def values(case: BuiltCase, name: str) -> list[int]:
-    given = case.node.attributes.get(name, case.node.value(name))
-    return [] if given is None else [int(v) for v in given]  # type: ignore[union-attr]
+    listed = case.node.attributes.get(name, case.node.value(name))
+    return [] if listed is None else [int(v) for v in listed]  # type: ignore[union-attr]
 
 
 def valid(since_version: int = 13) -> list[BuiltCase]:
@@ -164,20 +165,20 @@ def sane_slices(draw: st.DrawFn) -> tuple[tuple[int, ...], list[tuple[int, int, 
 
 @seed(20260101)
 @settings(max_examples=400, derandomize=True, database=None, deadline=None)
-@given(sane_slices())
+@hypothesis.given(sane_slices())
 def test_numpy_slices_the_same(drawn: tuple[tuple[int, ...], list[tuple[int, int, int]]]) -> None:
     shape, ranges = drawn
     data = np.arange(math.prod(shape)).reshape(shape)
     starts, ends, steps = (list(part) for part in zip(*ranges, strict=True))
     (output,) = true_outputs(slice_node(data, starts, ends, list(range(len(shape))), steps))
-    expected = data[tuple(slice(*one) for one in ranges)]
+    expected = data[tuple(slice(*bounds) for bounds in ranges)]
     assert output.shape == expected.shape
     assert (output == expected).all()
 
 
 @seed(20260102)
 @settings(max_examples=400, derandomize=True, database=None, deadline=None)
-@given(st.integers(1, 6), st.integers(INT64.min, INT64.max), st.integers(INT64.min, INT64.max), st.data())
+@hypothesis.given(st.integers(1, 6), st.integers(INT64.min, INT64.max), st.integers(INT64.min, INT64.max), st.data())
 def test_extremes_are_the_same_as_one_step_beyond_the_axis(dim: int, start: int, end: int, data: st.DataObject) -> None:
     step = data.draw(st.sampled_from([1, 2, -1, -2, INT64.max, INT64.min, INT32.max + 1]))
     near_start, near_end = (min(max(value, -dim - 1), dim + 1) for value in (start, end))

@@ -6,10 +6,11 @@ import math
 from functools import cmp_to_key
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from built_suite import Array, built, node_of
-from hypothesis import given, seed, settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -160,7 +161,7 @@ def brute_force(sequence: list[Any], k: int, largest: bool) -> list[int]:
 
 @seed(20260103)
 @settings(max_examples=300, derandomize=True, database=None, deadline=None)
-@given(
+@hypothesis.given(
     st.sampled_from(["float16", "float32", "float64", "int8", "uint8", "int64", "uint64", "int16"]).flatmap(
         lambda dtype: hnp.arrays(
             dtype,
@@ -205,8 +206,8 @@ def test_k_reaches_0_1_one_less_than_the_axis_the_axis_and_beyond() -> None:
 
 
 def test_every_attribute_is_left_out_alone_and_with_the_others() -> None:
-    given = {frozenset(case.node.attributes) for case, _ in valid()}
-    assert {frozenset(), frozenset({"largest"}), frozenset({"sorted"}), frozenset({"axis"})} <= given
+    combinations = {frozenset(case.node.attributes) for case, _ in valid()}
+    assert {frozenset(), frozenset({"largest"}), frozenset({"sorted"}), frozenset({"axis"})} <= combinations
 
 
 def test_axes_are_covered_by_both_names_for_both_directions() -> None:

@@ -19,25 +19,27 @@ CONTRIB, DML = "com.microsoft", "com.microsoft.dml"
 
 
 def node(
-    name: str, version: int, inputs: Sequence[tuple[str, Array] | None], domain: str = "", **given: Attribute
+    name: str, version: int, inputs: Sequence[tuple[str, Array] | None], domain: str = "", **attributes: Attribute
 ) -> Node:
-    operands = tuple(None if one is None else Operand(*one) for one in inputs)
-    return Node(name, domain, version, operands, ("Y",), given)
+    operands = tuple(None if pair is None else Operand(*pair) for pair in inputs)
+    return Node(name, domain, version, operands, ("Y",), attributes)
 
 
-def output(one: Node) -> Array:
-    key = f"{one.domain}::{one.op_type}" if one.domain else one.op_type
-    truth = suite.all_operators()[key].truth(one)
+def output(tested: Node) -> Array:
+    key = f"{tested.domain}::{tested.op_type}" if tested.domain else tested.op_type
+    truth = suite.all_operators()[key].truth(tested)
     assert isinstance(truth, Outputs), truth
     return truth.outputs[0].value
 
 
-def probe(**given: Attribute) -> Node:
-    return node("AveragePool", 22, (), **given)
+def probe(**attributes: Attribute) -> Node:
+    return node("AveragePool", 22, (), **attributes)
 
 
-def windows(image: tuple[int, ...], kernel: tuple[int, ...], *, ceil_mode: bool = False, **given: Attribute) -> Windows:
-    found = slide(probe(**given), image, kernel, ceil_mode=ceil_mode)
+def windows(
+    image: tuple[int, ...], kernel: tuple[int, ...], *, ceil_mode: bool = False, **attributes: Attribute
+) -> Windows:
+    found = slide(probe(**attributes), image, kernel, ceil_mode=ceil_mode)
     assert isinstance(found, Windows), found
     return found
 
@@ -98,8 +100,8 @@ def test_the_maximum_is_the_first_of_equal_elements_and_never_the_padding() -> N
 def test_column_major_indices_count_down_the_columns() -> None:
     x = np.zeros((1, 1, 2, 3), np.float32)
     x[0, 0, 1, 2] = 1
-    one = Node("MaxPool", "", 12, (Operand("X", x),), ("Y", "Indices"), {"kernel_shape": (2, 3), "storage_order": 1})
-    truth = pooling.max_truth(one)
+    tested = Node("MaxPool", "", 12, (Operand("X", x),), ("Y", "Indices"), {"kernel_shape": (2, 3), "storage_order": 1})
+    truth = pooling.max_truth(tested)
     assert isinstance(truth, Outputs)
     assert truth.outputs[1].value.tolist() == [[[[5]]]]
 
@@ -107,19 +109,19 @@ def test_column_major_indices_count_down_the_columns() -> None:
 def test_nhwc_conv_is_conv_with_the_channels_last() -> None:
     x, w = RNG.standard_normal((2, 4, 5, 6)), RNG.standard_normal((6, 2, 3, 2))
     bias = ("B", RNG.standard_normal(6))
-    given: dict[str, Attribute] = {"group": 2, "pads": (1, 0, 0, 1), "strides": (2, 1)}
-    first = output(node("Conv", 11, (("X", x), ("W", w), bias), **given))
+    attributes: dict[str, Attribute] = {"group": 2, "pads": (1, 0, 0, 1), "strides": (2, 1)}
+    first = output(node("Conv", 11, (("X", x), ("W", w), bias), **attributes))
     moved = (("X", np.moveaxis(x, 1, -1)), ("W", np.moveaxis(w, 1, -1)), bias)
-    last = output(node("NhwcConv", 1, moved, CONTRIB, **given))
+    last = output(node("NhwcConv", 1, moved, CONTRIB, **attributes))
     np.testing.assert_array_equal(last, np.moveaxis(first, 1, -1))
 
 
 def test_conv_transpose_is_the_transpose_of_conv() -> None:
-    given: dict[str, Attribute] = {"strides": (2, 3), "pads": (1, 0, 0, 1), "group": 2}
+    attributes: dict[str, Attribute] = {"strides": (2, 3), "pads": (1, 0, 0, 1), "group": 2}
     x, w = RNG.standard_normal((1, 4, 7, 8)), RNG.standard_normal((6, 2, 3, 3))
-    y = output(node("Conv", 11, (("X", x), ("W", w)), **given))
+    y = output(node("Conv", 11, (("X", x), ("W", w)), **attributes))
     other = RNG.standard_normal(y.shape)
-    back = output(node("ConvTranspose", 11, (("X", other), ("W", w)), **given))
+    back = output(node("ConvTranspose", 11, (("X", other), ("W", w)), **attributes))
     assert np.isclose((y * other).sum(), (x[..., : back.shape[2], : back.shape[3]] * back).sum())
 
 
@@ -127,12 +129,12 @@ def test_dynamic_pads_are_pads() -> None:
     x, w = ("X", RNG.standard_normal((1, 3, 4, 4))), ("W", RNG.standard_normal((3, 2, 3, 3)))
     fixed = output(node("ConvTranspose", 11, (x, w), pads=(1, 0, 2, 1), strides=(2, 2)))
     pads = ("Pads", np.array([1, 0, 2, 1]))
-    given = output(node("ConvTransposeWithDynamicPads", 1, (x, w, pads), CONTRIB, strides=(2, 2)))
-    np.testing.assert_array_equal(given, fixed)
+    dynamic = output(node("ConvTransposeWithDynamicPads", 1, (x, w, pads), CONTRIB, strides=(2, 2)))
+    np.testing.assert_array_equal(dynamic, fixed)
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "x", "expected"),
+    ("name", "parameters", "x", "expected"),
     [
         ("Relu", {}, -2.0, 0.0),
         ("LeakyRelu", {}, -2.0, -0.02),
@@ -148,8 +150,10 @@ def test_dynamic_pads_are_pads() -> None:
         ("Softsign", {}, -3.0, -0.75),
     ],
 )
-def test_the_fused_activation_follows_the_sum(name: str, given: dict[str, float], x: float, expected: float) -> None:
-    attributes: dict[str, Attribute] = {f"fused_{key}": value for key, value in given.items()}
+def test_the_fused_activation_follows_the_sum(
+    name: str, parameters: dict[str, float], x: float, expected: float
+) -> None:
+    attributes: dict[str, Attribute] = {f"fused_{key}": value for key, value in parameters.items()}
     inputs = (("X", np.full((1, 1, 1, 1), x)), ("W", np.ones((1, 1, 1, 1))))
     for operator in ("DmlFusedConv", "DmlFusedConvTranspose"):
         assert output(node(operator, 1, inputs, DML, fused_activation=name, **attributes)).item() == pytest.approx(
@@ -163,13 +167,13 @@ def test_a_quantised_average_counts_the_padding_as_the_zero_point() -> None:
         ("X", x), ("x_scale", np.float32(0.5)), ("x_zero_point", np.uint8(4)),
         ("y_scale", np.float32(1.0)), ("y_zero_point", np.uint8(1)),
     )  # fmt: skip
-    given: dict[str, Attribute] = {"kernel_shape": (2,), "pads": (1, 0)}
+    attributes: dict[str, Attribute] = {"kernel_shape": (2,), "pads": (1, 0)}
     arrays = tuple((name, np.asarray(value)) for name, value in inputs)
-    assert output(node("QLinearAveragePool", 1, arrays, CONTRIB, **given)).tolist() == [
+    assert output(node("QLinearAveragePool", 1, arrays, CONTRIB, **attributes)).tolist() == [
         [[4, 7]]
     ]  # 3 + 1, 5.5 to even + 1
     assert (
-        output(node("QLinearAveragePool", 1, arrays, CONTRIB, **given, count_include_pad=1))[0, 0, 0] == 3
+        output(node("QLinearAveragePool", 1, arrays, CONTRIB, **attributes, count_include_pad=1))[0, 0, 0] == 3
     )  # 1.5 to 2
     assert output(node("QLinearGlobalAveragePool", 1, arrays, CONTRIB)).tolist() == [[[7]]]
 
@@ -185,11 +189,11 @@ def test_a_region_takes_in_its_last_row_and_column() -> None:
 def test_the_maximum_of_a_region_is_that_of_interpolated_samples() -> None:
     x = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
     inputs = (("X", x), ("rois", np.array([[0, 0, 2, 2]], np.float32)), ("batch_indices", np.array([0])))
-    given: dict[str, Attribute] = {"sampling_ratio": 2, "output_height": 1, "output_width": 1}
+    attributes: dict[str, Attribute] = {"sampling_ratio": 2, "output_height": 1, "output_width": 1}
     # The samples lie at 0.5 and 1.5: 2, 3, 5 and 6.
-    assert output(node("RoiAlign", 10, inputs, mode="max", **given)).item() == 6
-    assert output(node("RoiAlign", 10, inputs, mode="avg", **given)).item() == 4
-    assert output(node("RoiAlign", 16, inputs, mode="avg", **given)).item() == 2  # everything half a pixel before
+    assert output(node("RoiAlign", 10, inputs, mode="max", **attributes)).item() == 6
+    assert output(node("RoiAlign", 10, inputs, mode="avg", **attributes)).item() == 4
+    assert output(node("RoiAlign", 16, inputs, mode="avg", **attributes)).item() == 2  # everything half a pixel before
 
 
 def test_samples_farther_than_a_pixel_outside_are_0() -> None:

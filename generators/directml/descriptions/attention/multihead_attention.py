@@ -122,29 +122,17 @@ class MultiheadAttention(OperatorDesc):
                 return batch, sequence, heads * width
         return None
 
-    def evaluate(
-        self,
-        query_tensor: Array | None,
-        key_tensor: Array | None,
-        value_tensor: Array | None,
-        stacked_query_key_tensor: Array | None,
-        stacked_key_value_tensor: Array | None,
-        stacked_query_key_value_tensor: Array | None,
-        bias_tensor: Array | None,
-        mask_tensor: Array | None,
-        relative_position_bias_tensor: Array | None,
-        past_key_tensor: Array | None,
-        past_value_tensor: Array | None,
-    ) -> tuple[Array, ...]:
+    def evaluate(self, *input_tensors: Array | None) -> tuple[Array, ...]:
         """In float64, then in the output's type. Masked keys get MaskFilterValue added. OutputTensor, then the present
-        tensors that the description has: the past, and the new keys and values after it."""
+        tensors that the description has: the past, and the new keys and values after it.
+
+        input_tensors: an array for each tensor up to PastValueTensor; None for one that the description leaves out.
+        """
         self.require_defined()
-        parts = [None if a is None else self._heads(a) for a in (query_tensor, key_tensor, value_tensor)]
-        for stacked, places in (
-            (stacked_query_key_tensor, (0, 1)),
-            (stacked_key_value_tensor, (1, 2)),
-            (stacked_query_key_value_tensor, (0, 1, 2)),
-        ):
+        query_key_value, stacked_tensors = input_tensors[:3], input_tensors[3:6]
+        bias_tensor, mask_tensor, relative_position_bias_tensor, past_key_tensor, past_value_tensor = input_tensors[6:]
+        parts = [None if a is None else self._heads(a) for a in query_key_value]
+        for stacked, places in zip(stacked_tensors, ((0, 1), (1, 2), (0, 1, 2)), strict=True):
             if stacked is not None:
                 for index, place in enumerate(places):
                     parts[place] = stacked[:, :, :, index].astype(np.float64).transpose(0, 2, 1, 3)

@@ -22,6 +22,17 @@ class QuantizedLinearConvolution(OperatorDesc):
     """
 
     NAME: ClassVar[str] = "DML_QUANTIZED_LINEAR_CONVOLUTION_OPERATOR_DESC"
+    INPUTS: ClassVar[tuple[str, ...]] = (
+        "input_tensor",
+        "input_scale_tensor",
+        "input_zero_point_tensor",
+        "filter_tensor",
+        "filter_scale_tensor",
+        "filter_zero_point_tensor",
+        "bias_tensor",
+        "output_scale_tensor",
+        "output_zero_point_tensor",
+    )
 
     input_tensor: TensorDesc
     input_scale_tensor: TensorDesc
@@ -190,18 +201,7 @@ class QuantizedLinearConvolution(OperatorDesc):
                     f"a convolution gives {expected}",
                 )
 
-    def evaluate(
-        self,
-        input_tensor: Array,
-        input_scale_tensor: Array,
-        input_zero_point_tensor: Array | None,
-        filter_tensor: Array,
-        filter_scale_tensor: Array,
-        filter_zero_point_tensor: Array | None,
-        bias_tensor: Array | None,
-        output_scale_tensor: Array,
-        output_zero_point_tensor: Array | None,
-    ) -> tuple[Array]:
+    def evaluate(self, *input_tensors: Array | None) -> tuple[Array]:
         """clamp(round(y / OutputScale) + OutputZeroPoint, Min, Max) of y = convolution + bias.
 
         y convolves (Input - InputZeroPoint) * InputScale with (Filter - FilterZeroPoint) * FilterScale. Both
@@ -213,74 +213,38 @@ class QuantizedLinearConvolution(OperatorDesc):
         - Padding is the real value 0, which is the zero point.
         - A zero point that is left out is 0.
 
+        input_tensors: an array for each of INPUTS; None for one that the description leaves out.
+
         Raises ValueError also if a scale is not finite or OutputScale is 0.
         """
         self.require_defined()
-        self.require_arrays(
-            input_tensor=input_tensor,
-            input_scale_tensor=input_scale_tensor,
-            input_zero_point_tensor=input_zero_point_tensor,
-            filter_tensor=filter_tensor,
-            filter_scale_tensor=filter_scale_tensor,
-            filter_zero_point_tensor=filter_zero_point_tensor,
-            bias_tensor=bias_tensor,
-            output_scale_tensor=output_scale_tensor,
-            output_zero_point_tensor=output_zero_point_tensor,
+        arrays = dict(zip(self.INPUTS, input_tensors, strict=True))
+        self.require_arrays(**arrays)
+        image, filters, bias = (_values(arrays[f"{name}_tensor"]) for name in ("input", "filter", "bias"))
+        input_zero, filter_zero, output_zero = (
+            _values(arrays[f"{name}_zero_point_tensor"]).ravel() for name in ("input", "filter", "output")
         )
-        rank = self.input_tensor.dimension_count
         input_scale, filter_scale, output_scale = (
-            scale.astype(np.float64).ravel() for scale in (input_scale_tensor, filter_scale_tensor, output_scale_tensor)
+            _values(arrays[f"{name}_scale_tensor"]).ravel() for name in ("input", "filter", "output")
         )
         if not (np.isfinite(input_scale).all() and np.isfinite(filter_scale).all() and np.isfinite(output_scale).all()):
             raise ValueError(f"{self.NAME}: a scale is not finite")
         if not output_scale.all():
             raise ValueError(f"{self.NAME}: OutputScaleTensor is 0")
 
-        total = self._convolve(
-            input_tensor.astype(np.float64) - _values(input_zero_point_tensor),
-            filter_tensor.astype(np.float64) - _along(0, rank, _values(filter_zero_point_tensor)),
-        )
-        total += _along(1, rank, _values(bias_tensor))
+        rank = self.input_tensor.dimension_count
+        total = _convolved(self, image - input_zero, filters - _along(0, rank, filter_zero))
+        total += _along(1, rank, bias.ravel())
         real = total * _along(1, rank, input_scale * filter_scale)
-        quantised = np.rint(real / output_scale) + _values(output_zero_point_tensor)
+        quantised = np.rint(real / output_scale) + output_zero
         dtype = self.output_tensor.data_type.dtype
         limits = np.iinfo(dtype)
         return (np.clip(quantised, limits.min, limits.max).astype(dtype),)
 
-    def _convolve(self, inputs: Array, filters: Array) -> Array:
-        """The convolution of float64 arrays that hold integers; exact while sums stay below 2**53."""
-        batch_count, channel_count, *_ = inputs.shape
-        filter_count, filter_channel_count, *filter_sizes = filters.shape
-        groups = self.group_count
-        padded = _pad(inputs, self.start_padding, self.end_padding)
-        output_sizes = self.output_tensor.sizes[2:]
-        # Every filter position of every output position: (batch, channel, *output, *filter), without a copy.
-        spatial_strides = padded.strides[2:]
-        patches = np.lib.stride_tricks.as_strided(
-            padded,
-            (batch_count, channel_count, *output_sizes, *filter_sizes),
-            (
-                *padded.strides[:2],
-                *(step * stride for step, stride in zip(spatial_strides, self.strides, strict=True)),
-                *(step * dilation for step, dilation in zip(spatial_strides, self.dilations, strict=True)),
-            ),
-            writeable=False,
-        )
-        spatial = self.dimension_count
-        output_axes = tuple(range(3, 3 + spatial))
-        filter_axes = tuple(range(3 + spatial, 3 + 2 * spatial))
-        grouped = patches.reshape(batch_count, groups, filter_channel_count, *output_sizes, *filter_sizes)
-        columns = grouped.transpose(0, 1, 2, *filter_axes, *output_axes).reshape(
-            batch_count, groups, filter_channel_count * math.prod(filter_sizes), math.prod(output_sizes)
-        )
-        rows = filters.reshape(groups, filter_count // groups, filter_channel_count * math.prod(filter_sizes))
-        product: Array = rows @ columns
-        return product.reshape(batch_count, filter_count, *output_sizes)
-
 
 def _values(array: Array | None) -> Array:
-    """The values of a scale, zero point or bias as float64 of one dimension; 0 if it is left out."""
-    return np.zeros(1) if array is None else array.astype(np.float64).ravel()
+    """The values of an array as float64; a single 0 if it is left out."""
+    return np.zeros(1) if array is None else array.astype(np.float64)
 
 
 def _along(axis: int, rank: int, values: Array) -> Array:
@@ -298,3 +262,34 @@ def _pad(inputs: Array, start: tuple[int, ...], end: tuple[int, ...]) -> Array:
     inside = tuple(slice(before, before + size) for before, size in zip(start, spatial, strict=True))
     padded[:, :, *inside] = inputs
     return padded
+
+
+def _convolved(desc: QuantizedLinearConvolution, inputs: Array, filters: Array) -> Array:
+    """The convolution of float64 arrays that hold integers; exact while sums stay below 2**53."""
+    batch_count, channel_count, *_ = inputs.shape
+    filter_count, filter_channel_count, *filter_sizes = filters.shape
+    groups = desc.group_count
+    padded = _pad(inputs, desc.start_padding, desc.end_padding)
+    output_sizes = desc.output_tensor.sizes[2:]
+    # Every filter position of every output position: (batch, channel, *output, *filter), without a copy.
+    spatial_strides = padded.strides[2:]
+    patches = np.lib.stride_tricks.as_strided(
+        padded,
+        (batch_count, channel_count, *output_sizes, *filter_sizes),
+        (
+            *padded.strides[:2],
+            *(step * stride for step, stride in zip(spatial_strides, desc.strides, strict=True)),
+            *(step * dilation for step, dilation in zip(spatial_strides, desc.dilations, strict=True)),
+        ),
+        writeable=False,
+    )
+    spatial = desc.dimension_count
+    output_axes = tuple(range(3, 3 + spatial))
+    filter_axes = tuple(range(3 + spatial, 3 + 2 * spatial))
+    grouped = patches.reshape(batch_count, groups, filter_channel_count, *output_sizes, *filter_sizes)
+    columns = grouped.transpose(0, 1, 2, *filter_axes, *output_axes).reshape(
+        batch_count, groups, filter_channel_count * math.prod(filter_sizes), math.prod(output_sizes)
+    )
+    rows = filters.reshape(groups, filter_count // groups, filter_channel_count * math.prod(filter_sizes))
+    product: Array = rows @ columns
+    return product.reshape(batch_count, filter_count, *output_sizes)

@@ -68,8 +68,8 @@ def test_gemm_without_a_product_has_no_result() -> None:
 
 
 def test_a_quantised_product_rounds_half_to_even_and_saturates() -> None:
-    byte, one = tensor(1, 1, 1, 1, data_type=DataType.UINT8), tensor(1, 1, 1, 1)
-    desc = QuantizedLinearMatrixMultiply(byte, one, byte, byte, one, byte, one, byte, byte)
+    byte, scalar = tensor(1, 1, 1, 1, data_type=DataType.UINT8), tensor(1, 1, 1, 1)
+    desc = QuantizedLinearMatrixMultiply(byte, scalar, byte, byte, scalar, byte, scalar, byte, byte)
     assert broken(desc) == set()
 
     def product(a: int, scale: float) -> int:

@@ -5,7 +5,7 @@ worked out by hand or in exact fractions from its formulas.
 """
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -28,7 +28,7 @@ def tensor(array: np.ndarray | None) -> TensorDesc | None:
     return None if array is None else TensorDesc(DataType.of(array.dtype), array.shape)
 
 
-def one(value: float, dtype: Any = np.float32, rank: int = 4) -> np.ndarray:
+def scalar(value: float, dtype: Any = np.float32, rank: int = 4) -> np.ndarray:
     return np.full((1,) * rank, value, dtype)
 
 
@@ -37,79 +37,85 @@ def each(*values: float, dtype: Any = np.float32, rank: int = 4) -> np.ndarray:
     return np.array(values, dtype).reshape(1, -1, *(1,) * (rank - 2))
 
 
-def convolve(
-    x: np.ndarray,
-    w: np.ndarray,
-    x_scale: float = 1,
-    x_zero_point: np.ndarray | None = None,
-    w_scale: np.ndarray | None = None,
-    w_zero_point: np.ndarray | None = None,
-    bias: np.ndarray | None = None,
-    y_scale: float = 1,
-    y_zero_point: np.ndarray | None = None,
-    y_dtype: DataType = INT8,
-    strides: tuple[int, ...] | None = None,
-    dilations: tuple[int, ...] | None = None,
-    start_padding: tuple[int, ...] | None = None,
-    end_padding: tuple[int, ...] | None = None,
-    group_count: int = 1,
-    level: FeatureLevel = LEVEL,
-) -> np.ndarray:
+@dataclass(frozen=True)
+class Members:
+    """What a test asks of a convolution beside its image and its filter; the defaults change nothing."""
+
+    x_scale: float = 1
+    x_zero_point: np.ndarray | None = None
+    w_scale: np.ndarray | None = None
+    w_zero_point: np.ndarray | None = None
+    bias: np.ndarray | None = None
+    y_scale: float = 1
+    y_zero_point: np.ndarray | None = None
+    y_dtype: DataType = INT8
+    strides: tuple[int, ...] = ()
+    dilations: tuple[int, ...] = ()
+    start_padding: tuple[int, ...] = ()
+    end_padding: tuple[int, ...] = ()
+    group_count: int = 1
+
+
+def convolve(x: np.ndarray, w: np.ndarray, level: FeatureLevel = LEVEL, **members: Any) -> np.ndarray:
     """Describe the convolution of these arrays, check that the description is valid, and evaluate it."""
-    spatial = x.ndim - 2
-    strides, dilations = strides or (1,) * spatial, dilations or (1,) * spatial
-    start_padding, end_padding = start_padding or (0,) * spatial, end_padding or (0,) * spatial
+    asked, spatial = Members(**members), x.ndim - 2
+    ones, zeros = (1,) * spatial, (0,) * spatial
+    strides, dilations = asked.strides or ones, asked.dilations or ones
+    start_padding, end_padding = asked.start_padding or zeros, asked.end_padding or zeros
     sizes = [
         (x.shape[2 + i] + start_padding[i] + end_padding[i] - dilations[i] * (w.shape[2 + i] - 1) - 1) // strides[i] + 1
         for i in range(spatial)
     ]
     arrays = {
         "input_tensor": x,
-        "input_scale_tensor": one(x_scale, rank=x.ndim),
-        "input_zero_point_tensor": x_zero_point,
+        "input_scale_tensor": scalar(asked.x_scale, rank=x.ndim),
+        "input_zero_point_tensor": asked.x_zero_point,
         "filter_tensor": w,
-        "filter_scale_tensor": one(1, rank=x.ndim) if w_scale is None else w_scale,
-        "filter_zero_point_tensor": w_zero_point,
-        "bias_tensor": bias,
-        "output_scale_tensor": one(y_scale, rank=x.ndim),
-        "output_zero_point_tensor": y_zero_point,
+        "filter_scale_tensor": scalar(1, rank=x.ndim) if asked.w_scale is None else asked.w_scale,
+        "filter_zero_point_tensor": asked.w_zero_point,
+        "bias_tensor": asked.bias,
+        "output_scale_tensor": scalar(asked.y_scale, rank=x.ndim),
+        "output_zero_point_tensor": asked.y_zero_point,
     }
     desc = QuantizedLinearConvolution(
         **{name: tensor(array) for name, array in arrays.items()},
-        output_tensor=TensorDesc(y_dtype, (x.shape[0], w.shape[0], *sizes)),
+        output_tensor=TensorDesc(asked.y_dtype, (x.shape[0], w.shape[0], *sizes)),
         strides=strides,
         dilations=dilations,
         start_padding=start_padding,
         end_padding=end_padding,
-        group_count=group_count,
+        group_count=asked.group_count,
     )
     assert desc.validate(level) == ()
-    (output,) = desc.evaluate(**arrays)
-    assert output.dtype == y_dtype.dtype
+    (output,) = desc.evaluate(*arrays.values())
+    assert output.dtype == asked.y_dtype.dtype
     assert output.shape == desc.output_tensor.sizes
     return output
 
 
-def exact(x: np.ndarray, w: np.ndarray, **given: Any) -> np.ndarray:
+def exact(x: np.ndarray, w: np.ndarray, **arguments: Any) -> np.ndarray:
     """The page's formulas element by element in fractions: dequantise, convolve, add the bias, quantise."""
-    groups, (n_count, _, h, v) = given["group_count"], x.shape
+    groups, (n_count, _, h, v) = arguments["group_count"], x.shape
     m_count, c_count, kh, kw = w.shape
-    (sh, sw), (dh, dw) = given["strides"], given["dilations"]
-    (ph, pw), (qh, qw) = given["start_padding"], given["end_padding"]
-    x_scale, y_scale = Fraction(float(np.float32(given["x_scale"]))), Fraction(float(np.float32(given["y_scale"])))
+    (sh, sw), (dh, dw) = arguments["strides"], arguments["dilations"]
+    (ph, pw), (qh, qw) = arguments["start_padding"], arguments["end_padding"]
+    x_scale, y_scale = (
+        Fraction(float(np.float32(arguments["x_scale"]))),
+        Fraction(float(np.float32(arguments["y_scale"]))),
+    )
     oh, ow = (h + ph + qh - dh * (kh - 1) - 1) // sh + 1, (v + pw + qw - dw * (kw - 1) - 1) // sw + 1
-    y = np.empty((n_count, m_count, oh, ow), given["y_dtype"].dtype)
+    y = np.empty((n_count, m_count, oh, ow), arguments["y_dtype"].dtype)
     for n, m, i, j in itertools.product(range(n_count), range(m_count), range(oh), range(ow)):
-        w_scale = Fraction(float(given["w_scale"][0, m, 0, 0]))
-        total = int(given["bias"][0, m, 0, 0]) * x_scale * w_scale
+        w_scale = Fraction(float(arguments["w_scale"][0, m, 0, 0]))
+        total = int(arguments["bias"][0, m, 0, 0]) * x_scale * w_scale
         for c, a, b in itertools.product(range(c_count), range(kh), range(kw)):
             row, column = i * sh + a * dh - ph, j * sw + b * dw - pw
             if 0 <= row < h and 0 <= column < v:
                 channel = m // (m_count // groups) * c_count + c
-                real_x = (int(x[n, channel, row, column]) - int(given["x_zero_point"])) * x_scale
-                total += real_x * (int(w[m, c, a, b]) - int(given["w_zero_point"][0, m, 0, 0])) * w_scale
+                real_x = (int(x[n, channel, row, column]) - int(arguments["x_zero_point"])) * x_scale
+                total += real_x * (int(w[m, c, a, b]) - int(arguments["w_zero_point"][0, m, 0, 0])) * w_scale
         limits = np.iinfo(y.dtype)
-        rounded = round(total / y_scale) + int(given["y_zero_point"])  # round() of a fraction: ties to even
+        rounded = round(total / y_scale) + int(arguments["y_zero_point"])  # round() of a fraction: ties to even
         y[n, m, i, j] = min(max(rounded, limits.min), limits.max)
     return y
 
@@ -123,10 +129,10 @@ def test_two_by_two_filter_worked_by_hand() -> None:
         x,
         w,
         x_scale=0.5,
-        x_zero_point=one(10, np.uint8),
-        w_scale=one(0.25),
+        x_zero_point=scalar(10, np.uint8),
+        w_scale=scalar(0.25),
         y_scale=0.125,
-        y_zero_point=one(3, np.int8),
+        y_zero_point=scalar(3, np.int8),
     )
     assert output.tolist() == [[[[6, 8], [12, 14]]]]
 
@@ -143,7 +149,7 @@ def test_all_members_at_once_against_fractions(x_dtype: Any, w_dtype: Any, y_dty
         return random.integers(limits.min, limits.max, sizes, dtype=dtype, endpoint=True)
 
     x, w = integers(x_dtype, 2, 4, 5, 6), integers(w_dtype, 6, 4 // group_count, 2, 3)
-    given = {
+    arguments = {
         "x_scale": 0.1,
         "x_zero_point": integers(x_dtype, 1, 1, 1, 1),
         "w_scale": random.uniform(0.01, 0.5, (1, 6, 1, 1)).astype(np.float32),
@@ -158,9 +164,9 @@ def test_all_members_at_once_against_fractions(x_dtype: Any, w_dtype: Any, y_dty
         "end_padding": (0, 3),
         "group_count": group_count,
     }
-    expected = exact(x, w, **given | {name: given[name].item() for name in ("x_zero_point", "y_zero_point")})
+    expected = exact(x, w, **arguments | {name: arguments[name].item() for name in ("x_zero_point", "y_zero_point")})
     assert len(np.unique(expected)) > 20  # not all saturated
-    np.testing.assert_array_equal(convolve(x, w, **given), expected)
+    np.testing.assert_array_equal(convolve(x, w, **arguments), expected)
 
 
 def test_round_takes_ties_to_even() -> None:
@@ -172,7 +178,7 @@ def test_round_takes_ties_to_even() -> None:
 def test_the_zero_point_is_added_after_rounding() -> None:
     # 0.5 rounds to 0 and 1.5 to 2; rounding 0.5 + 1 and 1.5 + 1 would give 2 and 2.
     output = convolve(
-        np.array([[[[1, 3]]]], np.int8), np.ones((1, 1, 1, 1), np.int8), y_scale=2, y_zero_point=one(1, np.int8)
+        np.array([[[[1, 3]]]], np.int8), np.ones((1, 1, 1, 1), np.int8), y_scale=2, y_zero_point=scalar(1, np.int8)
     )
     assert output.ravel().tolist() == [1, 3]
 
@@ -194,17 +200,17 @@ def test_the_result_is_clamped(y_dtype: DataType, low: int, high: int) -> None:
 
 def test_a_quotient_far_beyond_the_integers_is_clamped() -> None:
     x = np.array([[[[-1, 0, 1]]]], np.int8)
-    output = convolve(x, np.ones((1, 1, 1, 1), np.int8), x_scale=3e38, w_scale=one(3e38), y_scale=1e-45)
+    output = convolve(x, np.ones((1, 1, 1, 1), np.int8), x_scale=3e38, w_scale=scalar(3e38), y_scale=1e-45)
     assert output.ravel().tolist() == [-128, 0, 127]
 
 
 def test_the_bias_counts_in_steps_of_input_scale_times_filter_scale() -> None:
     # bias 6 * 0.5 * 0.25 = 0.75 = 3 output steps; and 2**31 - 1 does not overflow.
     x, w = np.zeros((1, 1, 1, 1), np.int8), np.zeros((1, 1, 1, 1), np.int8)
-    given = {"x_scale": 0.5, "w_scale": one(0.25), "y_scale": 0.25}
-    assert convolve(x, w, bias=each(6, dtype=np.int32), **given).item() == 3
-    assert convolve(x + 1, w + 1, bias=each(2**31 - 1, dtype=np.int32), **given).item() == 127
-    assert convolve(x + 1, w + 1, bias=each(-(2**31), dtype=np.int32), **given).item() == -128
+    arguments = {"x_scale": 0.5, "w_scale": scalar(0.25), "y_scale": 0.25}
+    assert convolve(x, w, bias=each(6, dtype=np.int32), **arguments).item() == 3
+    assert convolve(x + 1, w + 1, bias=each(2**31 - 1, dtype=np.int32), **arguments).item() == 127
+    assert convolve(x + 1, w + 1, bias=each(-(2**31), dtype=np.int32), **arguments).item() == -128
 
 
 def test_the_sum_is_exact_where_float32_is_not() -> None:
@@ -236,7 +242,7 @@ def test_filter_zero_point_is_per_output_channel() -> None:
 def test_padding_is_the_real_value_0() -> None:
     # All of the input is its zero point plus 1, so a 3x3 filter of ones counts the elements it covers.
     x, w = np.full((1, 1, 2, 2), 101, np.uint8), np.ones((1, 1, 3, 3), np.uint8)
-    output = convolve(x, w, x_zero_point=one(100, np.uint8), start_padding=(1, 2), end_padding=(1, 0))
+    output = convolve(x, w, x_zero_point=scalar(100, np.uint8), start_padding=(1, 2), end_padding=(1, 0))
     assert output.tolist() == [[[[2, 4], [2, 4]]]]
 
 
@@ -273,7 +279,7 @@ def test_batches_do_not_mix() -> None:
 def test_one_spatial_dimension_from_4_0_on() -> None:
     x = np.array([[[1, 2, 3, 4]]], np.int8)
     w = np.array([[[1, 10]]], np.int8)
-    output = convolve(x, w, w_scale=one(1, rank=3), strides=(2,), level=FeatureLevel.DML_FEATURE_LEVEL_4_0)
+    output = convolve(x, w, w_scale=scalar(1, rank=3), strides=(2,), level=FeatureLevel.DML_FEATURE_LEVEL_4_0)
     assert output.tolist() == [[[21, 43]]]
 
 
@@ -282,7 +288,7 @@ def test_one_spatial_dimension_from_4_0_on() -> None:
     [
         ({"y_scale": 0}, "OutputScaleTensor is 0"),
         ({"x_scale": np.inf}, "not finite"),
-        ({"w_scale": one(np.nan)}, "not finite"),
+        ({"w_scale": scalar(np.nan)}, "not finite"),
         ({"y_scale": np.nan}, "not finite"),
     ],
 )
@@ -483,13 +489,13 @@ def arrays(desc: QuantizedLinearConvolution) -> dict[str, np.ndarray | None]:
 
 def test_arrays_are_given_exactly_where_tensors_are_described() -> None:
     with pytest.raises(ValueError, match="BiasTensor is part of the description; its array is missing"):
-        VALID.evaluate(**arrays(VALID) | {"bias_tensor": None})
+        VALID.evaluate(*(arrays(VALID) | {"bias_tensor": None}).values())
     with pytest.raises(ValueError, match="BiasTensor is left out of the description; its array must be None"):
-        replace(VALID, bias_tensor=None).evaluate(**arrays(VALID))
-    assert VALID.evaluate(**arrays(VALID))[0].tolist() == np.full((2, 6, 4, 4), 2).tolist()
+        replace(VALID, bias_tensor=None).evaluate(*arrays(VALID).values())
+    assert VALID.evaluate(*arrays(VALID).values())[0].tolist() == np.full((2, 6, 4, 4), 2).tolist()
 
 
 def test_a_description_without_a_defined_result_is_not_evaluated() -> None:
     desc = replace(VALID, group_count=1)
     with pytest.raises(ConstraintViolation, match="InputTensor has 4 channels"):
-        desc.evaluate(**arrays(desc))
+        desc.evaluate(*arrays(desc).values())

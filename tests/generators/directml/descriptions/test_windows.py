@@ -103,7 +103,7 @@ def test_a_fused_activation_is_described_without_tensors_and_applied_to_the_sum(
     activation = halved.as_dict()["FusedActivation"]
     nothing = {"InputTensor": None, "OutputTensor": None}
     assert activation == {"Type": "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC", **nothing, "Alpha": 0.5}
-    negative, negative_halved = (one.evaluate(X, image([[-1, 0], [0, -2]]), None)[0] for one in (CONVOLUTION, halved))
+    negative, negative_halved = (desc.evaluate(X, image([[-1, 0], [0, -2]]), None)[0] for desc in (CONVOLUTION, halved))
     np.testing.assert_array_equal(negative_halved, negative / 2)
     assert (negative < 0).all()
 
@@ -177,16 +177,16 @@ def test_a_quantised_average_is_rounded_to_even_and_clamped() -> None:
     def tensor(kind: DataType, *sizes: int) -> TensorDesc:
         return TensorDesc(kind, sizes)
 
-    one = (1, 1, 1, 1)
+    scalar = (1, 1, 1, 1)
     desc = QuantizedLinearAveragePooling(
-        tensor(DataType.UINT8, 1, 1, 1, 3), tensor(DataType.FLOAT32, *one), tensor(DataType.UINT8, *one),
-        tensor(DataType.FLOAT32, *one), None, tensor(DataType.UINT8, 1, 1, 1, 2),
+        tensor(DataType.UINT8, 1, 1, 1, 3), tensor(DataType.FLOAT32, *scalar), tensor(DataType.UINT8, *scalar),
+        tensor(DataType.FLOAT32, *scalar), None, tensor(DataType.UINT8, 1, 1, 1, 2),
         (1, 1), (1, 2), (0, 0), (0, 0), (1, 1), False,
     )  # fmt: skip
-    scale, zero = np.ones(one, np.float32), np.full(one, 1, np.uint8)
+    scale, zero = np.ones(scalar, np.float32), np.full(scalar, 1, np.uint8)
     x = np.array([[[[2, 3, 0]]]], np.uint8)
     assert desc.evaluate(x, scale, zero, scale, None)[0].tolist() == [[[[2, 0]]]]  # 1.5 and 0.5
-    other = tensor(DataType.INT8, *one)
+    other = tensor(DataType.INT8, *scalar)
     assert "zero_point_same_data_type" in names(replace(desc, input_zero_point_tensor=other))
 
 
