@@ -21,6 +21,24 @@ S = TypeVar("S", bound=Sample)
 
 
 @dataclass(frozen=True)
+class NotLowered:
+    """The `lower` of an operator no node of which is a single DirectML operator. reason: what it is instead."""
+
+    reason: str
+
+    def __call__(self, _node: Node) -> Lowering | None:
+        """None, for any node."""
+        return None
+
+
+GRAPH = NotLowered("the DML EP makes it a graph of several DirectML operators")
+SHADERS = NotLowered("the DML EP computes it by shaders of its own")
+ON_CPU = NotLowered("the DML EP's kernel computes it on the CPU")
+CPU_KERNEL = NotLowered("the DML EP registers ONNX Runtime's CPU kernel under its own name")
+NO_KERNEL = NotLowered("the DML EP has no kernel")
+
+
+@dataclass(frozen=True)
 class Operator(Generic[S]):
     """One ONNX operator: everything that the suite knows of it.
 
@@ -28,7 +46,8 @@ class Operator(Generic[S]):
     variants: (sample, since_version, dtypes) -> how its inputs enter the model; empty where it does not apply.
     node: the sample with version, dtypes and random data applied.
     truth: what the text of the ONNX standard says of a node.
-    lower: the DirectML operator that the DML EP turns a node into; None where it executes nothing.
+    lower: the DirectML operator that the DML EP turns a node into; None where it executes nothing, or where that is no
+    single operator. `NotLowered` where it never is one.
     varied: the type constraints whose dtypes make the dtype axis.
     """
 
@@ -96,11 +115,6 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
         types=types,
         lowering=operator.lower(node),
     )
-
-
-def lowers_to_none(_node: Node) -> Lowering | None:
-    """The `lower` of an operator that is no single DirectML operator: a CPU kernel, a graph of several, or nothing."""
-    return None
 
 
 def is_built_by(case: Case, package: str) -> bool:

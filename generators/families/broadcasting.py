@@ -22,7 +22,7 @@ from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.lowering import Lowering, padded, padded_sizes
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import NotLowered, Operator
 from epcheck.generators.truth import Bound, Exact, Output, Outputs, Refusal, Truth, Ulp
 
 Shape = tuple[int, ...]
@@ -92,7 +92,7 @@ class Rule:
     samples: tuple[ElementwiseSample, ...]
     draw: Draw
     compute: Callable[[Node, tuple[Array, ...]], Array]
-    describe: Describe
+    describe: Describe | NotLowered
     bound: BoundOf = exactly
     admits: Callable[..., Any] = always
     domain: str = ""
@@ -118,7 +118,7 @@ def operator(rule: Rule) -> Operator[ElementwiseSample]:
         partial(variants, rule),
         partial(node, rule),
         partial(truth, rule),
-        partial(lower, rule),
+        rule.describe if isinstance(rule.describe, NotLowered) else partial(lower, rule),
         domain=rule.domain,
     )
 
@@ -336,7 +336,7 @@ def output(name: str, exact: Array, dtype: np.dtype[Any], how: Bound) -> Output:
 
 def lower(rule: Rule, node: Node) -> Lowering | None:
     """The inputs broadcast to the output by strides of 0, in at least 4 dimensions."""
-    if refusal(rule, node) is not None:
+    if isinstance(rule.describe, NotLowered) or refusal(rule, node) is not None:
         return None
     values = operands(node)
     shape = np.broadcast_shapes(*(value.shape for value in values))

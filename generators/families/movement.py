@@ -20,7 +20,7 @@ from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import NotLowered, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 
@@ -79,7 +79,7 @@ def movement(
     name: str,
     samples: Callable[[], Iterable[MovementSample]],
     result: Result,
-    lower: Lower,
+    lower: Lower | NotLowered,
     *,
     fully: int,
     varied: tuple[str, ...] = ("T",),
@@ -99,7 +99,7 @@ def movement(
         partial(variants, name, fully, varied, parameters),
         make,
         partial(truth, result),
-        partial(lowering, result, lower),
+        lower if isinstance(lower, NotLowered) else partial(lowering, result, lower),
         varied,
     )
 
@@ -237,11 +237,6 @@ def lowering(result: Result, lower: Lower, node: Node) -> Lowering | None:
     if any(t.ndim > MAX_RANK for t in tensors) or any(a.size == 0 for a in arrays) or first(node).size == 0:
         return None
     return lower(node, arrays)
-
-
-def not_lowered(_node: Node, _outputs: tuple[Array, ...]) -> None:
-    """The DML EP computes it on the CPU."""
-    return
 
 
 def first(node: Node) -> Array:

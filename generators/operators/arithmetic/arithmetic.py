@@ -47,6 +47,7 @@ from epcheck.generators.families.broadcasting import (
     within,
 )
 from epcheck.generators.node import Node
+from epcheck.generators.operator import GRAPH
 from epcheck.generators.truth import Bound
 
 Draws = tuple[Array, ...]
@@ -369,7 +370,7 @@ RULES = (
         tuple(_bias_samples()),
         draw=whole_range,
         compute=plain(lambda x, bias, skip: x + bias + skip),
-        describe=lambda _node, _tensors, _result: None,
+        describe=GRAPH,
         bound=_added,
         domain="com.microsoft",
         rejects=_bias_rejects,

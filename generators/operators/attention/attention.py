@@ -29,7 +29,7 @@ from epcheck.generators.directml.descriptions.attention.multihead_attention impo
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.operator import GRAPH, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Truth
 
 DOMAIN = "com.microsoft"
@@ -494,14 +494,14 @@ def multi_head_lower(node: Node) -> Lowering | None:
 OPERATORS = tuple(
     Operator(name, samples, ways, node, truth, lower, varied, DOMAIN)
     for name, samples, ways, node, truth, lower, varied in (
-        ("Attention", attention_samples, variants, attention_node, attention_truth, lowers_to_none, ("T",)),
+        ("Attention", attention_samples, variants, attention_node, attention_truth, GRAPH, ("T",)),
         (
             "QAttention",
             quantized_samples,
             variants,
             quantized_node,
             quantized_truth,
-            lowers_to_none,
+            GRAPH,
             ("T1", "T2", "T3"),
         ),
         (

@@ -18,7 +18,7 @@ import numpy as np
 from epcheck.generators.bounds.estimate import Estimate, Precision, exact
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.operator import GRAPH, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Truth
 
 DOMAIN = "com.microsoft"
@@ -136,4 +136,4 @@ def _normalised(precision: Precision, total: Estimate, epsilon: float) -> Estima
     return precision.multiply(away, Estimate(inverse, inverse * (relative + 6 * precision.unit)))
 
 
-OPERATORS = (Operator("EmbedLayerNormalization", samples, variants, node, truth, lowers_to_none, ("T",), DOMAIN),)
+OPERATORS = (Operator("EmbedLayerNormalization", samples, variants, node, truth, GRAPH, ("T",), DOMAIN),)

@@ -21,7 +21,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Estimate, Precision, attention, concatenate, exact
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, spread
 from epcheck.generators.operators.attention.rotary import rotated
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
@@ -341,8 +341,6 @@ def _bias(node: Node, past: int, sequence: int, total: int) -> Array:
 
 
 OPERATORS = (
-    Operator(
-        "GroupQueryAttention", group_samples, group_variants, group_node, group_truth, lowers_to_none, ("T",), DOMAIN
-    ),
-    Operator("Attention", onnx_samples, onnx_variants, onnx_node, onnx_truth, lowers_to_none, ("T1",)),
+    Operator("GroupQueryAttention", group_samples, group_variants, group_node, group_truth, GRAPH, ("T",), DOMAIN),
+    Operator("Attention", onnx_samples, onnx_variants, onnx_node, onnx_truth, NO_KERNEL, ("T1",)),
 )

@@ -19,7 +19,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Estimate, Precision, exact
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Outputs, Truth
 
 DOMAIN = "com.microsoft"
@@ -163,7 +163,7 @@ OPERATORS = tuple(
         variants,
         partial(node, domain),
         truth,
-        lowers_to_none,
+        GRAPH if domain else NO_KERNEL,
         ("T",),
         domain,
     )

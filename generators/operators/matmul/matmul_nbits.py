@@ -15,7 +15,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import GRAPH, Operator, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 MICROSOFT = "com.microsoft"
@@ -154,8 +154,4 @@ def truth(node: Node) -> Truth:
     return Outputs((bounds.rounded("Y", exact, a.dtype, bound),))
 
 
-def lower(_node: Node) -> None:
-    """A graph of several DirectML operators, which is no single description."""
-
-
-OPERATORS = (Operator("MatMulNBits", samples, variants, node, truth, lower, varied=("T1",), domain=MICROSOFT),)
+OPERATORS = (Operator("MatMulNBits", samples, variants, node, truth, GRAPH, varied=("T1",), domain=MICROSOFT),)

@@ -41,11 +41,10 @@ from epcheck.generators.families.movement import (
     Typed,
     first,
     label,
-    not_lowered,
     shape_of_rank,
 )
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import ON_CPU, Operator
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 INT64 = np.iinfo(np.int64)
@@ -487,8 +486,8 @@ def lower_trilu(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 _DATA_ONLY: frozenset[str] = frozenset()
 
 OPERATORS: tuple[Operator[Any], ...] = (
-    movement.movement("Shape", shape_samples, shape_of, not_lowered, fully=21),
-    movement.movement("Size", size_samples, size_of, not_lowered, fully=21),
+    movement.movement("Shape", shape_samples, shape_of, ON_CPU, fully=21),
+    movement.movement("Size", size_samples, size_of, ON_CPU, fully=21),
     (
         movement.movement(
             "ConstantOfShape",

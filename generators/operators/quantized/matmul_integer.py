@@ -29,7 +29,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import GRAPH, Operator
 from epcheck.generators.operators.matmul.matmul import as_matrices
 from epcheck.generators.operators.quantized import dynamic_quantize
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
@@ -376,10 +376,6 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (a_view, a_scale_view, a_zero_view, b_view, b_scale_view, b_zero_view, bias_view))
 
 
-def lower_graph(_node: Node) -> None:
-    """A graph of several DirectML operators, which is no single description."""
-
-
 _INTEGER, _TO_FLOAT, _DYNAMIC = (
     _Family("MatMulInteger"),
     _Family("MatMulIntegerToFloat", MICROSOFT),
@@ -393,7 +389,7 @@ OPERATORS = (
         varied=("T3", "T1", "T2"), domain=MICROSOFT,
     ),
     Operator(
-        "DynamicQuantizeMatMul", dynamic_samples, _DYNAMIC.variants, _DYNAMIC.node, truth_dynamic_matmul, lower_graph,
+        "DynamicQuantizeMatMul", dynamic_samples, _DYNAMIC.variants, _DYNAMIC.node, truth_dynamic_matmul, GRAPH,
         varied=("T2",), domain=MICROSOFT,
     ),
 )  # fmt: skip

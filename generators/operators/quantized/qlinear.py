@@ -29,7 +29,7 @@ from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.activations import Activation
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import GRAPH, Operator
 from epcheck.generators.operators.matmul.matmul import as_matrices
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
@@ -513,10 +513,6 @@ def add_lower(node: Node) -> Lowering | None:
     return Lowering(desc, tuple(view for _, view in described))
 
 
-def lower_graph(_node: Node) -> None:
-    """A graph of several DirectML operators, which is no single description."""
-
-
 OPERATORS = (
     _ByVersion(
         "QLinearMatMul", product_samples, product_variants, product_node, product_truth, product_lower,
@@ -528,10 +524,10 @@ OPERATORS = (
     ),
     Operator(
         "QLinearSigmoid", sigmoid_samples, elementwise_variants, _elementwise_node("QLinearSigmoid", ("X", "Y")),
-        sigmoid_truth, lower_graph, varied=("T",), domain=MICROSOFT,
+        sigmoid_truth, GRAPH, varied=("T",), domain=MICROSOFT,
     ),
     Operator(
-        "QLinearConcat", concat_samples, concat_variants, concat_node, concat_truth, lower_graph,
+        "QLinearConcat", concat_samples, concat_variants, concat_node, concat_truth, GRAPH,
         varied=("T8",), domain=MICROSOFT,
     ),
 )  # fmt: skip

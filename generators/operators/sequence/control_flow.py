@@ -22,7 +22,7 @@ from epcheck.generators import data, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.node import Node, Operand, Surroundings
-from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.operator import CPU_KERNEL, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -227,4 +227,4 @@ def _values_of(name: str, branch: GraphProto, outer: Mapping[str, list[Array]]) 
             return [tensor for item in made.input for tensor in _values_of(item, branch, outer)]
 
 
-OPERATORS = (Operator("If", samples, variants, node, truth, lowers_to_none, varied=("V",)),)
+OPERATORS = (Operator("If", samples, variants, node, truth, CPU_KERNEL, varied=("V",)),)

@@ -23,7 +23,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.node import Node, Operand, Surroundings
-from epcheck.generators.operator import Operator, lowers_to_none, spread
+from epcheck.generators.operator import CPU_KERNEL, Operator, spread
 from epcheck.generators.operators.sequence.sequence import (
     LENGTH,
     ONNX_NAMES,
@@ -149,7 +149,7 @@ def truth(node: Node) -> Truth:
 
 OPERATORS = tuple(
     Operator(
-        name, partial(samples, name), partial(variants, name), partial(node, name), truth, lowers_to_none, varied=("O",)
+        name, partial(samples, name), partial(variants, name), partial(node, name), truth, CPU_KERNEL, varied=("O",)
     )
     for name in ("OptionalHasElement", "OptionalGetElement")
 )

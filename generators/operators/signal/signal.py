@@ -20,9 +20,8 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import SHADERS, Operator, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 SOURCE = f"{bounds.HIGHAM}; theorem 24.2: fast Fourier transform"
@@ -342,13 +341,7 @@ def stft_truth(node: Node) -> Truth:
     return Outputs((bounds.rounded("output", exact, signal.dtype, bounds.ulp(2.0, SOURCE, signal.dtype, floors)),))
 
 
-def lower(node: Node) -> Lowering | None:
-    """Shaders of the DML EP (STFT frames the signal with a strided multiplication first), no single operator."""
-    del node
-    return None
-
-
 OPERATORS = (
-    Operator("DFT", dft_samples, dft_variants, dft_node, dft_truth, lower, varied=("T1",)),
-    Operator("STFT", stft_samples, stft_variants, stft_node, stft_truth, lower, varied=("T1",)),
+    Operator("DFT", dft_samples, dft_variants, dft_node, dft_truth, SHADERS, varied=("T1",)),
+    Operator("STFT", stft_samples, stft_variants, stft_node, stft_truth, SHADERS, varied=("T1",)),
 )
