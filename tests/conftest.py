@@ -1,4 +1,7 @@
-"""What several test modules need: the distributions, built once, and DirectML in the lab."""
+"""What several test modules need: the distributions, built once, and DirectML in the lab.
+
+A test that uses a fixture of MARKERS, directly or through another fixture, gets its marker here.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,18 @@ from epcheck.conformance import lab
 from epcheck.conformance.targets.target import Target, resolve
 
 ROOT = Path(__file__).parents[1]
+
+MARKERS = {"installed_lab": "lab", "driver": "browser", "distributions": "slow"}
+"""Fixture -> the marker of every test that uses it."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their fixtures, so that none is forgotten."""
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if marker := MARKERS.get(fixture):
+                item.add_marker(marker)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,12 +58,17 @@ def wheel(distributions: Path) -> Path:
     return found
 
 
-@pytest.fixture(scope="module")
-def dml() -> Iterator[Target]:
-    """The lab of this machine, which is installed when it is not there; nobody ends it while a module's tests run."""
-    if not lab.status().installed:
+@pytest.fixture(scope="session")
+def installed_lab() -> None:
+    """The DirectML lab of this machine, which is installed when it is not there. Windows needs none."""
+    if sys.platform != "win32" and not lab.status().installed:
         if reason := lab.can_install():
             pytest.skip(reason)
         lab.install()
+
+
+@pytest.fixture(scope="module")
+def dml(installed_lab: None) -> Iterator[Target]:  # noqa: ARG001
+    """DirectML in the lab; nobody ends it while a module's tests run."""
     with lab.in_use():
         yield resolve("dml")

@@ -29,10 +29,8 @@ REQUIREMENTS = (
 
 
 @pytest.fixture(scope="module")
-def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(wheel: Path, installed_lab: None, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001
     """A folder with everything epcheck needs on Windows, and epcheck's own wheel."""
-    if not lab.status().installed:
-        lab.install()
     folder = tmp_path_factory.mktemp("site")
     lab.pip_install_windows(REQUIREMENTS, folder)
     zipfile.ZipFile(wheel).extractall(folder)

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from epcheck.conformance import lab
 from epcheck.conformance.directml import probing
 from epcheck.conformance.directml.client import CallRefusedError, Directly, WorkerLostError
 from epcheck.conformance.records import record
@@ -38,12 +37,8 @@ def patient(specification: str) -> Target:
 
 
 @pytest.fixture(scope="module")
-def directml() -> Iterator[Directly]:
+def directml(installed_lab: None) -> Iterator[Directly]:  # noqa: ARG001
     """A worker with the real DirectML, in the lab of this machine."""
-    if not lab.status().installed:
-        if reason := lab.can_install():
-            pytest.skip(reason)
-        lab.install()
     with Directly(patient("directml")) as found:
         yield found
 

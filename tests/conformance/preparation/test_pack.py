@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +11,6 @@ import numpy as np
 import onnx
 import pytest
 
-from epcheck.conformance import lab
 from epcheck.conformance.preparation import pack, prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records.outcome import DONE, PLACED, Outcome
@@ -258,9 +256,8 @@ def test_packing_changes_no_verdict_on_cpu() -> None:
     assert all(r.candidate.shared == 1 for r in packed.values() if r.status != "pass")
 
 
+@pytest.mark.usefixtures("installed_lab")
 def test_packing_changes_no_verdict_on_directml() -> None:
-    if sys.platform != "win32" and not lab.status().installed:
-        lab.install()
     dml = replace(targets.resolve("dml"), expectations=())
     cases = list(_steady_sample(targets.resolve("dml")))
     packed = records(dml, cases)
