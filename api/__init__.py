@@ -1,1 +1,178 @@
-"""What a user does, as one documented call each; no terminal in it."""
+"""What a user does, as one documented call each; nothing here prints, and errors are exceptions (`EpcheckError`).
+
+    from epcheck import api
+
+    result = api.run(api.RunOptions(targets=("dml",), operators=("Slice",)))
+    print(result.folder, result.conforms)
+
+A call takes one frozen dataclass of options. What takes long reports to a `Progress`. Importing this package imports
+none of the calls: each is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
+    from epcheck.api.machine.lab import (
+        InstallLabOptions,
+        LabOptions,
+        LabStatus,
+        install_lab,
+        lab_status,
+        remove_lab,
+    )
+    from epcheck.api.models.reduce import Reduced, ReduceOptions, reduce
+    from epcheck.api.models.validate import ValidateOptions, Validation, validate
+    from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
+    from epcheck.api.option import OptionError
+    from epcheck.api.progress import SILENT, Progress
+    from epcheck.api.runs.diff import Assessment, DiffOptions, diff
+    from epcheck.api.runs.merge import MergeOptions, merge
+    from epcheck.api.runs.report import ReportOptions, report
+    from epcheck.api.runs.result import RunResult
+    from epcheck.api.runs.store import (
+        AddToStoreOptions,
+        NotAdded,
+        PruneStoreOptions,
+        StoreOptions,
+        add_to_store,
+        check_store,
+        prune_store,
+        stored_runs,
+    )
+    from epcheck.api.runs.trend import Trend, TrendOptions, trend
+    from epcheck.api.suite.claims import ClaimsError, RefreshClaimsOptions, refresh_claims
+    from epcheck.api.suite.coverage import CoverageOptions, coverage
+    from epcheck.api.suite.directml import DirectMLOptions, DirectMLResult, directml
+    from epcheck.api.suite.expect import Expected, ExpectOptions, expect
+    from epcheck.api.suite.listing import CasesOptions, available_targets, cases, operators
+    from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
+    from epcheck.api.suite.replay import ReplayOptions, replay
+    from epcheck.api.suite.repro import ReproOptions, repro
+    from epcheck.api.suite.run import run
+    from epcheck.api.suite.run_options import RunOptions, Shard, Source
+    from epcheck.api.suite.stream import LiveRun, LiveRunError
+    from epcheck.conformance.workers.process import WarmWorkers
+    from epcheck.generators.error import EpcheckError
+
+_MODULES = {
+    "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
+    "api.machine.lab": ("InstallLabOptions", "LabOptions", "LabStatus", "install_lab", "lab_status", "remove_lab"),
+    "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
+    "api.models.validate": ("ValidateOptions", "Validation", "validate"),
+    "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
+    "api.option": ("OptionError",),
+    "api.progress": ("SILENT", "Progress"),
+    "api.runs.diff": ("Assessment", "DiffOptions", "diff"),
+    "api.runs.merge": ("MergeOptions", "merge"),
+    "api.runs.report": ("ReportOptions", "report"),
+    "api.runs.result": ("RunResult",),
+    "api.runs.store": (
+        "AddToStoreOptions", "NotAdded", "PruneStoreOptions", "StoreOptions", "add_to_store", "check_store",
+        "prune_store", "stored_runs",
+    ),
+    "api.runs.trend": ("Trend", "TrendOptions", "trend"),
+    "api.suite.claims": ("ClaimsError", "RefreshClaimsOptions", "refresh_claims"),
+    "api.suite.coverage": ("CoverageOptions", "coverage"),
+    "api.suite.directml": ("DirectMLOptions", "DirectMLResult", "directml"),
+    "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
+    "api.suite.listing": ("CasesOptions", "available_targets", "cases", "operators"),
+    "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
+    "api.suite.replay": ("ReplayOptions", "replay"),
+    "api.suite.repro": ("ReproOptions", "repro"),
+    "api.suite.run": ("run",),
+    "api.suite.stream": ("LiveRun", "LiveRunError"),
+    "api.suite.run_options": ("RunOptions", "Shard", "Source"),
+    "conformance.workers.process": ("WarmWorkers",),
+    "generators.error": ("EpcheckError",),
+}  # fmt: skip
+"""Module, without `epcheck.` -> the names that it lends to this package."""
+
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "SILENT",
+    "AddToStoreOptions",
+    "Assessment",
+    "CacheStatus",
+    "CasesOptions",
+    "ClaimsError",
+    "CoverageOptions",
+    "DiffOptions",
+    "DirectMLOptions",
+    "DirectMLResult",
+    "EpcheckError",
+    "ExpectOptions",
+    "Expected",
+    "InstallLabOptions",
+    "LabOptions",
+    "LabStatus",
+    "LiveRun",
+    "LiveRunError",
+    "MergeOptions",
+    "Night",
+    "NightlyOptions",
+    "NotAdded",
+    "OptionError",
+    "Progress",
+    "PruneStoreOptions",
+    "ReduceOptions",
+    "Reduced",
+    "RefreshClaimsOptions",
+    "ReplayOptions",
+    "ReportOptions",
+    "ReproOptions",
+    "RunOptions",
+    "RunResult",
+    "Shard",
+    "Source",
+    "StoreOptions",
+    "Trend",
+    "TrendOptions",
+    "ValidateOptions",
+    "Validation",
+    "WarmWorkers",
+    "WriteZooOptions",
+    "add_to_store",
+    "architectures",
+    "available_targets",
+    "cache_status",
+    "cases",
+    "check_store",
+    "clear_cache",
+    "coverage",
+    "diff",
+    "directml",
+    "expect",
+    "install_lab",
+    "lab_status",
+    "merge",
+    "nightly",
+    "operators",
+    "prune_store",
+    "reduce",
+    "refresh_claims",
+    "remove_lab",
+    "replay",
+    "report",
+    "repro",
+    "run",
+    "stored_runs",
+    "trend",
+    "validate",
+    "write_zoo",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"epcheck.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from selenium import webdriver
 
-from epcheck.cli.commands.suite.repro import archive
+from epcheck.api.runs.archive import archive
 from epcheck.reports import write_html
 from epcheck.reports.runs.run_folder import JOURNAL, RUN
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import pytest
 
 if TYPE_CHECKING:
+    from epcheck.api import LiveRun, Validation
+    from epcheck.api.suite.listing import Case
     from epcheck.conformance.records.record import Record
-    from epcheck.conformance.scheduling.stream import LiveRun
-    from epcheck.generators.case import Case
-    from epcheck.models.validation.validation import Validation
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,29 +37,34 @@ def pytest_configure(config: pytest.Config) -> None:
     any usage error, and 2 for an unknown target. Costs nothing where none of the options is given."""
     operators, dtypes = config.getoption("--op"), config.getoption("--dtype")
     if operators or dtypes:
-        from epcheck.generators import suite
+        from epcheck.api.suite.listing import SelectionError
 
         try:
             next(_selected(config))
-        except suite.SelectionError as error:
+        except SelectionError as error:
             raise pytest.UsageError(f"epcheck: {error}") from None
     candidate, baseline = config.getoption("--ep"), config.getoption("--baseline")
     if (candidate or baseline) and not hasattr(config, "workerinput"):
-        from epcheck.conformance.scheduling import stream as live
+        from epcheck.api.suite import stream
 
         try:
-            live.choose((candidate,) if candidate else (), baseline)
-        except live.REASONS as error:
+            stream.check_targets(candidate, baseline)
+        except stream.REASONS as error:
             give_up(config, str(error))
 
 
 def _selected(config: pytest.Config) -> Iterator[Case]:
     """The cases that the options select. Raises SelectionError."""
-    from epcheck.generators import suite
+    from epcheck.api.suite.listing import CasesOptions, Source, cases
 
-    operators, dtypes = config.getoption("--op"), config.getoption("--dtype")
-    source = suite.Source(config.getoption("--source"))
-    return suite.cases(operators, dtypes, source=source, thin=config.getoption("--thin"))
+    return cases(
+        CasesOptions(
+            operators=tuple(config.getoption("--op")),
+            dtypes=tuple(config.getoption("--dtype")),
+            source=Source(config.getoption("--source")),
+            thin=config.getoption("--thin"),
+        )
+    )
 
 
 def give_up(config: pytest.Config, sentence: str) -> NoReturn:
@@ -122,8 +126,8 @@ class CaseItem(pytest.Item):
 
     def passes(self) -> bool:
         """Whether the verdict is there, and nothing is to be said of it; where there is none, `runtest` says why."""
+        from epcheck.api import LiveRunError
         from epcheck.conformance.records import record
-        from epcheck.conformance.scheduling.stream import LiveRunError
 
         with contextlib.suppress(LiveRunError):
             verdict = self._verdict()
@@ -137,8 +141,8 @@ class CaseItem(pytest.Item):
         return (opinion.create_s or 0.0) + (opinion.run_s or 0.0)
 
     def runtest(self) -> None:
+        from epcheck.api import LiveRunError
         from epcheck.conformance.records import record
-        from epcheck.conformance.scheduling.stream import LiveRunError
 
         try:
             verdict = self._verdict()
@@ -163,14 +167,14 @@ def words(verdict: Record) -> str:
     """A failure as a test prints it."""
     from epcheck.conformance.records.record import FIXED
 
-    said = [f"{verdict.status}, blame: {verdict.blame or 'nobody'}: {verdict.reason}"]
+    lines = [f"{verdict.status}, blame: {verdict.blame or 'nobody'}: {verdict.reason}"]
     for difference in verdict.candidate.differences:
         for wrong in difference.first:
             ulp = "" if wrong.ulp is None else f", {wrong.ulp:g} ULP away"
-            said.append(f"{difference.output}{list(wrong.at)}: expected {wrong.expected}, got {wrong.got}{ulp}")
+            lines.append(f"{difference.output}{list(wrong.at)}: expected {wrong.expected}, got {wrong.got}{ulp}")
     if verdict.reading == FIXED:
-        said.append("the expectation of this case no longer fails: remove it")
-    return "\n".join([*said, f"reproduce with: {verdict.case.repro}"])
+        lines.append("the expectation of this case no longer fails: remove it")
+    return "\n".join([*lines, f"reproduce with: {verdict.case.repro}"])
 
 
 def live_run(config: pytest.Config, session: pytest.Session) -> LiveRun:
@@ -178,7 +182,7 @@ def live_run(config: pytest.Config, session: pytest.Session) -> LiveRun:
 
     A worker of xdist learns its tests one by one, so there nothing runs ahead. Raises LiveRunError.
     """
-    from epcheck.conformance.scheduling.stream import LiveRun
+    from epcheck.api import LiveRun
 
     if _LIVE not in config.stash:
         parallel = hasattr(config, "workerinput")
@@ -197,7 +201,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def epcheck_run(request: pytest.FixtureRequest) -> LiveRun:
     """For tests of one's own: `epcheck_run.record(case)` is the verdict on a case, on the targets of the options."""
-    from epcheck.conformance.scheduling.stream import LiveRunError
+    from epcheck.api import LiveRunError
 
     try:
         return live_run(request.config, request.session)
@@ -208,15 +212,14 @@ def epcheck_run(request: pytest.FixtureRequest) -> LiveRun:
 @pytest.fixture(scope="session")
 def epcheck_validate(request: pytest.FixtureRequest) -> Callable[..., Validation]:
     """For tests of one's own: `epcheck_validate(path)` validates a model on the targets of the options; further
-    arguments are the fields of `epcheck.models.validation.options.ValidateOptions`."""
-    from epcheck.conformance.scheduling.stream import REASONS
-    from epcheck.models.validation.options import ValidateOptions
-    from epcheck.models.validation.validate import validate
+    arguments are fields of `epcheck.api.ValidateOptions`."""
+    from epcheck.api import ValidateOptions, validate
+    from epcheck.api.suite.stream import REASONS
 
     def validated(model: Path | str, **options: Any) -> Validation:
         chosen = {"target": request.config.getoption("--ep"), "baseline": request.config.getoption("--baseline")}
         try:
-            return validate(Path(model), ValidateOptions(**{**chosen, **options}))
+            return validate(ValidateOptions(Path(model), **{**chosen, **options}))
         except REASONS as error:
             give_up(request.config, str(error))
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
+from epcheck.api.suite.repro import repro_command
 from epcheck.cli.terminal.plain import safe
-from epcheck.conformance.test_data import repro
 from epcheck.reports.diff.assessment import FIRST, GOOD, WORSE, Assessment
 from epcheck.reports.diff.classification import (
     APPEARED,
@@ -49,13 +49,13 @@ COLOURS = {
 }
 
 
-def show(console: Console, verdict: Assessment) -> None:
-    """Print a verdict and what is behind it."""
+def show(console: Console, assessment: Assessment) -> None:
+    """Print an assessment and what is behind it."""
 
     def say(line: str) -> None:
         console.print(line, soft_wrap=True, highlight=False)
 
-    difference = verdict.difference
+    difference = assessment.difference
     if difference:
         say(f"before  {safe(format_run(difference.older))}")
         say(f"now     {safe(format_run(difference.newer))}")
@@ -66,8 +66,8 @@ def show(console: Console, verdict: Assessment) -> None:
                 say(line)
         for line in _drifts(difference):
             say(line)
-    colour = COLOURS.get(verdict.result, "bold yellow")
-    say(f"[{colour}]{safe(verdict.target)}: {verdict.result}[/]  {safe(verdict.sentences)}")
+    colour = COLOURS.get(assessment.result, "bold yellow")
+    say(f"[{colour}]{safe(assessment.target)}: {assessment.result}[/]  {safe(assessment.sentences)}")
 
 
 def _counts(difference: Difference) -> Table:
@@ -90,24 +90,24 @@ def _groups(groups: tuple[Group, ...], most: int) -> Iterator[str]:
             f"{safe(reason)}"
         )
         if group.kind in (REGRESSION, FLAPPING):
-            yield f"  reproduce: {safe(repro.command(group.case_ids[0]))}"
+            yield f"  reproduce: {safe(repro_command(group.case_ids[0]))}"
     if len(groups) > most:
         yield f"… and {len(groups) - most:,} more groups that are {groups[0].kind}"
 
 
 def _drifts(difference: Difference) -> Iterator[str]:
     accuracy = [
-        f"{safe(one.operator)} {safe(one.dtype)} {safe(one.sample)}: {format_accuracy(one)} "
-        f"({format_count(len(one.case_ids))})"
-        for one in difference.accuracy
+        f"{safe(drift.operator)} {safe(drift.dtype)} {safe(drift.sample)}: {format_accuracy(drift)} "
+        f"({format_count(len(drift.case_ids))})"
+        for drift in difference.accuracy
     ]
     speed = [
-        f"{safe(one.operator) or 'all operators together'}, {PHASES[one.phase]}: {format_speed(one)}"
-        for one in difference.speed
+        f"{safe(drift.operator) or 'all operators together'}, {PHASES[drift.phase]}: {format_speed(drift)}"
+        for drift in difference.speed
     ]
     placement = [
-        f"{safe(one.operator)}: {safe(one.older)} → {safe(one.newer)} ({format_count(len(one.case_ids))})"
-        for one in difference.placement
+        f"{safe(drift.operator)}: {safe(drift.older)} → {safe(drift.newer)} ({format_count(len(drift.case_ids))})"
+        for drift in difference.placement
     ]
     for name, lines in (("less accurate", accuracy), ("speed", speed), ("placement", placement)):
         yield from (f"[bold]{name}[/] {line}" for line in lines[:DRIFTS])

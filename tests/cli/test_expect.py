@@ -20,7 +20,7 @@ WRONG = [Found(case_id, "mismatch") for case_id in IDS if case_id.startswith("Tr
 
 
 def written(existing: str = "", failures: list[Found] = WRONG, reason: str = "ticket 1", link: str = "") -> str:
-    taken = {one.case_id for one in failures}
+    taken = {found.case_id for found in failures}
     return expectation_file.baseline(existing, FILE, failures, [i for i in IDS if i not in taken], reason, link).text
 
 
@@ -35,8 +35,8 @@ def test_a_case_of_the_suite_that_did_not_run_keeps_a_glob_from_being_written() 
     some = WRONG[::2]
     text = expectation_file.baseline("", FILE, some, [], "ticket 1").text
     known = expectation.parse(text, FILE)
-    covered = {i for i in IDS if any(expectation_file.is_expected(Found(i, "mismatch"), [one]) for one in known)}
-    assert covered == {one.case_id for one in some}
+    covered = {i for i in IDS if any(expectation_file.is_expected(Found(i, "mismatch"), [found]) for found in known)}
+    assert covered == {found.case_id for found in some}
 
 
 def test_what_stands_in_the_file_stays_as_it_is() -> None:
@@ -57,14 +57,14 @@ def test_failures_that_are_expected_already_are_not_written_again() -> None:
 def test_each_operator_and_status_is_an_entry() -> None:
     failures = [Found("A-1/x/a[r]", "crash"), Found("A-1/x/b[r]", "mismatch"), Found("B-1/x/a[r]", "mismatch")]
     known = expectation.parse(expectation_file.baseline("", FILE, failures, [], "known").text, FILE)
-    assert known == tuple(Expectation(one.case_id, one.status, "known") for one in failures)
+    assert known == tuple(Expectation(found.case_id, found.status, "known") for found in failures)
 
 
 def test_an_id_is_not_taken_for_a_part_of_another_operators() -> None:
     """`Gelu-1/…` without a wildcard is looked for anywhere in an id, and so found in `com.microsoft::Gelu-1/…`."""
     failures = [Found(f"Gelu-1/x/{name}[r]", "mismatch") for name in ("a", "b")]
     text = expectation_file.baseline(
-        "", FILE, failures, [f"com.microsoft::{one.case_id}" for one in failures], "known"
+        "", FILE, failures, [f"com.microsoft::{found.case_id}" for found in failures], "known"
     ).text
     assert expectation.parse(text, FILE)[0].case.startswith("Gelu-")
     assert "*" in text
@@ -78,8 +78,8 @@ def test_a_reason_is_mandatory(reason: str) -> None:
 
 def test_words_of_strangers_stay_words() -> None:
     reason = 'a "quote"\\ \x7f\n[[expect]]\ncase = "*"'
-    (one,) = expectation.parse(written(reason=reason), FILE)
-    assert (one.case, one.reason) == ("Transpose-13/float16/*[runtime]", reason)
+    (found,) = expectation.parse(written(reason=reason), FILE)
+    assert (found.case, found.reason) == ("Transpose-13/float16/*[runtime]", reason)
 
 
 def test_a_file_that_is_not_valid_is_refused() -> None:
@@ -103,7 +103,7 @@ def test_the_command_shows_the_diff_and_writes_only_when_it_is_told_to(run: Path
     assert shown.err == f"{file}: 2 failures are expected with it (not written; --write does)\n"
     assert file.read_text(encoding="utf-8") == EXISTING
     assert call(*asked, "--write").out == shown.out
-    assert [one.case for one in expectation.load(file)] == ["TopK-*", "Slice-13/float16/far_*[runtime]"]
+    assert [found.case for found in expectation.load(file)] == ["TopK-*", "Slice-13/float16/far_*[runtime]"]
     assert call(*asked).err == f"{file}: nothing to add; 2 failures are expected already\n"
 
 

@@ -6,13 +6,14 @@ import signal
 
 import pytest
 
-from epcheck.cli.terminal import failure, plain
+from epcheck.api import interruption
+from epcheck.cli.terminal import plain
 
 
-def heard(deaf_s: float, *numbers: int) -> int:
+def heard(closing_s: float, *numbers: int) -> int:
     """How many of these signals, one after the other, interrupt."""
     count = 0
-    with failure.terminable(deaf_s):
+    with interruption.interruptible(closing_s):
         for number in numbers:
             try:
                 signal.raise_signal(number)

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from epcheck.api.place import _install_lab
+from epcheck.api.suite.place import _install_lab
 from epcheck.cli.commands.machine.lab import app
-from epcheck.cli.terminal.display import Display
+from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.conformance import lab
 
 runner = CliRunner()
@@ -44,7 +44,7 @@ def test_install_passes_every_option_on(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert result.exit_code == 0, result.output
     assert asked == {
         "folder": tmp_path,
-        "runtimes": ["1.20.1", "windowsml-1.30.0"],
+        "runtimes": ("1.20.1", "windowsml-1.30.0"),
         "system_wine": True,
         "private_compiler": True,
         "vulkan": Path("icd.json"),
@@ -61,7 +61,7 @@ def test_a_run_that_installs_the_lab_shows_the_same_progress(monkeypatch: pytest
 
     monkeypatch.setattr(lab, "install", install)
     shown = io.StringIO()
-    _install_lab(Display(Console(file=shown, width=100, force_terminal=terminal)))
+    _install_lab(TerminalProgress(Console(file=shown, width=100, force_terminal=terminal)))
     assert "[1/2] wine: downloading" in shown.getvalue()
     assert "5.0 / 10.0 MB" in shown.getvalue()
 

@@ -19,7 +19,8 @@ from command_line import ENVIRONMENT, START, call, epcheck, refused
 from small_cases import HERE
 
 from epcheck import reports
-from epcheck.api.request import Request, request_of, selection
+from epcheck.api import RunOptions
+from epcheck.api.suite.selection import resumed, selection
 from epcheck.conformance.records.record import FAILURE, Run
 from epcheck.conformance.scheduling.shard import Shard
 from epcheck.generators import suite
@@ -119,7 +120,9 @@ def running(root: Path, records: int) -> Iterator[tuple[subprocess.Popen[bytes],
             journal = next(root.glob("epcheck-runs/*/journal.jsonl"), None)
             time.sleep(0.02)
         family = psutil.Process(process.pid).children(recursive=True)
-        workers = [one for one in family if one.ppid() != process.pid] or family  # those that a template forked, if any
+        workers = [
+            child for child in family if child.ppid() != process.pid
+        ] or family  # those that a template forked, if any
         assert workers
         yield process, journal.parent, workers
 
@@ -285,16 +288,16 @@ def a_run() -> Run:
     return Run("run", "", (), ("cpu",), None, {}, 0, {}, {})
 
 
-def test_the_request_of_a_run_survives_the_way_to_disk() -> None:
-    request = Request(
-        candidates=("cpu",), baseline="none", reference=False, operators=("Slice",), dtypes=("int8",), patterns=("*",),
+def test_the_options_of_a_run_survive_the_way_to_disk() -> None:
+    options = RunOptions(
+        targets=("cpu",), baseline="none", reference=False, operators=("Slice",), dtypes=("int8",), patterns=("*",),
         limit=3, expect=(Path("a.toml"),), config=Path("b.toml"), vulkan=Path("c.json"), pack=True,
         shard=Shard(3, 16), balance=Path("night"), scheduler="tcp://a",
     )  # fmt: skip
-    stored = replace(a_run(), selection=json.loads(json.dumps(selection(request, ("cpu",), None))))
-    assert request_of(stored, Request()) == request
-    assert request_of(stored, Request(scheduler="tcp://b", may_differ=("os",))) == replace(
-        request, scheduler="tcp://b", may_differ=("os",)
+    stored = replace(a_run(), selection=json.loads(json.dumps(selection(options, ("cpu",), None))))
+    assert resumed(stored, RunOptions()) == options
+    assert resumed(stored, RunOptions(scheduler="tcp://b", may_differ=("os",))) == replace(
+        options, scheduler="tcp://b", may_differ=("os",)
     )
 
 

@@ -30,35 +30,35 @@ def run_pytest(*arguments: str, cwd: Path) -> tuple[int, str]:
 def test_the_tests_are_the_cases_of_the_suite_by_their_ids(tmp_path: Path, where: str) -> None:
     suite, cwd = (PACKAGE, tmp_path) if where == "installed" else (("conformance",), ROOT)
     options = ("--ep", "cpu", "--baseline", "none", "--op", "Slice", "--dtype", "int8")
-    code, said = run_pytest(*suite, *options, "-v", cwd=cwd)
-    ids = re.findall(r"::test_case\[(.*)\] PASSED", said)
-    assert code == 0, said
+    code, output = run_pytest(*suite, *options, "-v", cwd=cwd)
+    ids = re.findall(r"::test_case\[(.*)\] PASSED", output)
+    assert code == 0, output
     assert ids == call("list", "--op", "Slice", "--dtype", "int8").out.splitlines()
 
 
 def test_several_options_and_pytest_s_own_selection_narrow_it(tmp_path: Path) -> None:
-    code, said = run_pytest(
+    code, output = run_pytest(
         *PACKAGE, "--ep", "reference", "--baseline", "cpu", "--op", "Slice", "--op", "TopK", "--dtype", "float32",
         "-k", "k_equals_dim or rank_1_last_axis", "-q", cwd=tmp_path,
     )  # fmt: skip
     ids = call(
         "list", "--op", "Slice", "--op", "TopK", "--dtype", "float32", "-k", "rank_1_last_axis", "-k", "k_equals_dim"
     ).out.split()
-    assert (code, f"{len(ids)} passed" in said) == (0, True), said
+    assert (code, f"{len(ids)} passed" in output) == (0, True), output
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_failure_is_told_in_words() -> None:
-    code, said = run_pytest(
+    code, output = run_pytest(
         *PACKAGE, "--ep", "python:faulty_backends:aborts_always", "--baseline", "cpu", "--op", "Slice",
         "-k", "Slice-1/float32/steps_omitted[runtime]", cwd=HERE,
     )  # fmt: skip
     assert code == 1
     crash = "brings its process down: the worker process ended: killed by SIGABRT; cpu is right"
-    assert f"crash, blame: candidate: python:faulty_backends:aborts_always {crash}" in said
-    assert 'reproduce with: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in said
-    assert "Traceback" not in said
-    assert ".py:" not in said.split("= FAILURES =")[1].split("short test summary")[0]
+    assert f"crash, blame: candidate: python:faulty_backends:aborts_always {crash}" in output
+    assert 'reproduce with: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in output
+    assert "Traceback" not in output
+    assert ".py:" not in output.split("= FAILURES =")[1].split("short test summary")[0]
 
 
 def test_wrong_elements_are_listed(tmp_path: Path) -> None:
@@ -66,10 +66,10 @@ def test_wrong_elements_are_listed(tmp_path: Path) -> None:
         "import numpy as np\ndef f(model, feeds):\n    return [np.zeros((4, 2), 'f4'), np.zeros((4, 2), 'i8')]\n"
     )
     (case_id, *_) = call("list", "--op", "TopK", "--dtype", "float32").out.splitlines()
-    code, said = run_pytest(
+    code, output = run_pytest(
         *PACKAGE, "--ep", "python:zeros:f", "--baseline", "none", "--op", "TopK", "-k", case_id, "-q", cwd=tmp_path
     )
-    assert (code, "mismatch, blame: candidate: python:zeros:f" in said) == (1, True), said
+    assert (code, "mismatch, blame: candidate: python:zeros:f" in output) == (1, True), output
 
 
 @pytest.fixture
@@ -87,11 +87,11 @@ def configured(tmp_path: Path) -> Path:
 
 
 def test_an_expected_failure_is_an_xfail_with_its_reason(configured: Path) -> None:
-    code, said = run_pytest(
+    code, output = run_pytest(
         *PACKAGE, "--ep", "mine", "--baseline", "none", "--op", "Slice", "-k", "Slice-1/float32/rank", cwd=configured
     )
     assert code == 0
-    assert re.search(r"XFAIL .*test_case\[Slice-1/float32/rank_1_last_axis\[runtime\]\] - it rests on Fridays", said)
+    assert re.search(r"XFAIL .*test_case\[Slice-1/float32/rank_1_last_axis\[runtime\]\] - it rests on Fridays", output)
 
 
 @pytest.mark.parametrize(("options", "code"), [((), 0), (("--epcheck-strict",), 1)])
@@ -99,23 +99,23 @@ def test_an_expectation_that_no_longer_fails_fails_a_strict_session(
     configured: Path, options: tuple[str, ...], code: int
 ) -> None:
     arguments = ("--ep", "fine", "--baseline", "none", "--op", "Slice", "-k", "Slice-1/float32/rank_1_last")
-    found, said = run_pytest(*PACKAGE, *arguments, *options, cwd=configured)
-    assert (found, "the expectation of this case no longer fails: remove it" in said) == (code, bool(code)), said
+    found, output = run_pytest(*PACKAGE, *arguments, *options, cwd=configured)
+    assert (found, "the expectation of this case no longer fails: remove it" in output) == (code, bool(code)), output
 
 
 def test_what_the_provider_does_not_claim_is_skipped_with_the_reason(tmp_path: Path) -> None:
     """The CPU provider has no kernel for TopK in uint16; no table of claims says that it should."""
     options = ("--ep", "cpu", "--baseline", "none", "--op", "TopK", "--dtype", "uint16")
-    code, said = run_pytest(*PACKAGE, *options, cwd=tmp_path)
+    code, output = run_pytest(*PACKAGE, *options, cwd=tmp_path)
     assert code == 0
-    assert re.search(r"SKIPPED \[\d+\] .*: cpu does not take the node: .*NOT_IMPLEMENTED", said)
+    assert re.search(r"SKIPPED \[\d+\] .*: cpu does not take the node: .*NOT_IMPLEMENTED", output)
 
 
 def test_it_runs_in_parallel(tmp_path: Path) -> None:
     options = ("--ep", "cpu", "--baseline", "none", "--op", "Slice", "--dtype", "int8", "-q", "-n", "2")
     count = len(call("list", "--op", "Slice", "--dtype", "int8").out.splitlines())
-    code, said = run_pytest(*PACKAGE, *options, cwd=tmp_path)
-    assert (code, f"{count} passed" in said) == (0, True), said
+    code, output = run_pytest(*PACKAGE, *options, cwd=tmp_path)
+    assert (code, f"{count} passed" in output) == (0, True), output
 
 
 @pytest.mark.parametrize("parallel", [(), ("-n", "2")], ids=["alone", "parallel"])
@@ -144,9 +144,9 @@ def test_it_runs_in_parallel(tmp_path: Path) -> None:
 def test_what_does_not_exist_is_one_sentence(
     tmp_path: Path, parallel: tuple[str, ...], options: tuple[str, ...], code: int, sentence: str
 ) -> None:
-    found, said = run_pytest(*PACKAGE, *options, *parallel, cwd=tmp_path)
-    (line,) = (line for line in said.splitlines() if "epcheck: " in line)
-    assert (found, line[: len(sentence)], "Traceback" in said) == (code, sentence, False)
+    found, output = run_pytest(*PACKAGE, *options, *parallel, cwd=tmp_path)
+    (line,) = (line for line in output.splitlines() if "epcheck: " in line)
+    assert (found, line[: len(sentence)], "Traceback" in output) == (code, sentence, False)
 
 
 def test_a_target_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
@@ -154,10 +154,10 @@ def test_a_target_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
     why = (
         "epcheck: target 'python:nothing:f': its worker does not start: the worker process ended: exit code 1; it said"
     )
-    code, said = run_pytest(*arguments, cwd=tmp_path)
-    assert (code, why in said, "Traceback" in said) == (2, True, False), said
-    code, said = run_pytest(*arguments, "-n", "2", cwd=tmp_path)
-    assert (code, why in said, "Traceback" in said, "crashed" in said) == (1, True, False, False), said
+    code, output = run_pytest(*arguments, cwd=tmp_path)
+    assert (code, why in output, "Traceback" in output) == (2, True, False), output
+    code, output = run_pytest(*arguments, "-n", "2", cwd=tmp_path)
+    assert (code, why in output, "Traceback" in output, "crashed" in output) == (1, True, False, False), output
 
 
 def test_without_its_options_the_plugin_imports_nothing_of_epcheck_but_itself(tmp_path: Path) -> None:
@@ -167,5 +167,5 @@ def test_without_its_options_the_plugin_imports_nothing_of_epcheck_but_itself(tm
         "    assert loaded == {'epcheck.cli', 'epcheck.cli.pytest_plugin'}\n"
         "    assert 'onnx' not in sys.modules\n"
     )
-    code, said = run_pytest("test_other.py", cwd=tmp_path)
-    assert code == 0, said
+    code, output = run_pytest("test_other.py", cwd=tmp_path)
+    assert code == 0, output

@@ -15,9 +15,8 @@ from command_line import Done, call, refused
 from onnx import TensorProto, helper, numpy_helper
 from small_cases import HERE
 
-from epcheck.cli.commands.suite.replay import replay
+from epcheck.api import ReplayOptions, replay
 from epcheck.conformance.records.record import MISMATCH, PASS
-from epcheck.conformance.targets.target import resolve
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
@@ -103,7 +102,7 @@ def test_the_bound_is_onnx_s_own_and_integers_are_exact(
     model = a_model(weights=weights, element=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
     x = np.ones(4, dtype)
     folder = a_folder(tmp_path / "m", model, [x], [x + np.array([0, 0, 0, off], dtype)])
-    (found,) = replay(folder, [resolve("cpu")], exact=exact)
+    (found,) = replay(ReplayOptions(folder, targets=("cpu",), baseline="none", exact=exact))
     assert (found.status, found.case_id) == (status, f"Add-14/{dtype}/test_data_set_0[m]")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
+from epcheck.api.machine.cache import cache_status, clear_cache
 from epcheck.cli.terminal import failure
-from epcheck.conformance.cache import cache
 
 app = typer.Typer(
     add_completion=False,
@@ -20,21 +20,16 @@ def show(context: typer.Context) -> None:
     """Show where runs keep prepared cases and opinions for the next ones, how many, and how large that may become."""
     if context.invoked_subcommand is None:
         with failure.one_sentence():
-            with cache.opened() as kept:
-                size = f"{kept.size_bytes() / 1e6:.1f} MB of at most {cache.LIMIT_BYTES / 1e6:.0f} MB"
-                said = f"cache in {kept.path}: {kept.entries():,} entries, {size}"
-            _say(said)
+            kept = cache_status()
+            size = f"{kept.size_bytes / 1e6:.1f} MB of at most {kept.limit_bytes / 1e6:.0f} MB"
+            _say(f"cache in {kept.path}: {kept.entries:,} entries, {size}")
 
 
 @app.command()
 def clear() -> None:
     """Forget everything that is kept: the next run takes longer, and comes out the same."""
     with failure.one_sentence():
-        with cache.opened() as kept:
-            before = kept.size_bytes()
-            kept.clear()
-            freed = before - kept.size_bytes()
-        _say(f"cleared, {freed / 1e6:.1f} MB freed")
+        _say(f"cleared, {clear_cache() / 1e6:.1f} MB freed")
 
 
 def _say(sentence: str) -> None:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from epcheck.api.runs.store import (
+    AddToStoreOptions,
+    NotAdded,
+    PruneStoreOptions,
+    StoreOptions,
+    add_to_store,
+    check_store,
+    prune_store,
+    stored_runs,
+)
+from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import printable, safe
-from epcheck.reports import StoreError
 from epcheck.reports.runs.fingerprint import fingerprint_class
-from epcheck.reports.store import maintenance
 from epcheck.reports.store.nights import total
 from epcheck.reports.store.run_file import FileProblem, StoredRun
-from epcheck.reports.store.store import default_store, open_store
 from epcheck.reports.text import moment
 
 app = typer.Typer(
@@ -27,82 +32,57 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Store = Annotated[Path | None, typer.Option("--store", help="A store.", show_default="EPCHECK_STORE, or epcheck-store")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
-
-@app.command("list")
-def list_runs(store: Store = None) -> None:
+@command(app, StoreOptions, "list")
+def list_runs(options: StoreOptions) -> None:
     """List the runs of a store, and name the files that are not counted."""
-    with failure.one_sentence():
-        opened = open_store(store or default_store())
-        console = Console(emoji=False)
-        console.print(_table(opened.runs))
-        size = sum(run.path.stat().st_size for run in opened.runs)
-        _say(f"{len(opened.runs):,} runs in {opened.folder}, {size / 1e6:,.1f} MB")
-        _name(opened.problems)
+    opened = stored_runs(options)
+    Console(emoji=False).print(_table(opened.runs))
+    size = sum(run.path.stat().st_size for run in opened.runs)
+    _say(f"{len(opened.runs):,} runs in {opened.folder}, {size / 1e6:,.1f} MB")
+    _name(opened.problems)
 
 
-@app.command()
-def add(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Folders of runs, Parquet files, stores.")],
-    store: Store = None,
-    dry_run: DryRun = False,
-) -> None:
+@command(app, AddToStoreOptions)
+def add(options: AddToStoreOptions) -> int:
     """Add runs to a store. Of a run that is there already, the one with more records stays.
 
     Exit code 2 when one cannot be added; the others are.
     """
-    troubles: list[str] = []
-    with failure.one_sentence():
-        for path in paths:
-            for source in maintenance.sources(path):
-                try:
-                    done = maintenance.add(store or default_store(), source, dry_run=dry_run)
-                except StoreError as error:
-                    troubles.append(str(error))
-                else:
-                    _say(f"{done.run_id}: {'would be ' if dry_run else ''}{done.addition}")
-    for sentence in troubles:
-        failure.say(sentence)
-    raise typer.Exit(failure.CANNOT if troubles else failure.GOOD)
+    failed: list[NotAdded] = []
+    for done in add_to_store(options):
+        if isinstance(done, NotAdded):
+            failed.append(done)
+        else:
+            _say(f"{done.run_id}: {'would be ' if options.dry_run else ''}{done.addition}")
+    for each in failed:
+        failure.say(each.why)
+    return failure.CANNOT if failed else failure.GOOD
 
 
-@app.command()
-def check(store: Store = None) -> None:
+@command(app, StoreOptions)
+def check(options: StoreOptions) -> int:
     """Read every file of a store to its end and name those that are truncated, damaged, foreign, of a newer schema or
     duplicated. Exit code 2 when there are such."""
-    with failure.one_sentence():
-        opened, troubles = maintenance.check(store or default_store())
-        _say(f"{len(opened.runs):,} runs and {sum(run.recorded for run in opened.runs):,} rows read in {opened.folder}")
-        _name(troubles)
-    raise typer.Exit(failure.CANNOT if troubles else failure.GOOD)
+    checked = check_store(options)
+    rows = sum(run.recorded for run in checked.opened.runs)
+    _say(f"{len(checked.opened.runs):,} runs and {rows:,} rows read in {checked.opened.folder}")
+    _name(checked.problems)
+    return failure.CANNOT if checked.problems else failure.GOOD
 
 
-@app.command()
-def prune(
-    store: Store = None,
-    older_than: Annotated[
-        int | None, typer.Option(min=0, metavar="DAYS", help="Remove what started so many days ago, or before.")
-    ] = None,
-    keep: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Remove all but the newest N of each provider and adapter.")
-    ] = None,
-    dry_run: DryRun = False,
-) -> None:
+@command(app, PruneStoreOptions)
+def prune(options: PruneStoreOptions) -> None:
     """Remove old runs from a store. The last good run of each provider, adapter and selection always stays."""
-    with failure.one_sentence():
-        if older_than is None and keep is None:
-            raise StoreError("say what to remove: --older-than DAYS, --keep N, or both")
-        opened = open_store(store or default_store())
-        pruned = maintenance.prune(opened, datetime.now(UTC), older_than, keep, dry_run=dry_run)
-        for run in pruned.removed:
-            _say(f"{run.run_id}: {'would be ' if dry_run else ''}removed")
-        for run in pruned.protected:
-            _say(f"{run.run_id}: stays, the last good one of its kind")
-        would = "would be removed" if dry_run else "removed"
-        _say(f"{len(pruned.removed):,} of {len(opened.runs):,} runs {would}, {pruned.size_bytes / 1e6:,.1f} MB")
-        _name(opened.problems)
+    done = prune_store(options)
+    pruned, would = done.pruned, "would be " if options.dry_run else ""
+    for run in pruned.removed:
+        _say(f"{run.run_id}: {would}removed")
+    for run in pruned.protected:
+        _say(f"{run.run_id}: stays, the last good one of its kind")
+    freed = f"{pruned.size_bytes / 1e6:,.1f} MB"
+    _say(f"{len(pruned.removed):,} of {len(done.opened.runs):,} runs {would}removed, {freed}")
+    _name(done.opened.problems)
 
 
 def _table(runs: Iterable[StoredRun]) -> Table:

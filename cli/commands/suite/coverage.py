@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -13,52 +13,34 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from epcheck import reports
+from epcheck.api.option import Option
+from epcheck.api.suite.coverage import MISSING, STATES, UNREACHABLE, CoverageOptions, Triple, coverage
+from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.conformance.judging import coverage
-from epcheck.conformance.judging.coverage import FAILING, MISSING, UNREACHABLE, Triple
-from epcheck.conformance.records import strict_json
-from epcheck.generators.claims import PROVIDERS, claims_of
 
 app = typer.Typer(add_completion=False)
 
-STATES = (coverage.COVERED, coverage.PASSING, FAILING, coverage.UNPLACED, UNREACHABLE, MISSING)
+
+@dataclass(frozen=True)
+class ShownCoverage(CoverageOptions):
+    each: Annotated[
+        bool, Option("Print every claim, not only those without a case.", flags=("--all",), after="provider")
+    ] = False
 
 
-@app.command()
-def command(
-    run: Annotated[
-        Path | None,
-        typer.Option("--run", help="A run's folder: what it says of each claim, not only whether there is a case."),
-    ] = None,
-    provider: Annotated[str, typer.Option(help="Whose claims.")] = PROVIDERS[0],
-    each: Annotated[bool, typer.Option("--all", help="Print every claim, not only those without a case.")] = False,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every claim as JSON.")] = None,
-) -> None:
+@command(app, ShownCoverage)
+def show_coverage(options: ShownCoverage) -> int:
     """Print the claims of a provider, operator by version by dtype, with what is known of them.
 
     Exit status 1 when a claim that a case could reach has none.
     """
-    with failure.one_sentence():
-        claims = claims_of(provider)
-        if claims is None:
-            failure.say(f"provider '{provider}' has no claim table; there is one of {', '.join(PROVIDERS)}")
-            raise typer.Exit(failure.CANNOT)
-        if run is None:
-            triples = list(coverage.of_suite(claims))
-        else:
-            triples = list(coverage.of_run(claims, coverage.tally(reports.read_records(run))))
-        show(triples, each)
-        if json:
-            document = [_as_json(triple) for triple in triples]
-            json.write_text(strict_json.dumps(document) + "\n", encoding="utf-8", newline="\n")
-    if any(triple.state == MISSING for triple in triples):
-        raise typer.Exit(failure.FAILURES)
+    triples = coverage(options)
+    show(triples, options.each)
+    return failure.FAILURES if any(triple.state == MISSING for triple in triples) else failure.GOOD
 
 
-def show(triples: Iterable[Triple], each: bool) -> None:
+def show(triples: Sequence[Triple], each: bool) -> None:
     """One line for each operator, then the claims without a case, and why others cannot be reached."""
-    triples = list(triples)
     states = [state for state in STATES if any(triple.state == state for triple in triples)]
     table = Table(Column("operator", no_wrap=True), "versions", box=box.SIMPLE)
     for heading in ("claims", *states):
@@ -71,8 +53,8 @@ def show(triples: Iterable[Triple], each: bool) -> None:
     Console(width=None if sys.stdout.isatty() else 200, highlight=False, emoji=False).print(table)
     for triple in triples:
         if each or triple.state == MISSING:
-            said = ", ".join(f"{count} {status}" for status, count in sorted(triple.statuses.items())) or triple.why
-            typer.echo(f"{triple.state:11} {_name(triple)}{f': {said}' if said else ''}")
+            statuses = ", ".join(f"{count} {status}" for status, count in sorted(triple.statuses.items())) or triple.why
+            typer.echo(f"{triple.state:11} {_name(triple)}{f': {statuses}' if statuses else ''}")
     for why, count in Counter(t.why for t in triples if t.state == UNREACHABLE).most_common():
         typer.echo(f"{count:5} unreachable: {why}")
     counts = Counter(triple.state for triple in triples)
@@ -85,11 +67,3 @@ def show(triples: Iterable[Triple], each: bool) -> None:
 
 def _name(triple: Triple) -> str:
     return f"{triple.operator}-{triple.key[2]} {triple.dtype}"
-
-
-def _as_json(triple: Triple) -> dict[str, object]:
-    domain, operator, since_version = triple.key
-    return {
-        "domain": domain, "operator": operator, "since_version": since_version, "dtype": triple.dtype,
-        "state": triple.state, "why": triple.why, "statuses": dict(triple.statuses),
-    }  # fmt: skip

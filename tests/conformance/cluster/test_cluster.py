@@ -17,7 +17,7 @@ from command_line import call, refused
 from small_cases import HERE, backend, identities, identity, records_of
 
 from epcheck import reports
-from epcheck.cli.terminal import display
+from epcheck.cli.terminal.progress import RecordBar
 from epcheck.conformance.cluster import node
 from epcheck.conformance.cluster.node import Answer, ClusterError, Line, Order
 from epcheck.conformance.records.record import Record, decode
@@ -204,12 +204,12 @@ def test_a_run_that_is_interrupted_is_taken_up_again(
 ) -> None:
     with monkeypatch.context() as patch:
 
-        def interrupt(shown: display.Display, reading: str) -> None:
+        def interrupt(shown: RecordBar, reading: str) -> None:
             shown._counts[reading] += 1
             if shown._counts.total() == 20:
                 raise KeyboardInterrupt
 
-        patch.setattr(display.Display, "take", interrupt)
+        patch.setattr(RecordBar, "take", interrupt)
         assert call(*FEW, "--root", str(tmp_path), "--scheduler", cluster.scheduler_address).code == 130
     folder = folder_in(tmp_path)
     assert len(verdicts(folder)) == 20

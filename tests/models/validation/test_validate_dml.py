@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from epcheck.cli.commands.models.reduce import reduce_file
+from epcheck.api import ReduceOptions, reduce
 from epcheck.conformance.targets.target import DML, Target, resolve
 from epcheck.models.bisection.culprit import Kind
 from epcheck.models.validation import page
@@ -143,7 +143,7 @@ def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_lea
     assert found.culprit.kind == Kind.NODE
     assert found.placement is not None
     assert {one.provider for one in found.placement.nodes} == {DML}
-    reduced = reduce_file(path, dml, resolve("cpu"))
+    reduced = reduce(ReduceOptions(path, dml, resolve("cpu"), out=None))
     assert [one.name for one in reduced.nodes] == ["gru"]
     assert (reduced.status, reduced.difference) == ("mismatch", "value")
 
@@ -161,7 +161,7 @@ def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_p
     assert found.culprit.kind == Kind.REFUSED
     assert "80070057" in found.culprit.words
     assert "node 3 `attention` (MultiHeadAttention) is refused in session creation" in page.render(found)
-    reduced = reduce_file(path, dml, resolve("cpu"))
+    reduced = reduce(ReduceOptions(path, dml, resolve("cpu"), out=None))
     assert ([one.name for one in reduced.nodes], reduced.status) == (["attention"], "create")
 
 

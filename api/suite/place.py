@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from epcheck.api.request import Request
-from epcheck.cli.terminal.display import Display
+from epcheck.api.progress import Progress
+from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.cluster.node import ClusterError, Line, Order
@@ -51,26 +51,28 @@ class Place(Protocol):
         """(candidate, expectation) of all that are known of the candidates."""
 
 
-def place_of(request: Request, show: Display, warm: WarmWorkers | None = None) -> AbstractContextManager[Place]:
-    """The place that a request names. warm: keeps this machine's workers for the next run.
+def place_of(
+    options: RunOptions, progress: Progress, workers: WarmWorkers | None = None
+) -> AbstractContextManager[Place]:
+    """The place that the options name. workers: keep this machine's workers for the next run.
 
     Raises TargetError, ExpectationError, LabError, RuntimeInstallError, ClusterError, some of them when it is entered.
     """
-    return _cluster(request, show) if request.scheduler else _Here(request, show, warm)
+    return _cluster(options, progress) if options.scheduler else _Here(options, progress, workers)
 
 
 class _Here:
     """This machine."""
 
-    def __init__(self, request: Request, show: Display, warm: WarmWorkers | None) -> None:
-        self._request = request
-        self._warm = warm
-        self._targets, self._baseline, self._reference = _targets(request, show)
-        self._below = _below(self._targets) if request.explain else {}
+    def __init__(self, options: RunOptions, progress: Progress, workers: WarmWorkers | None) -> None:
+        self._options = options
+        self._workers = workers
+        self._targets, self._baseline, self._reference = _targets(options, progress)
+        self._below = _below(self._targets) if options.explain else {}
         self._notes: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
-        self._cache = Cache(default_path() if self._request.cache else None)
+        self._cache = Cache(default_path() if self._options.cache else None)
         return self
 
     def __exit__(
@@ -91,30 +93,30 @@ class _Here:
         return (*self._notes, self._cache.trouble) if self._cache.trouble else self._notes
 
     def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
-        jobs, pack = self._request.jobs, self._request.pack
+        jobs, pack = self._options.jobs, self._options.pack
         plan = Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below)
 
         def sink(item: Record) -> None:
             take((encode(item), item.reading))
 
         with closing(self._cache):  # what goes wrong with it at the end is to be noted, too
-            self._notes = run_plan(plan, sink, greeted, self._cache, self._warm)
+            self._notes = run_plan(plan, sink, greeted, self._cache, self._workers)
 
     def expectations(self) -> Iterable[tuple[str, Expectation]]:
-        return ((target.name, one) for target in self._targets for one in target.expectations)
+        return ((target.name, entry) for target in self._targets for entry in target.expectations)
 
 
-def _targets(request: Request, show: Display) -> tuple[tuple[Target, ...], Target | None, Target | None]:
-    config = targets.load_config(request.config)
-    specifications = tuple(dict.fromkeys(request.candidates)) or (_best(show),)
-    extra = tuple(e for path in request.expect for e in expectation.load(path))
+def _targets(options: RunOptions, progress: Progress) -> tuple[tuple[Target, ...], Target | None, Target | None]:
+    config = targets.load_config(options.config)
+    specifications = tuple(dict.fromkeys(options.targets)) or (_best(progress),)
+    extra = tuple(entry for path in options.expect for entry in expectation.load(path))
     candidates = tuple(
         replace(found, expectations=(*found.expectations, *extra))
-        for found in (_resolve(s, config, request, show) for s in specifications)
+        for found in (_resolve(s, config, options, progress) for s in specifications)
     )
-    chosen = request.baseline or targets.default_baseline(specifications)
-    baseline = None if chosen == "none" else _resolve(chosen, config, request, show)
-    reference = targets.resolve("reference") if request.reference else None
+    chosen = options.baseline or targets.default_baseline(specifications)
+    baseline = None if chosen == "none" else _resolve(chosen, config, options, progress)
+    reference = targets.resolve("reference") if options.reference else None
     return candidates, baseline, reference
 
 
@@ -126,41 +128,43 @@ def _below(candidates: Sequence[Target]) -> dict[str, Target]:
     return found
 
 
-def _resolve(specification: str, config: dict[str, Any], request: Request, show: Display) -> Target:
+def _resolve(specification: str, config: dict[str, Any], options: RunOptions, progress: Progress) -> Target:
     if sys.platform != "win32" and specification.partition("@")[0] in targets.NEED_LAB and not lab.status().installed:
         obstacle = lab.can_install()
         if obstacle:
             raise TargetError(f"target '{specification}': {obstacle}")
-        _install_lab(show)
-    with show.lab_progress() as progress:
-        return targets.resolve(specification, config, progress, request.vulkan)
+        _install_lab(progress)
+    with progress.installing() as step:
+        return targets.resolve(specification, config, step, options.vulkan)
 
 
-def _best(show: Display) -> str:
+def _best(progress: Progress) -> str:
     """The best candidate this machine offers; says which and why when it is not DirectML."""
     choice = targets.best()
     if choice.install_lab:
         try:
-            _install_lab(show)
+            _install_lab(progress)
         except lab.LabError as error:
             choice = targets.Choice("cpu", f"the DirectML lab cannot be installed: {error}")
     if choice.specification == "cpu":
-        show.say(f"Candidate: the CPU provider against the oracles, because {choice.reason}")
+        progress.say(f"Candidate: the CPU provider against the oracles, because {choice.reason}")
     else:
-        show.say(f"Candidate: {choice.specification} ({choice.reason.removesuffix(', which is installed first')})")
+        progress.say(f"Candidate: {choice.specification} ({choice.reason.removesuffix(', which is installed first')})")
     return choice.specification
 
 
-def _install_lab(show: Display) -> None:
-    show.say(f"Installing the DirectML lab into {lab.default_folder()}: 1 GB, about 1.5 minutes, once, without root")
-    with show.lab_progress() as progress:
-        lab.install(progress=progress)
+def _install_lab(progress: Progress) -> None:
+    progress.say(
+        f"Installing the DirectML lab into {lab.default_folder()}: 1 GB, about 1.5 minutes, once, without root"
+    )
+    with progress.installing() as step:
+        lab.install(progress=step)
 
 
-def _cluster(request: Request, show: Display) -> AbstractContextManager[Place]:
-    if request.explain:
+def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[Place]:
+    if options.explain:
         raise ClusterError("--explain calls DirectML on this machine; leave out --scheduler")
-    if not request.candidates:
+    if not options.targets:
         raise ClusterError("a cluster does not choose the candidate; name one with --target")
     try:
         from epcheck.conformance.cluster import cluster
@@ -168,31 +172,31 @@ def _cluster(request: Request, show: Display) -> AbstractContextManager[Place]:
         if error.name not in ("dask", "distributed"):
             raise
         raise ClusterError("--scheduler needs dask.distributed; run: pip install 'epcheck[distributed]'") from None
-    return cluster.Cluster(request.scheduler or "", _orders(request), show.say, request.may_differ)
+    return cluster.Cluster(options.scheduler or "", _orders(options), progress.say, options.may_differ)
 
 
-def _orders(request: Request) -> tuple[Order, ...]:
+def _orders(options: RunOptions) -> tuple[Order, ...]:
     """What the machines of a cluster have to know: one order for each candidate."""
-    names = tuple(dict.fromkeys(request.candidates))
-    tables: Mapping[str, Mapping[str, Any]] = targets.load_config(request.config).get("targets", {})
-    baseline = request.baseline or targets.default_baseline(names)
+    names = tuple(dict.fromkeys(options.targets))
+    tables: Mapping[str, Mapping[str, Any]] = targets.load_config(options.config).get("targets", {})
+    baseline = options.baseline or targets.default_baseline(names)
     common = Order(
         run=uuid.uuid4().hex,
         candidate="",
         baseline=None if baseline == "none" else baseline,
-        reference=request.reference,
+        reference=options.reference,
         tables={name: {k: v for k, v in table.items() if k != "expectations"} for name, table in tables.items()},
-        vulkan=str(request.vulkan) if request.vulkan else None,
-        jobs=request.jobs,
-        pack=request.pack,
-        cache=request.cache,
+        vulkan=str(options.vulkan) if options.vulkan else None,
+        jobs=options.jobs,
+        pack=options.pack,
+        cache=options.cache,
     )
     return tuple(
-        replace(common, candidate=name, expectations=_expectations(request, tables.get(name, {}))) for name in names
+        replace(common, candidate=name, expectations=_expectations(options, tables.get(name, {}))) for name in names
     )
 
 
-def _expectations(request: Request, table: Mapping[str, Any]) -> tuple[Expectation, ...]:
+def _expectations(options: RunOptions, table: Mapping[str, Any]) -> tuple[Expectation, ...]:
     """Those of this machine's files, which the machines of a cluster do not have."""
     own = [Path(table["expectations"])] if "expectations" in table else []
-    return tuple(one for path in (*own, *request.expect) for one in expectation.load(path))
+    return tuple(entry for path in (*own, *options.expect) for entry in expectation.load(path))

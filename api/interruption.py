@@ -1,0 +1,42 @@
+"""Ctrl-C and SIGTERM, heard alike."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+CLOSING_S = 10.0
+"""Seconds in which what was interrupted is closed, and a further Ctrl-C is not heard."""
+
+
+@contextmanager
+def interruptible(closing_s: float = 0.0) -> Iterator[None]:
+    """SIGTERM raises KeyboardInterrupt, as Ctrl-C does; only in the main thread, to which signals belong.
+
+    closing_s: for so many seconds after the first signal further ones of both do nothing: what it interrupted can be
+    closed in peace, and if that hangs it can still be interrupted.
+    """
+    deaf_until = 0.0
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal deaf_until
+        now = time.monotonic()
+        if now >= deaf_until:
+            deaf_until = now + closing_s
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # by the shell, for what it runs in the background
+    numbers = (signal.SIGTERM, signal.SIGINT) if closing_s and not ignored else (signal.SIGTERM,)
+    handlers = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""Calls about this machine: the cache and the DirectML lab."""

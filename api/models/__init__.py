@@ -1,0 +1,1 @@
+"""Calls about whole models."""

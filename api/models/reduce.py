@@ -1,0 +1,98 @@
+"""The smallest part of a model that still fails, as a folder that anybody can run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import onnx
+
+from epcheck.api.models.parsing import level_of, sizes_of
+from epcheck.api.option import Option
+from epcheck.api.option_types import Vulkan
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.test_data import model_file
+from epcheck.models.bisection import bundle
+from epcheck.models.bisection.options import BisectionOptions, Limits
+from epcheck.models.bisection.reduce import Reduced as Reduced
+from epcheck.models.bisection.reduce import ReduceError, reduce_model
+from epcheck.models.execution import sides
+from epcheck.models.execution.asking import LEVELS, askers
+from epcheck.models.execution.session import Level, Sessions
+from epcheck.models.feeds import feeds
+from epcheck.models.graph.feed import Feed
+
+
+@dataclass(frozen=True)
+class ReduceOptions:
+    """Which model, on what, with which feeds, and how long. feeds: a file or folder, or input name -> value. out: the
+    folder that is made; None writes none."""
+
+    model: Annotated[Path, Option("An ONNX model that fails on the target.", argument=True)]
+    target: Annotated[
+        str | Target | None, Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=str)
+    ] = None
+    baseline: Annotated[str | Target | None, Option("Target that says what is right.", parse=str)] = None
+    feeds: Annotated[
+        Path | Mapping[str, Feed] | None,
+        Option("An .npz or a folder of ONNX test data; generated otherwise.", flags=("--feeds",), parse=Path),
+    ] = None
+    seed: Annotated[int, Option("Of generated feeds.")] = 0
+    dims: Annotated[
+        Mapping[str, int],
+        Option("A dynamic dimension; repeat.", flags=("--dim",), metavar="NAME=SIZE", parse=sizes_of, many=True),
+    ] = field(default_factory=dict)
+    level: Annotated[Level, Option(f"Graph optimisation: {', '.join(LEVELS)}.", parse=level_of)] = "all"
+    sessions: Annotated[int, Option("Sessions at most.", minimum=1)] = Limits.sessions
+    seconds: Annotated[float, Option("Seconds at most.", minimum=1)] = Limits.seconds
+    vulkan: Vulkan = None
+    out: Annotated[Path | None, Option("The folder that is made.")] = Path("reduced")
+
+
+def reduce(options: ReduceOptions) -> Reduced:
+    """Shrink a model to the smallest part on which the candidate differs from the baseline, or ends, with the values
+    that this part really receives; write it with a script that needs onnxruntime only.
+
+    Raises ReduceError where nothing fails; ModelFileError, FeedError, DimsError for files and options that cannot be
+    used; TargetError, and TargetDown when a target cannot be started.
+    """
+    path = options.model
+    asked = sides.choose(options.target, options.baseline, options.vulkan)
+    model = model_file.parse(path)
+    size = model_file.bytes_of(model, path)
+    asked = asked.for_size(size)
+    if asked.baseline is None:
+        raise ReduceError("a baseline must say what is right; name one with --baseline")
+    inputs = _inputs(options, model)
+    folder = path.resolve().parent if any(True for _ in model_file.external_tensors(model)) else None
+    with ExitStack() as resources:
+        candidates, baselines = (
+            resources.enter_context(Sessions(target)) for target in (asked.candidate, asked.baseline)
+        )
+        ask = askers(candidates, baselines, folder, size)
+        limits = Limits(sessions=options.sessions, seconds=options.seconds)
+        reduced = reduce_model(model, inputs, *ask, BisectionOptions(options.level, limits, folder))
+    if options.out is not None:
+        bundle.write(reduced, options.out, asked.candidate.provider or "CPUExecutionProvider")
+    return reduced
+
+
+def _inputs(options: ReduceOptions, model: onnx.ModelProto) -> Mapping[str, Feed]:
+    values: Mapping[str, Feed | None]
+    match options.feeds:
+        case None:
+            values = feeds.generate(model, options.seed, options.dims)
+        case Path() as path:
+            (first, *_) = feeds.read(path, model)
+            values = first.inputs
+        case known:
+            values = known
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def words(reduced: Reduced) -> str:
+    """What fails, and how, in a sentence or two."""
+    return bundle.words(reduced)

@@ -1,0 +1,51 @@
+"""Architectures with random weights, as models on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from epcheck.api.option import Option
+from epcheck.models import zoo
+from epcheck.models.feeds import feeds
+from epcheck.models.zoo import Architecture, exports
+
+ALL = "all"
+"""The name that stands for every architecture."""
+
+
+@dataclass(frozen=True)
+class WriteZooOptions:
+    """Which architecture or export, and where. seed: of the feeds' random numbers."""
+
+    name: Annotated[str, Option(f"An architecture or an export; '{ALL}': every architecture.", argument=True)]
+    out: Annotated[Path, Option("The folder; each model gets one of its own inside it.")]
+    seed: Annotated[int, Option("Of the feeds' random numbers.", minimum=0)] = 0
+
+
+def architectures() -> tuple[Architecture, ...]:
+    """Every architecture and, last, every real export."""
+    return (*zoo.all(), *exports.all())
+
+
+def write_zoo(options: WriteZooOptions) -> Iterator[Path]:
+    """Write models, and feeds for them as ONNX test data: what `replay` reads. Gives each path once it is written.
+    Raises ZooError for an unknown name."""
+    for architecture in zoo.all() if options.name == ALL else (zoo.named(options.name),):
+        yield from write_architecture(architecture, options.out / architecture.name, options.seed)
+
+
+def write_architecture(architecture: Architecture, folder: Path, seed: int = 0) -> Iterator[Path]:
+    """Write `model.onnx` and, for each combination of the architecture's dimensions, a `test_data_set_*`."""
+    model = architecture.build()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString(deterministic=True))
+    yield path
+    for index, dims in enumerate(feeds.combinations(model, architecture.dims)):
+        data = folder / f"test_data_set_{index}"
+        data.mkdir(exist_ok=True)
+        feeds.save(data, model, feeds.generate(model, seed, dims))
+        yield data

@@ -1,0 +1,22 @@
+"""Options that several calls have, declared once: a field has one of these as its type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from epcheck.api.option import Option
+
+Root = Annotated[Path, Option("Where run folders are made.")]
+StoreFolder = Annotated[Path | None, Option("A store.", flags=("--store",), default="EPCHECK_STORE, or epcheck-store")]
+Vulkan = Annotated[Path | None, Option("Vulkan driver of the lab.", metavar="ICD.json")]
+Operators = Annotated[tuple[str, ...], Option("Operator; repeat for more.", flags=("--op",))]
+Dtypes = Annotated[tuple[str, ...], Option("numpy dtype name; repeat for more.", flags=("--dtype",))]
+Thin = Annotated[bool, Option("A few cases of each operator version and dtype.", flags=("--thin",))]
+Strict = Annotated[bool, Option("Fixed and stale expectations fail the run, too.", flags=("--strict",))]
+Factor = Annotated[float, Option("How many times larger an error in ULP has to be to be told.", minimum=1.0)]
+
+HtmlFile = Annotated[Path | None, Option("Write the page.", metavar="FILE", folder=False)]
+MarkdownFile = Annotated[Path | None, Option("Write Markdown.", metavar="FILE", folder=False)]
+JsonFile = Annotated[Path | None, Option("Write JSON.", metavar="FILE", folder=False)]
+JUnitFile = Annotated[Path | None, Option("Write JUnit XML.", metavar="FILE", folder=False)]

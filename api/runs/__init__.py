@@ -1,0 +1,1 @@
+"""Calls about runs that are over: reports, comparisons, stores."""

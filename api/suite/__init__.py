@@ -1,0 +1,1 @@
+"""Calls about the suite: listing, running, judging, reproducing."""

@@ -1,0 +1,76 @@
+"""What a run found, written down as expected for now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from epcheck.api.option import Option
+from epcheck.conformance.records.record import FAILURE
+from epcheck.conformance.targets import expectation_file
+from epcheck.conformance.targets.expectation import ExpectationError
+from epcheck.conformance.targets.expectation_file import Found
+from epcheck.generators.suite import matches
+from epcheck.reports.diff.compared_runs import open_single
+from epcheck.reports.runs.run_folder import replacing
+
+DEFAULT_FILE = Path("expectations.toml")
+
+
+@dataclass(frozen=True)
+class ExpectOptions:
+    """Which failures of which run, and why they are tolerated. patterns: empty takes all of them."""
+
+    run: Annotated[Path, Option("A run's folder, or its file in a store.", flags=("--from",), metavar="RUN")]
+    reason: Annotated[str, Option("Why these failures are tolerated for now.")]
+    file: Annotated[Path, Option("The TOML file of expectations.", folder=False)] = DEFAULT_FILE
+    link: Annotated[str, Option("Where they are discussed.")] = ""
+    target: Annotated[str | None, Option("Which target of the run, where it has several.")] = None
+    patterns: Annotated[
+        tuple[str, ...],
+        Option("Only failures of these cases: a glob or substring; repeat for more.", flags=("-k",)),
+    ] = ()
+    write: Annotated[bool, Option("Change the file. Without it, the diff is only shown.", flags=("--write",))] = False
+
+
+@dataclass(frozen=True)
+class Expected:
+    """diff: what changes in the file, as a unified diff; empty where nothing does. added: failures that are newly
+    expected. covered: those that the file expects already. written: whether the file was changed."""
+
+    file: Path
+    diff: str
+    added: int
+    covered: int
+    written: bool
+
+
+def expect(options: ExpectOptions) -> Expected:
+    """Expect the failures of a run from now on; with `write` the file is changed.
+
+    A glob is written only where every case that it matches fails. Raises StoreError when the run cannot be read, and
+    ExpectationError when the file cannot, or there is no reason.
+    """
+    rows = open_single(options.run, options.target).rows
+    failures = [
+        Found(row.case_id, row.status)
+        for row in rows
+        if row.reading == FAILURE and (not options.patterns or any(matches(row.case_id, p) for p in options.patterns))
+    ]
+    taken = {found.case_id for found in failures}
+    others = [row.case_id for row in rows if row.case_id not in taken]
+    file, existing = options.file, _read(options.file)
+    found = expectation_file.baseline(existing, str(file), failures, others, options.reason, options.link)
+    diff = expectation_file.diff(existing, found.text, str(file)) if found.added else ""
+    if written := bool(found.added and options.write):
+        with replacing(file) as opened:
+            opened.write(found.text.encode("utf-8"))
+    return Expected(file, diff, found.added, found.covered, written)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExpectationError(f"expectations '{file}' cannot be read: {error}") from None

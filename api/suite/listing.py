@@ -1,0 +1,73 @@
+"""What the suite has, and which targets this machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from epcheck.api.option import Option
+from epcheck.api.option_types import Dtypes, Operators, Thin
+from epcheck.conformance.targets import target as targets
+from epcheck.generators import suite
+from epcheck.generators.case import Case as Case
+from epcheck.generators.suite import SelectionError as SelectionError
+from epcheck.generators.suite import Source as Source
+
+
+@dataclass(frozen=True)
+class CasesOptions:
+    """Which cases. Empty tuples select all."""
+
+    operators: Operators = ()
+    dtypes: Dtypes = ()
+    patterns: Annotated[tuple[str, ...], Option("Glob or substring of case ids.", flags=("-k",))] = ()
+    source: Annotated[Source, Option("Our generators' cases, or onnx's own node tests.")] = Source.SUITE
+    thin: Thin = False
+
+
+@dataclass(frozen=True)
+class OperatorCases:
+    """An operator, the versions of it that have cases, in rising order, and how many cases there are."""
+
+    name: str
+    since_versions: tuple[int, ...]
+    cases: int
+
+
+@dataclass(frozen=True)
+class AvailableTarget:
+    """A name that `RunOptions.targets` takes, and in words what it stands for, or why it cannot be had."""
+
+    name: str
+    meaning: str
+
+
+DEFAULT = "default"
+"""Stands in the list of targets for the one that is chosen where none is named."""
+
+
+def cases(options: CasesOptions | None = None) -> Iterator[Case]:
+    """The selected cases in their stable order. Raises SelectionError."""
+    chosen = options or CasesOptions()
+    return suite.cases(chosen.operators, chosen.dtypes, chosen.patterns, source=chosen.source, thin=chosen.thin)
+
+
+def operators() -> Iterator[OperatorCases]:
+    """Every operator of the suite, in a stable order."""
+    for name, operator in suite.all_operators().items():
+        own = list(operator.cases())
+        yield OperatorCases(name, tuple(sorted({case.since_version for case in own})), len(own))
+
+
+def available_targets() -> tuple[AvailableTarget, ...]:
+    """The targets that have a name, those of `epcheck.toml` among them, and last the default. Raises TargetError."""
+    best, lab = targets.best(), targets.why_no_dml() or "ready"
+    return (
+        AvailableTarget("cpu", "CPUExecutionProvider of this interpreter"),
+        AvailableTarget("dml", lab),
+        AvailableTarget("directml", lab),
+        AvailableTarget("reference", "onnx.reference.ReferenceEvaluator"),
+        *(AvailableTarget(name, targets.CONFIG) for name in targets.load_config().get("targets", {})),
+        AvailableTarget(DEFAULT, f"{best.specification}: {best.reason}"),
+    )

@@ -1,0 +1,150 @@
+"""One call for a scheduler: run the suite, keep the run in the store, and find out whether it became worse."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+from epcheck import reports
+from epcheck.api.option import Group, Option
+from epcheck.api.option_types import Factor
+from epcheck.api.progress import SILENT, Progress
+from epcheck.api.suite.run import describe, run
+from epcheck.api.suite.run_options import RunOptions
+from epcheck.conformance.cluster.node import ClusterError
+from epcheck.conformance.lab import LabError
+from epcheck.conformance.records.record import Run
+from epcheck.conformance.targets.environments import RuntimeInstallError
+from epcheck.conformance.targets.target import TargetError, default_baseline
+from epcheck.reports.diff import assessment, difference, drift
+from epcheck.reports.diff.assessment import Assessment
+from epcheck.reports.diff.compared_runs import open_pair, read_compared_run
+from epcheck.reports.diff.difference import ComparedRun
+from epcheck.reports.diff.write import write_html, write_json, write_junit, write_markdown
+from epcheck.reports.store import maintenance
+from epcheck.reports.store.store import Store, default_store, open_store
+from epcheck.reports.trend.flaky_cases import flaky_cases
+from epcheck.reports.trend.last_good import read_last_good
+
+MACHINE_FAILED = (ClusterError, LabError, RuntimeInstallError, TargetError)
+"""What keeps a run from beginning that is no mistake in the options."""
+
+WRITERS = {
+    "nightly.html": write_html,
+    "nightly.md": write_markdown,
+    "nightly.json": write_json,
+    "nightly.junit.xml": write_junit,
+}
+"""The files of a night, and what writes each of them."""
+
+MARKDOWN = "nightly.md"
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+"""Environment variable: the file to which a step of GitHub Actions appends Markdown for the page of the workflow."""
+
+_OF_RUN = Group(
+    ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "thin", "expect", "reference", "vulkan",
+     "config", "jobs", "root"),
+    {"targets": Option("Candidate; repeat for more.", flags=("--target", "-t"), required=True),
+     "root": Option("Where run folders are made.", after="store")},
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NightlyOptions:
+    """What to run, and what to compare it with. run: names at least one target. store: None for EPCHECK_STORE or
+    `epcheck-store`. out: where the night's files are written; None for the run's folder. against: a run's folder or
+    file; None for the last good run of each target's class in the store."""
+
+    run: Annotated[RunOptions, _OF_RUN]
+    store: Annotated[Path | None, Option("Where runs are kept, and looked for.", default="epcheck-store")] = None
+    out: Annotated[Path | None, Option("Where the night's files go.", default="the run's folder")] = None
+    against: Annotated[Path | None, Option("Compare with this run, not with the last good one.", metavar="RUN")] = None
+    factor: Factor = drift.FACTOR
+
+
+@dataclass(frozen=True)
+class Night:
+    """A night as it ended. folder: the run's. assessments: one for each candidate. problems: files of the store that
+    could not be counted, in sentences. files: what was written, the page first."""
+
+    folder: Path
+    run: Run
+    assessments: tuple[Assessment, ...]
+    problems: tuple[str, ...]
+    files: tuple[Path, ...] = field(default=())
+
+    @property
+    def title(self) -> str:
+        """One line: when, and how each target did."""
+        words = ", ".join(f"{found.target} {found.result}" for found in self.assessments)
+        return f"epcheck, night of {self.run.started[:10]}: {words}"
+
+
+def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
+    """Run, compare each candidate with the last good run of its class in the store, keep the run there, and write the
+    night's page, Markdown, JSON and JUnit XML.
+
+    A machine that cannot run leaves a run without records, whose status says why: the night is not run, and the store
+    knows it. Where GITHUB_STEP_SUMMARY names a file, the Markdown is appended to it. Raises StoreError, and what `run`
+    raises for options that cannot be used.
+    """
+    chosen = replace(options.run, targets=tuple(dict.fromkeys(options.run.targets)))
+    store = options.store or default_store()
+    store.mkdir(parents=True, exist_ok=True)
+    try:
+        folder = run(chosen, progress=progress).folder
+    except MACHINE_FAILED as error:
+        folder = _not_run(chosen, f"failed: {error}")
+    ended = reports.read_run(folder)
+    opened = open_store(store)
+    assessments: tuple[Assessment, ...] = ()
+    for target in ended.candidates:
+        found, opened = _assessed(opened, ended, folder, target, options)
+        assessments += (found,)
+    ended = replace(ended, worse=tuple(found.target for found in assessments if found.result == assessment.WORSE))
+    reports.write_run(folder, ended)
+    reports.write_outcomes(folder)
+    maintenance.add(store, folder)
+    night = Night(folder, ended, assessments, tuple(problem.sentence for problem in opened.problems))
+    return replace(night, files=_written(night, options.out or folder))
+
+
+def _written(night: Night, folder: Path) -> tuple[Path, ...]:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, write in WRITERS.items():
+        write(folder / name, night.title, night.assessments)
+    if summary := os.environ.get(STEP_SUMMARY):
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write((folder / MARKDOWN).read_text(encoding="utf-8"))
+    return tuple(folder / name for name in WRITERS)
+
+
+def _assessed(
+    opened: Store, ended: Run, folder: Path, target: str, options: NightlyOptions
+) -> tuple[Assessment, Store]:
+    """The assessment of a target, and the store without the files that turned out to be damaged."""
+    newer = read_compared_run(folder, target, ended)
+    older: ComparedRun | None
+    if options.against is not None:
+        older, _ = open_pair(options.against, folder, None, target)
+    else:
+        older, opened = read_last_good(opened, ended, target)
+    if older is None:
+        return assessment.assess_first(difference.summarize_compared(newer)), opened
+    flaky = flaky_cases(opened, ended, target)
+    return assessment.assess(difference.compare(older, newer, flaky, options.factor)), opened
+
+
+def _not_run(options: RunOptions, status: str) -> Path:
+    """The folder of a run that did not begin."""
+    folder = reports.new_run_folder(options.root)
+    chosen = options.baseline or default_baseline(options.targets)
+    baseline = None if chosen == "none" else chosen
+    described = describe(options, options.targets, baseline, sum(1 for _ in options.cases()))
+    ended = replace(described, run_id=folder.name, finished=described.started, status=status)
+    with reports.create(folder, ended) as journal:
+        journal.close(ended)
+    reports.write_all(folder)
+    return folder

@@ -1,0 +1,144 @@
+"""A folder with a model and test data, run on targets and judged."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import onnx
+
+from epcheck.api.option import Option
+from epcheck.conformance.preparation import prepared_case
+from epcheck.conformance.records.outcome import DONE
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.scheduling import stream
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.run import ask
+from epcheck.conformance.scheduling.session import Session
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.test_data import model_file
+from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.generators.array import Array
+from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Output, Outputs, Ulp
+
+RTOL, ATOL = 1e-3, 1e-7
+"""How far ONNX's own backend tests let a floating-point output be from its file (onnx.backend.test, TestCase)."""
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """Which folder, on what. targets: empty chooses the best that is installed. baseline: None chooses as `run` does.
+    exact: whether floating-point outputs must be equal, too."""
+
+    folder: Annotated[Path, Option("A folder with model.onnx and test_data_set_0/input_0.pb, ...", argument=True)]
+    targets: Annotated[tuple[str, ...], Option("Candidate; repeat for more.", flags=("--target", "-t"))] = ()
+    baseline: Annotated[str | None, Option("Target to compare with; 'none': the files alone.")] = None
+    exact: Annotated[bool, Option("Floating-point outputs must be equal, too.", flags=("--exact",))] = False
+
+
+def replay(options: ReplayOptions) -> Iterator[Record]:
+    """Run every `test_data_set_*` of a folder in ONNX's test-data layout, as `repro` writes it, on targets.
+
+    The truth is in the `output_*.pb`; where a set has none, it is the baseline's output. Integers and booleans must be
+    equal. Floating-point numbers may be RTOL away in units of the dtype's precision (float16 1, float32 8389 ULP)
+    or ATOL; exact: they must be equal as well, as they must where data is only moved.
+    Raises TargetError, ModelFileError, and TargetDown when a target cannot be started.
+    """
+    candidates, baseline = stream.choose(options.targets, options.baseline)
+    for built in _cases(options.folder, baseline, options.exact):
+        records: list[Record] = []
+        with Session(Plan((), candidates, baseline), records.append) as running:
+            running.submit(built.case)
+            while running.under_way:
+                running.turn()
+        for item in records:
+            command = _quoted("epcheck", "replay", str(options.folder), "--target", item.candidate.target)
+            yield replace(item, case=replace(item.case, repro=command))
+
+
+def _quoted(*words: str) -> str:
+    """A command line as this system's shell takes it: a stranger chose the folder's name."""
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+
+
+def _cases(folder: Path, baseline: Target | None, exact: bool) -> Iterator[BuiltCase]:
+    model = model_file.load(folder / "model.onnx")
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in weights]
+    outputs = [value.name for value in model.graph.output]
+    sets = sorted(path for path in folder.glob("test_data_set_*") if path.is_dir())
+    if not sets and inputs:
+        raise ModelFileError(f"'{folder}' has no test_data_set_0 with a value for the input '{inputs[0]}'")
+    for data in sets or [folder]:
+        feeds = _arrays(data, "input", inputs)
+        truth = _arrays(data, "output", outputs)
+        if len(feeds) < len(inputs):
+            raise ModelFileError(f"'{data}' has no value for the input '{inputs[len(feeds)]}'")
+        if 0 < len(truth) < len(outputs):
+            raise ModelFileError(f"'{data}' has no value for the output '{outputs[len(truth)]}'")
+        built = _case(model, folder, data.name, feeds, outputs)
+        if not truth:
+            truth = _truth_of_baseline(built, baseline)
+        yield _with_truth(built, Outputs(tuple(_output(name, value, exact) for name, value in truth.items())))
+
+
+def _arrays(data: Path, kind: str, names: Sequence[str]) -> dict[str, Array]:
+    """Name -> value, from the files `KIND_0.pb`, `KIND_1.pb`, ... up to the first that is not there."""
+    files = [data / f"{kind}_{index}.pb" for index in range(len(names))]
+    count = next((index for index, file in enumerate(files) if not file.exists()), len(files))
+    return {name: model_file.load_tensor(file) for name, file in zip(names[:count], files[:count], strict=True)}
+
+
+def _case(
+    model: onnx.ModelProto, folder: Path, data: str, feeds: dict[str, Array], outputs: Sequence[str]
+) -> BuiltCase:
+    opsets = {entry.domain: entry.version for entry in model.opset_import}
+    only = model.graph.node[0] if len(model.graph.node) == 1 else None
+    domain = only.domain if only else ""
+    opset = opsets.get(domain, 0)
+    operands = tuple(Operand(name, value) for name, value in feeds.items())
+    dtype = operands[0].value.dtype.name if operands else ""
+    name = only.op_type if only else "model"
+
+    def build(case: Case) -> BuiltCase:
+        return BuiltCase(
+            case=case,
+            node=Node(only.op_type if only else "", domain, opset, operands, tuple(outputs)),
+            opset=opset,
+            model=model.SerializeToString(),
+            feeds=feeds,
+            truth=Outputs(()),
+            types={},
+            lowering=None,
+        )
+
+    return Case(name, domain, opset, dtype, data, folder.resolve().name, build).build()
+
+
+def _with_truth(built: BuiltCase, truth: Outputs) -> BuiltCase:
+    return replace(built.case, builder=lambda case: replace(built, case=case, truth=truth)).build()
+
+
+def _output(name: str, value: Array, exact: bool) -> Output:
+    if exact or value.dtype.kind != "f":
+        return Output(name, value)
+    bound = float(round(RTOL * 2 ** np.finfo(value.dtype).nmant))
+    return Output(name, value, Ulp(bound, "onnx.backend.test's rtol 1e-3 and atol 1e-7", ATOL))
+
+
+def _truth_of_baseline(built: BuiltCase, baseline: Target | None) -> dict[str, Array]:
+    if baseline is None:
+        raise ModelFileError(f"'{built.case.sample}' has no output_0.pb: name a baseline that says what is right")
+    outcome = ask(baseline, prepared_case.of(built))
+    if outcome.kind != DONE:
+        why = f"the baseline '{baseline.name}' {outcome.kind}: {outcome.message}"
+        raise ModelFileError(f"'{built.case.sample}' has no output_0.pb, and {why}")
+    return dict(outcome.outputs)

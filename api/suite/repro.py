@@ -1,0 +1,31 @@
+"""One case as a folder that anybody can run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from epcheck.api.option import Option
+from epcheck.conformance.test_data import repro as folders
+from epcheck.generators import suite
+
+
+@dataclass(frozen=True)
+class ReproOptions:
+    """Which case, and where its folder is made."""
+
+    case_id: Annotated[str, Option("A case id, as `epcheck list` and the report print it.", argument=True)]
+    out: Annotated[Path, Option("Where the folder is made.")] = Path("repro")
+
+
+def repro(options: ReproOptions) -> Path:
+    """Write the case into a folder of its own under `out`: the model, ONNX test data, and a script that needs
+    onnxruntime only. Returns the folder. Raises SelectionError for an unknown id and ReproError when it cannot be
+    written."""
+    return folders.write(suite.case_by_id(options.case_id).build(), options.out)
+
+
+def repro_command(case_id: str) -> str:
+    """The command line that does the same; in double quotes, since those are all that Windows' cmd.exe knows."""
+    return folders.command(case_id)

@@ -1,0 +1,86 @@
+"""What a run is asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from epcheck.api.option import Option
+from epcheck.api.option_types import Dtypes, Operators, Root, Strict, Thin, Vulkan
+from epcheck.conformance.scheduling.shard import Shard as Shard
+from epcheck.generators import suite
+from epcheck.generators.case import Case
+from epcheck.generators.suite import Source as Source
+from epcheck.reports import DEFAULT_ROOT
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What to run, on what, and where it is kept. Empty tuples select everything.
+
+    targets: specifications of candidates; empty chooses the best of this machine. baseline: None chooses `cpu`, or
+    `reference` when the candidate is `cpu` itself. source: whose cases. explain: call DirectML directly for every
+    failure of its provider. expect: further files of expectations. strict: decides `RunResult.conforms` alone.
+    resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
+    these options `scheduler` and `may_differ`. jobs: workers of each target at most; None for as many as there are
+    cores, and one for a GPU. pack: let cases share sessions. cache: use what earlier runs kept. shard: run this part of
+    the selection only. balance: the folder of an earlier run, by whose times shards are cut. scheduler: the address of
+    a Dask scheduler, on whose machines the candidates are. may_differ: facts in which the machines of one candidate may
+    differ, on a cluster or when a run is resumed.
+    """
+
+    targets: Annotated[
+        tuple[str, ...],
+        Option("Candidate; repeat to compare several. Default: the best.", flags=("--target", "-t")),
+    ] = ()
+    baseline: Annotated[str | None, Option("Target to compare with; 'none' for the oracles alone.")] = None
+    operators: Operators = ()
+    dtypes: Dtypes = ()
+    patterns: Annotated[tuple[str, ...], Option("Glob or substring of case ids; repeat for more.", flags=("-k",))] = ()
+    limit: Annotated[int | None, Option("At most so many cases.", minimum=1)] = None
+    source: Annotated[Source, Option("Our generators' cases, or onnx's own node tests.")] = Source.SUITE
+    thin: Thin = False
+    explain: Annotated[
+        bool,
+        Option("Call DirectML directly for every failure of its provider, to place blame.", flags=("--explain",)),
+    ] = False
+    expect: Annotated[tuple[Path, ...], Option("A further TOML file of expectations.")] = ()
+    strict: Strict = False
+    reference: Annotated[bool, Option("Ask onnx.reference about every case, too.")] = True
+    root: Root = DEFAULT_ROOT
+    resume: Annotated[
+        Path | str | None,
+        Option("Take up an interrupted run; its own selection is used.", metavar="RUN|latest", parse=str),
+    ] = None
+    vulkan: Vulkan = None
+    config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
+    jobs: Annotated[
+        int | None,
+        Option("Workers of each target. Default: cores; 1 for a GPU.", flags=("--jobs", "-j"), minimum=1),
+    ] = None
+    pack: Annotated[bool, Option("Let cases share sessions; the verdicts are the same without.")] = True
+    cache: Annotated[bool, Option("Use what earlier runs prepared and baselines said in them.")] = True
+    shard: Annotated[
+        Shard | None,
+        Option("Run the Kth of N parts; `epcheck merge` joins them.", metavar="K/N", parse=Shard.parse),
+    ] = None
+    balance: Annotated[
+        Path | None, Option("With --shard: equal shards by this run's times, not by count.", metavar="RUN")
+    ] = None
+    scheduler: Annotated[str | None, Option("Run on the machines of a Dask cluster.", metavar="tcp://HOST:PORT")] = None
+    may_differ: Annotated[
+        tuple[str, ...],
+        Option("A fact in which machines of one target may differ; repeat for more.", metavar="FACT"),
+    ] = ()
+
+    @property
+    def whole_suite(self) -> bool:
+        """Whether every case is selected, so that an expectation without a case is stale."""
+        part = self.operators or self.dtypes or self.patterns or self.thin or self.source is not Source.SUITE
+        return not part and self.limit is None
+
+    def cases(self) -> Iterator[Case]:
+        """The selected cases. Raises SelectionError."""
+        return suite.cases(self.operators, self.dtypes, self.patterns, self.limit, self.source, self.thin)

@@ -1,0 +1,100 @@
+"""The options of a run on the way to `run.json` and back, so that an interrupted run is resumed as it began."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from epcheck.api.option import Option
+from epcheck.api.suite.run_options import RunOptions
+from epcheck.conformance.records.record import Run
+from epcheck.conformance.scheduling.shard import Shard, ShardError
+from epcheck.reports import StoreError
+
+ALWAYS = (
+    "targets", "baseline", "reference", "operators", "dtypes", "patterns", "limit", "expect", "config", "vulkan",
+    "jobs", "pack", "cache",
+)  # fmt: skip
+"""Options that every `run.json` has, in this order."""
+
+UNLESS_DEFAULT = ("shard", "balance", "scheduler", "source", "thin", "explain")
+"""Options that follow them where they are not the default."""
+
+CANDIDATES = "candidates"
+"""The name of `targets` in `run.json`."""
+
+
+def selection(options: RunOptions, candidates: tuple[str, ...], baseline: str | None) -> dict[str, Any]:
+    """The options as `run.json` has them. candidates, baseline: the targets that were chosen."""
+    chosen = replace(options, targets=candidates, baseline=baseline or "none")
+    default = RunOptions()
+    names = (*ALWAYS, *(name for name in UNLESS_DEFAULT if getattr(chosen, name) != getattr(default, name)))
+    return {_key(name): _plain(getattr(chosen, name)) for name in names}
+
+
+def resumed(run: Run, now: RunOptions) -> RunOptions:
+    """The options of an interrupted run. now: those with which it is resumed. Raises StoreError."""
+    try:
+        missing = [_key(name) for name in ALWAYS if _key(name) not in run.selection]
+        if missing:
+            raise ValueError(f"'{missing[0]}' is missing")
+        stored = {
+            name: _value(name, run.selection[_key(name)])
+            for name in (*ALWAYS, *UNLESS_DEFAULT)
+            if _key(name) in run.selection
+        }
+    except (ShardError, ValueError) as error:
+        raise StoreError(f"run {run.run_id}: its selection cannot be read ({error}); start a new run") from None
+    options = RunOptions(**stored)
+    return replace(
+        options,
+        scheduler=now.scheduler or options.scheduler,
+        may_differ=now.may_differ,
+        strict=now.strict,
+        root=now.root,
+        resume=now.resume,
+    )
+
+
+def _key(name: str) -> str:
+    return CANDIDATES if name == "targets" else name
+
+
+def _plain(value: Any) -> Any:
+    """A value of an option as JSON's own types."""
+    match value:
+        case tuple():
+            return [_plain(item) for item in value]
+        case Enum():
+            return value.value
+        case Path() | Shard():
+            return str(value)
+    return value
+
+
+def _value(name: str, plain: Any) -> Any:
+    """The value of an option. Raises ValueError and what the option's `parse` does."""
+    kind, *notes = get_args(_HINTS[name])
+    parse = next((note.parse for note in notes if isinstance(note, Option) and note.parse), None)
+    if parse and isinstance(plain, str):
+        return parse(plain)
+    return _converted(kind, plain)
+
+
+def _converted(kind: Any, plain: Any) -> Any:
+    """A value of JSON as `kind`: a basic type, Path, an Enum, `tuple[X, ...]` or `X | None`. Raises ValueError."""
+    arguments = get_args(kind)
+    if get_origin(kind) is tuple and isinstance(plain, list):
+        return tuple(_converted(arguments[0], item) for item in plain)
+    if arguments and get_origin(kind) is not tuple:
+        return None if plain is None else _converted(arguments[0], plain)
+    basic = str if isinstance(kind, type) and issubclass(kind, Path | Enum) else kind
+    if type(plain) is not basic:
+        raise ValueError(f"{plain!r} stands in place of {kind}")
+    return plain if basic is kind else kind(plain)
+
+
+_HINTS: Mapping[str, Any] = get_type_hints(RunOptions, include_extras=True)

@@ -1,0 +1,119 @@
+"""The progress of calls in the terminal: of a run, of the lab's installation, of what is being done to a model."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+
+from epcheck.api.progress import InstallationStep
+from epcheck.cli.terminal.colours import COLOURS
+
+SHOWN_S = 0.1
+"""The bar moves so often, in seconds; a record may come every tenth of a millisecond."""
+
+
+class TerminalProgress:
+    """`epcheck.api.Progress` on a console. Where it is no terminal, sentences and steps are lines of a log."""
+
+    def __init__(self, console: Console, keeps_steps: bool = False) -> None:
+        """keeps_steps: the steps of an installation stay when it is over."""
+        self._console = console
+        self._keeps_steps = keeps_steps
+
+    def say(self, sentence: str) -> None:
+        self._console.print(escape(sentence), soft_wrap=True)
+
+    @contextmanager
+    def recording(self, planned: int, done: int) -> Iterator[Callable[[str], None]]:
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, TimeRemainingColumn(), console=self._console, transient=True) as bars:
+            yield RecordBar(bars, planned, done).take
+
+    @contextmanager
+    def installing(self) -> Iterator[LabProgress]:
+        with LabProgress(self._console, transient=not self._keeps_steps) as bars:
+            yield bars
+
+    @contextmanager
+    def working(self) -> Iterator[Callable[[str], None]]:
+        if not self._console.is_terminal:
+            yield lambda _words: None
+            return
+        with self._console.status("") as status:
+            yield lambda words: status.update(escape(words))
+
+
+class RecordBar:
+    """A bar over the records of a run, with how many there are of each reading."""
+
+    def __init__(self, bars: Progress, planned: int, done: int) -> None:
+        self._bars = bars
+        self._task = bars.add_task("starting workers", total=planned, completed=done)
+        self._counts: Counter[str] = Counter()
+        self._done = done
+        self._shown = 0.0
+
+    def take(self, reading: str) -> None:
+        self._counts[reading] += 1
+        now = time.monotonic()
+        if now - self._shown >= SHOWN_S:
+            self._shown = now
+            words = " ".join(f"[{COLOURS[k]}]{n} {k}[/]" for k, n in sorted(self._counts.items()))
+            self._bars.update(self._task, completed=self._done + self._counts.total(), description=words)
+
+
+class LabProgress:
+    """One line for each step of an install, with sizes; in a log, one plain line for each message. Nothing is shown
+    before the first report."""
+
+    def __init__(self, console: Console, transient: bool = False) -> None:
+        """transient: the lines vanish with the end of the install."""
+        text = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        sizes = TextColumn("{task.fields[sizes]}", table_column=Column(no_wrap=True, min_width=16))
+        self._console = console
+        self._bars = Progress(TextColumn("{task.description}", table_column=text), sizes, TimeElapsedColumn(),
+                              console=console, expand=True, transient=transient,
+                              disable=not console.is_terminal)  # fmt: skip
+        self._last = ("", "")
+        self._task = self._bars.add_task("", total=None, sizes="")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._last[0]:
+            self._bars.stop()
+
+    def __call__(self, report: InstallationStep) -> None:
+        line = f"[{report.index}/{report.total}] {report.step}: {report.message}".rstrip(": ")
+        step, message = self._last
+        if not step:
+            self._bars.start()
+        if report.message and (report.step, report.message) != (step, message) and not self._console.is_terminal:
+            self._console.print(line, _sizes(report), markup=False, highlight=False, soft_wrap=True)
+        if step and report.step != step:
+            self._bars.stop_task(self._task)
+            self._task = self._bars.add_task("", total=None, sizes="")
+        self._last = (report.step, report.message)
+        self._bars.update(self._task, description=escape(line), sizes=_sizes(report))
+
+
+def _sizes(report: InstallationStep) -> str:
+    """`12.3 / 238 MB`, or what is known of it."""
+    known = [f"{count / 1e6:.1f}" for count in (report.bytes_done, report.bytes_total) if count]
+    return f"{' / '.join(known)} MB" if known else ""
