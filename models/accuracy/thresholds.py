@@ -86,8 +86,7 @@ class Override:
 
 @dataclass(frozen=True)
 class _Path:
-    """The longest path to a value: its nodes, their roundings, the coarsest unit of a rounding, its quantising
-    nodes."""
+    """The most nodes, roundings and quantising nodes on any path to a value, and the coarsest unit of a rounding."""
 
     depth: int = 0
     roundings: int = 0

@@ -1,7 +1,7 @@
-"""How much arithmetic a node does: multiplications and additions, from shapes alone.
+"""The multiplications and additions of a node, from shapes alone.
 
-Products of matrices, convolutions and recurrences are counted exactly, two for each multiply-add; what works element by
-element counts one for each element of its output; what only moves data counts nothing.
+Products of matrices, convolutions and recurrences are counted exactly, two for each multiply-add. An element-wise
+operator counts one for each element of its output, an operator that only moves data none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOVES = frozenset((
 
 
 def of(node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> float | None:
-    """Operations of a node; None where a shape that matters is not known. Bodies of control flow count elsewhere."""
+    """The operations of a node; None where a shape that they depend on is not known. Bodies are not counted."""
     if node.op_type in MOVES:
         return 0.0
     count = _COUNTS.get(node.op_type)

@@ -1,4 +1,4 @@
-"""A model without its weights: enough for shape inference, small whatever the model weighs."""
+"""A model without its weights: enough for shape inference, and small for a model of any size."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from onnx import helper, numpy_helper, shape_inference
 from epcheck.generators.array import Array
 
 SMALL = 1024
-"""Elements of a tensor whose values shape inference may want: shapes, axes, sizes, scales."""
+"""Largest number of elements of a tensor whose values shape inference may need: shapes, axes, sizes, scales."""
 
 Shape = tuple[int | None, ...]
 
 
 def without_weights(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onnx.ModelProto:
-    """A copy in which larger initializers are inputs of their type, and inputs have the given shapes.
+    """A copy in which larger initializers are inputs of their type, and inputs have these shapes.
 
-    shapes: input name -> sizes; inputs of other names keep what they say of themselves.
+    shapes: input name -> sizes; other inputs keep their own.
     """
     source = model.graph
     graph = onnx.GraphProto(name=source.name)

@@ -1,10 +1,9 @@
-"""A part of a model as a model of its own: any nodes, with the values that they really received.
+"""Cut a part out of a model as a model of its own: any nodes, with the values that they received in a run.
 
-onnx.utils.extract_model and onnx_ir's extraction take what lies between named values. Here the nodes are what is
-known: one of them, those of a fusion, all before a cut; their values were seen in a run, so that types need not be
-inferred; and the model may be one that a checker or an intermediate representation refuses, which is why it is looked
-at. So the protobuf is cut as it is: initializers with their external data, functions, opset imports and bodies stay
-what they were.
+onnx.utils.extract_model and onnx_ir's extraction take what lies between named values. Here the nodes are known: a
+single one, those of a fusion, or all before a cut. Their values come from a run, so that types need not be inferred.
+The model may be one that a checker or an intermediate representation refuses. So the protobuf itself is cut:
+initializers with their external data, functions, opset imports and bodies stay as they are.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from epcheck.models.graph.values import bodies
 from epcheck.models.graph.wiring import Wiring
 
 RECEIVED = "received:"
-"""Before the name of a value that a node of a disconnected model receives, to tell it from what another one makes."""
+"""Prefix of a value that a node of a disconnected model receives, so that no other node makes it."""
 
 IDENTITY_OF = "identity_of:"
-"""Before the name of an output that an Identity makes of a value; see `behind_identities`."""
+"""Prefix of the output of an Identity that `behind_identities` adds."""
 
 
 class SubgraphError(ValueError):
-    """A part cannot be a model of its own; the message says why."""
+    """A part that cannot be a model of its own; the message says why."""
 
 
 def with_outputs(wiring: Wiring, names: Iterable[str]) -> onnx.ModelProto:
-    """The whole model, with these values as further outputs; everything else stays as it is."""
+    """The whole model, with these values as further outputs."""
     model = onnx.ModelProto()
     model.CopyFrom(wiring.model)
     present = set(wiring.outputs)
@@ -42,21 +41,22 @@ def with_outputs(wiring: Wiring, names: Iterable[str]) -> onnx.ModelProto:
 
 
 def behind_identities(wiring: Wiring, model: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The model, where values are its outputs that it reads as well and that are no outputs of the whole one: each
-    comes out of an Identity instead, under its name behind IDENTITY_OF. None where there are no such tensors.
+    """The model with an Identity behind each output that a node reads as well and that is no output of the whole model.
+    The Identity's output replaces it, and has the same name with the prefix IDENTITY_OF. None where there is no such
+    tensor.
 
     DirectML's provider fuses a MatMul, Gemm, Conv or Add with the activation that is its only reader, also where it is
     an output besides, and creates no session then (onnxruntime-directml 1.24.4, docs/findings.md).
     """
     read = {name for node in model.graph.node for name in _names(node)}
     names = {output.name for output in model.graph.output if output.name in read} - set(wiring.outputs)
-    tapped = [output for output in model.graph.output if output.name in names and not wiring.is_sequence(output.name)]
+    tapped = {name for name in names if not wiring.is_sequence(name)}
     if not tapped:
         return None
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     for output in changed.graph.output:
-        if any(output.name == one.name for one in tapped):
+        if output.name in tapped:
             changed.graph.node.append(helper.make_node("Identity", [output.name], [IDENTITY_OF + output.name]))
             output.name = IDENTITY_OF + output.name
     return changed
@@ -65,11 +65,12 @@ def behind_identities(wiring: Wiring, model: onnx.ModelProto) -> onnx.ModelProto
 def extract(
     wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed], outputs: Sequence[str] | None = None
 ) -> onnx.ModelProto:
-    """These nodes as a model, which takes what they receive from elsewhere as inputs; see `received` for its feeds.
+    """These nodes as a model whose inputs are the values that they receive from other nodes; see `received` for its
+    feeds.
 
-    values: what they receive. An input has the type that the model declares, else that of its value; a value that
-    depends on constants alone becomes an initializer. outputs: None for all that others read, or else for the last
-    node's. Raises SubgraphError for an input whose type nobody knows.
+    values: that the nodes receive. An input has the type that the model declares, else that of its value. A value that
+    depends on constants alone becomes an initializer. outputs: names; by default the values that other nodes read, or
+    those of the last node where there are none. Raises SubgraphError for an input whose type is not known.
     """
     chosen = sorted(set(nodes))
     model = _shell(wiring)
@@ -83,7 +84,8 @@ def extract(
 
 
 def received(wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed]) -> dict[str, Feed]:
-    """The feeds of `extract`: of `values` those that the nodes receive and do not make. Raises SubgraphError."""
+    """The feeds of the model of `extract`: those of `values` that the nodes receive and do not make. Raises
+    SubgraphError for a value that is missing."""
     chosen = set(nodes)
     inside = {name for node in chosen for name in wiring.made_by(node)}
     names = dict.fromkeys(name for node in sorted(chosen) for name in wiring.received_by(node) if name not in inside)
@@ -96,17 +98,17 @@ def received(wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed]) -
 def disconnected(
     wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed]
 ) -> tuple[onnx.ModelProto, dict[str, Feed]]:
-    """A model in which each of these nodes receives the value that is given and nothing that another one makes; and its
-    feeds. One session tells what each node does alone. The nodes hold no graphs."""
+    """A model in which each of these nodes receives its values as inputs and none from another node; and its feeds. One
+    session shows what each node does alone. The nodes must hold no graphs."""
     model = _shell(wiring)
     feeds: dict[str, Feed] = {}
     chosen = sorted(set(nodes))
     _add_copies(model.graph.node, (wiring.model.graph.node[node] for node in _with_constants(wiring, chosen)))
     own = {name for node in chosen for name in wiring.made_by(node)}
     for node in model.graph.node:
-        given = [name and (name if name in wiring.constants else RECEIVED + name) for name in node.input]
+        names = [name and (name if name in wiring.constants else RECEIVED + name) for name in node.input]
         node.ClearField("input")
-        node.input.extend(given)
+        node.input.extend(names)
     for name in dict.fromkeys(name for node in chosen for name in wiring.received_by(node)):
         value = values[name]
         if name in wiring.fixed and isinstance(value, np.ndarray):
@@ -139,7 +141,7 @@ def _add_inputs(
 
 
 def _leaving(wiring: Wiring, chosen: Sequence[int]) -> list[str]:
-    """What others read, or all that the last one makes where nobody does."""
+    """The values that other nodes read, or those of the last node where there are none."""
     own = set(chosen)
     elsewhere = {name for node in range(wiring.nodes) if node not in own for name in wiring.reads[node]}
     elsewhere.update(wiring.outputs)
@@ -157,7 +159,7 @@ def _with_constants(wiring: Wiring, chosen: Sequence[int]) -> list[int]:
 def _typed(
     wiring: Wiring, name: str, values: Mapping[str, Feed] | None = None, needed: bool = False, rename: str = ""
 ) -> onnx.ValueInfoProto:
-    """The value with its type. needed: a value without one is an error; a runtime infers the types of outputs."""
+    """The value with its type. needed: raise SubgraphError without a type; of outputs a runtime infers it."""
     info = onnx.ValueInfoProto(name=rename or name)
     declared = wiring.types.get(name)
     value = None if values is None else values.get(name)
@@ -211,7 +213,7 @@ def _functions(
     functions: Sequence[onnx.FunctionProto], nodes: Iterable[onnx.NodeProto]
 ) -> Iterator[onnx.FunctionProto]:
     """The functions that the nodes call, and those that these call, in the model's order."""
-    by_name = {(one.domain, one.name): one for one in functions}
+    by_name = {(function.domain, function.name): function for function in functions}
     called: set[tuple[str, str]] = set()
     pending = list(nodes)
     while pending:
@@ -221,4 +223,4 @@ def _functions(
         if key in by_name and key not in called:
             called.add(key)
             pending.extend(by_name[key].node)
-    yield from (one for key, one in by_name.items() if key in called)
+    yield from (function for key, function in by_name.items() if key in called)

@@ -46,7 +46,7 @@ UNKNOWN = Type()
 
 
 def inferred(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> onnx.ModelProto:
-    """The model without its weights, with the types that ONNX infers, in bodies as well.
+    """The model without its weights, with inferred types, in bodies as well.
 
     shapes: input name -> sizes in place of what the model says.
     """
@@ -58,7 +58,7 @@ def inferred(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> o
 
 
 def of_graph(graph: onnx.GraphProto) -> dict[str, Type]:
-    """Value name -> type of what the graph itself declares, not of what is around it."""
+    """Value name -> type, of the values that the graph itself declares; those of outer graphs are left out."""
     found = {tensor.name: Type(_dtype(tensor.data_type), tuple(tensor.dims)) for tensor in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
         found[value.name] = of(value.type)
@@ -66,7 +66,7 @@ def of_graph(graph: onnx.GraphProto) -> dict[str, Type]:
 
 
 def of(kind: onnx.TypeProto) -> Type:
-    """The type that a TypeProto says."""
+    """The type of a TypeProto."""
     match kind.WhichOneof("value"):
         case "tensor_type":
             tensor = kind.tensor_type

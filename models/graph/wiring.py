@@ -1,6 +1,6 @@
-"""How the values of a model's main graph flow: who makes each, who reads it, and what a cut through the graph severs.
+"""The data flow of a model's main graph: which node makes each value, which nodes read it, and what crosses a cut.
 
-A node that holds graphs (If, Loop, Scan) is one node: what its bodies capture from outside counts as read by it.
+A node that holds graphs (If, Loop, Scan) is one node: it reads what its bodies capture from outside.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class Wiring:
 
     @cached_property
     def types(self) -> dict[str, onnx.TypeProto]:
-        """Value -> its type as the model declares it or ONNX infers it; what neither knows is left out."""
+        """Value -> its type as the model declares or ONNX infers it; values without a known type are left out."""
         graph = inferred(self.model, {}).graph
         known = {value.name: value.type for value in (*graph.value_info, *graph.input, *graph.output)}
         return {name: type_ for name, type_ in known.items() if type_.WhichOneof("value")}
 
     def sizes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int | None]:
-        """Value -> its bytes where the inputs have these shapes; None where they do not tell."""
+        """Value -> its bytes, for inputs of these shapes; None where they are not known."""
         return {name: type_.bytes for name, type_ in of_graph(inferred(self.model, shapes).graph).items()}
 
     def constant(self, name: str, folder: Path | None = None) -> Array | None:
-        """The value of a constant. folder: where external data is; None for one that is there when it is not given."""
+        """The value of a constant. folder: of external data; without it a constant in external data is None."""
         if name in self.producer:
             return _of_constant(self.model.graph.node[self.producer[name]])
         for tensor in self.model.graph.initializer:
@@ -66,16 +66,15 @@ class Wiring:
         return None
 
     def made_by(self, node: int) -> tuple[str, ...]:
-        """The values that a node makes, omitted outputs left out."""
+        """The outputs of a node, without omitted ones."""
         return tuple(filter(None, self.model.graph.node[node].output))
 
     def received_by(self, node: int) -> tuple[str, ...]:
-        """The values that a node reads and that are no constants."""
+        """The values that a node reads, without constants."""
         return tuple(name for name in self.reads[node] if name not in self.constants)
 
     def can_be_output(self, value: str) -> bool:
-        """Whether a value is a tensor or a sequence of tensors, as far as its type is known; optionals and maps are
-        not."""
+        """Whether a session can return a value: it is a tensor, a sequence of tensors, or of unknown type."""
         return value not in self.types or self.types[value].HasField("tensor_type") or self.is_sequence(value)
 
     def is_sequence(self, value: str) -> bool:
@@ -83,7 +82,7 @@ class Wiring:
         return value in self.types and self.types[value].sequence_type.elem_type.HasField("tensor_type")
 
     def frontier(self, cut: int) -> tuple[str, ...]:
-        """What leaves the nodes before `cut`: their values that a later node reads, or that are graph outputs."""
+        """The values that cross a cut: made by a node before `cut`, and read by a later node or graph outputs."""
         return tuple(
             name
             for name, node in self.producer.items()
@@ -92,8 +91,8 @@ class Wiring:
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:
-        """Where the graph can be cut: 0, its end, and before each node but constants where what is severed can be
-        asked for."""
+        """Where the graph can be cut: at 0, at its end, and behind each node but constants where a session can return
+        all values that cross the cut."""
         inner = range(1, self.nodes)
         real = (cut for cut in inner if self.model.graph.node[cut - 1].op_type != "Constant")
         return (0, *(cut for cut in real if all(map(self.can_be_output, self.frontier(cut)))), self.nodes)
@@ -102,7 +101,7 @@ class Wiring:
 def wire(model: onnx.ModelProto, fed: Collection[str] = ()) -> Wiring:
     """The wiring of a model. fed: names of the feeds; an initializer among them is an input that has a default."""
     graph = model.graph
-    stored = {tensor.name for tensor in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
+    stored = {tensor.name for tensor in graph.initializer} | {sparse.values.name for sparse in graph.sparse_initializer}
     inputs = tuple(value.name for value in graph.input if value.name not in stored or value.name in fed)
     constants = stored.difference(inputs)
     constants |= {name for node in graph.node if node.op_type == "Constant" and not node.domain for name in node.output}
@@ -124,7 +123,7 @@ def wire(model: onnx.ModelProto, fed: Collection[str] = ()) -> Wiring:
 def captured(graph: onnx.GraphProto) -> Iterator[str]:
     """The names that a body reads from the graphs around it."""
     own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    own |= {one.values.name for one in graph.sparse_initializer}
+    own |= {sparse.values.name for sparse in graph.sparse_initializer}
     for node in graph.node:
         yield from (name for name in _reads(node) if name not in own)
         own.update(node.output)
@@ -138,7 +137,7 @@ def _reads(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _of_constant(node: onnx.NodeProto) -> Array | None:
-    """What a `Constant` node makes; None for text and sparse tensors, which no oracle reads."""
+    """The output of a `Constant` node; None for text and sparse tensors, which no oracle reads."""
     for attribute in node.attribute:
         match attribute.name:
             case "value":

@@ -1,5 +1,5 @@
-"""What ONNX's own checker and shape inference say of a model, in words; in a worker, since both are native code that
-reads a stranger's file."""
+"""The complaints of ONNX's checker and shape inference about a model, as sentences. Both are native code that reads an
+untrusted file, so they run in a worker."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"Field '(\w+)' of '(\w+)' is required but missing\.?", r"a '\2' has no '\1', which onnx's checker demands"),
     (r"^Incompatible dimensions$", "the shapes of its inputs do not fit each other"),
 )  # fmt: skip
-"""What onnx says -> what it means; parts of the message that nobody knows stay as they are."""
+"""Pattern of a message of onnx -> the sentence; other parts of a message stay as they are."""
 
 
 def check(content: bytes, _feeds: Mapping[str, Array]) -> dict[str, Array]:
     """A backend (target `python:`): the messages of the checker and of strict inference, as JSON in UTF-8."""
     model = onnx.load_model_from_string(content)
-    said = json.dumps(list(messages(model)))
-    return {"messages": np.frombuffer(said.encode(), np.uint8)}
+    text = json.dumps(list(messages(model)))
+    return {"messages": np.frombuffer(text.encode(), np.uint8)}
 
 
 def messages(model: onnx.ModelProto) -> list[tuple[str, str]]:
-    """(who, sentence) of what the checker and then shape inference complain of; each stops at its first complaint."""
+    """(CHECKER or INFERENCE, sentence) of each complaint; either stops at its first one."""
     found = []
     try:
         checker.check_model(model)

@@ -1,4 +1,4 @@
-"""Will it load: what a model's file says of itself, what ONNX says of it, and what the runtime reads."""
+"""Inspect a model before it runs: its file, the complaints of ONNX, and the versions that the runtime reads."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.execution.session import CRASH, DONE, TIMEOUT, Sessions
 from epcheck.models.feeds import dims
 from epcheck.models.graph import values
+from epcheck.models.graph.operator_name import operator_name
 from epcheck.models.graph.skeleton import constants, without_weights
 from epcheck.models.inspection import checking
 
@@ -33,7 +34,7 @@ CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is to be said of a model. severity: `error` where it will not load."""
+    """A remark on a model. severity: ERROR where it will not load, WARNING or NOTE."""
 
     severity: str
     text: str
@@ -74,17 +75,18 @@ class Inspection:
 
     @property
     def loads(self) -> bool:
-        """Whether nothing is known that keeps it from loading."""
+        """Whether no finding keeps the model from loading."""
         return all(finding.severity != ERROR for finding in self.findings)
 
     def with_findings(self, more: Iterable[Finding]) -> Inspection:
-        """The same with more to say."""
+        """The inspection with further findings."""
         return replace(self, findings=(*self.findings, *more))
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a runtime reads, by its own word. opset: of ai.onnx, officially; ir_version. None where it does not say."""
+    """The newest versions that a runtime reads, by its own messages. opset: of ai.onnx, officially. None where it does
+    not say."""
 
     runtime: str
     opset: int | None
@@ -92,7 +94,7 @@ class Limits:
 
 
 def inspect(path: Path, model: onnx.ModelProto) -> Inspection:
-    """What the file `path` says, which `model_file.parse` read as `model`.
+    """The inspection of the file `path`, which `model_file.parse` read as `model`.
 
     Raises ModelFileError: for external data that is not there or leaves the folder, and where onnx's checker does not
     survive the model.
@@ -105,7 +107,7 @@ def inspect(path: Path, model: onnx.ModelProto) -> Inspection:
         name = place.file.relative_to(path.parent.resolve()).as_posix()
         before = external.get(name, ExternalFile(name, 0, 0))
         external[name] = ExternalFile(name, before.tensors + 1, before.bytes + place.length)
-    operators = Counter(f"{node.domain}::{node.op_type}".removeprefix("::") for node in protos)
+    operators = Counter(operator_name(node.domain, node.op_type) for node in protos)
     return Inspection(
         path=path,
         ir_version=model.ir_version,
@@ -116,16 +118,16 @@ def inspect(path: Path, model: onnx.ModelProto) -> Inspection:
         parameters=sum(int(np.prod(tensor.dims, dtype=np.float64)) for tensor in model.graph.initializer),
         bytes=path.stat().st_size + sum(place.length for place in places),
         external=tuple(external.values()),
-        inputs={one.name: _type_words(one) for one in model.graph.input if one.name not in weights},
-        outputs={one.name: _type_words(one) for one in model.graph.output},
+        inputs={value.name: _type_text(value) for value in model.graph.input if value.name not in weights},
+        outputs={value.name: _type_text(value) for value in model.graph.output},
         dimensions=dims.of_inputs(model),
-        functions=tuple(f"{one.domain}::{one.name}".removeprefix("::") for one in model.functions),
+        functions=tuple(operator_name(function.domain, function.name) for function in model.functions),
         findings=(*_what_onnx_says(path, model), *_remarks(model, protos)),
     )
 
 
 def limits(sessions: Sessions) -> Limits:
-    """What the runtime of a target reads, asked of the runtime: it is given models from the future, and says so."""
+    """The limits of a target's runtime, from its messages about models of versions that do not exist yet."""
     future = [sessions.run(_tiny(ir_version, opset), {"x": np.zeros(1, np.float32)}).message
               for ir_version, opset in ((4, 999), (999, 13))]  # fmt: skip
     opset = re.search(r"support for domain ai\.onnx is till opset (\d+)", future[0])
@@ -136,7 +138,7 @@ def limits(sessions: Sessions) -> Limits:
 
 
 def against(inspection: Inspection, limits: Limits) -> Iterator[Finding]:
-    """What of the model is newer than the runtime reads."""
+    """Findings about versions of the model that are newer than the runtime reads."""
     opset = dict(inspection.opsets).get("ai.onnx", 0)
     if limits.opset is not None and opset > limits.opset:
         yield Finding(ERROR, f"the model has opset {opset}; {limits.runtime} reads {limits.opset} at most",
@@ -150,7 +152,7 @@ def against(inspection: Inspection, limits: Limits) -> Iterator[Finding]:
 
 
 def cost_of_dimensions(inspection: Inspection, provider: str | None) -> Iterator[Finding]:
-    """What dynamic dimensions cost on a provider."""
+    """A finding about the cost of dynamic dimensions on DirectML; none for other providers."""
     if inspection.dimensions and provider == DML:
         listed = ", ".join(f"'{name}'" for name in inspection.dimensions)
         yield Finding(
@@ -163,8 +165,8 @@ def cost_of_dimensions(inspection: Inspection, provider: str | None) -> Iterator
 
 
 def unresolved_reshapes(model: onnx.ModelProto, provider: str | None) -> Iterator[Finding]:
-    """What DirectML does not run although its provider claims it, and every torch.onnx export with a dynamic batch has:
-    a Reshape with `allowzero` whose shape has a -1 (docs/findings/movement.md)."""
+    """A finding about Reshape with `allowzero` and a -1 in its shape, which DirectML's provider claims and does not
+    run. Every torch.onnx export with a dynamic batch has it (docs/findings/movement.md). None for other providers."""
     known = constants(model)
     found = [
         node.name or node.output[0]
@@ -182,24 +184,24 @@ def unresolved_reshapes(model: onnx.ModelProto, provider: str | None) -> Iterato
 
 
 def _what_onnx_says(path: Path, model: onnx.ModelProto) -> Iterator[Finding]:
-    """The checker's words, from a worker: a model that ends it is refused. Raises ModelFileError."""
+    """The complaints of ONNX, from a worker. Raises ModelFileError for a model that crashes the worker."""
     backend = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",))
     with Sessions(backend, CHECK_S) as sessions:
-        answer = sessions.run(without_weights(model, {}), {}, outputs=["messages"])
-    if answer.stage in (CRASH, TIMEOUT):
+        outcome = sessions.run(without_weights(model, {}), {}, outputs=["messages"])
+    if outcome.stage in (CRASH, TIMEOUT):
         raise ModelFileError(f"'{path}' is no model that can be looked at: onnx's checker does not survive it "
-                             f"({answer.message})")  # fmt: skip
-    if answer.stage != DONE:
-        yield Finding(WARNING, f"onnx's checker ends with: {answer.message}")
+                             f"({outcome.message})")  # fmt: skip
+    if outcome.stage != DONE:
+        yield Finding(WARNING, f"onnx's checker ends with: {outcome.message}")
         return
-    for who, sentence in json.loads(answer.outputs["messages"].tobytes()):
-        said = "onnx's checker" if who == checking.CHECKER else "onnx's shape inference"
-        yield Finding(WARNING, f"{said}: {sentence}")
+    for source, sentence in json.loads(outcome.outputs["messages"].tobytes()):
+        name = "onnx's checker" if source == checking.CHECKER else "onnx's shape inference"
+        yield Finding(WARNING, f"{name}: {sentence}")
 
 
 def _remarks(model: onnx.ModelProto, protos: Iterable[onnx.NodeProto]) -> Iterator[Finding]:
     known = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc", *(f.domain for f in model.functions)}
-    custom = sorted({f"{node.domain}::{node.op_type}" for node in protos if node.domain not in known})
+    custom = sorted({operator_name(node.domain, node.op_type) for node in protos if node.domain not in known})
     if custom:
         yield Finding(WARNING, f"operators of custom domains: {', '.join(custom)}",
                       "a runtime needs the library that has their kernels")  # fmt: skip
@@ -218,7 +220,7 @@ def _protos(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
             pending.extend(body.node)
 
 
-def _type_words(value: onnx.ValueInfoProto) -> str:
+def _type_text(value: onnx.ValueInfoProto) -> str:
     kind = values.of(value.type)
     tensor = dims.tensor_type(value.type)
     sizes = ", ".join(d.dim_param or (str(d.dim_value) if d.HasField("dim_value") else "?") for d in tensor.shape.dim)

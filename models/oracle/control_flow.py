@@ -1,4 +1,4 @@
-"""Nodes with graphs in their attributes, as the pages of If, Loop, Scan and SequenceMap say."""
+"""The outputs of If, Loop, Scan and SequenceMap, whose attributes hold graphs. Source: their ONNX operator pages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import onnx
 
 from epcheck.generators.array import Array
 from epcheck.models.graph.feed import Feed
-from epcheck.models.oracle.node import OracleError, said
+from epcheck.models.oracle.node import OracleError, described
 
 Run = Callable[[onnx.GraphProto, Mapping[str, Feed]], tuple[Feed, ...]]
-"""Evaluates a body on its inputs by name; gives its outputs in order."""
+"""Evaluates a body on its inputs by name; returns its outputs in order."""
 
 MOST_ITERATIONS = 100_000
-"""Iterations of one Loop: a model may say INT64_MAX and mean its condition."""
+"""Iterations of one Loop at most: a model may ask for INT64_MAX and end by its condition."""
 
 
 def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], run: Run) -> tuple[Feed, ...]:
@@ -29,13 +29,13 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], run: Run) -> tuple[Fe
             return _scan(node, inputs, run)
         case "SequenceMap":
             return _sequence_map(node, inputs, run)
-    raise OracleError(f"{said(node)} has a graph in an attribute, which is not understood")
+    raise OracleError(f"{described(node)} has a graph in an attribute, which is not understood")
 
 
 def _graph(node: onnx.NodeProto, name: str) -> onnx.GraphProto:
     found: onnx.GraphProto | None = next((a.g for a in node.attribute if a.name == name), None)
     if found is None:
-        raise OracleError(f"{said(node)} has no {name}")
+        raise OracleError(f"{described(node)} has no {name}")
     return found
 
 
@@ -52,7 +52,7 @@ def _loop(node: onnx.NodeProto, inputs: Sequence[Feed], run: Run) -> tuple[Feed,
     iteration = 0
     while going and (limit is None or iteration < limit):
         if iteration == MOST_ITERATIONS:
-            raise OracleError(f"{said(node)} goes on beyond {MOST_ITERATIONS} iterations")
+            raise OracleError(f"{described(node)} goes on beyond {MOST_ITERATIONS} iterations")
         values = (np.array(iteration, np.int64), np.array(going), *carried)
         results = run(body, dict(zip((value.name for value in body.input), values, strict=True)))
         going, carried = _flag(results[0]), list(results[1 : 1 + len(carried)])
@@ -70,7 +70,7 @@ def _stacked(node: onnx.NodeProto, rows: Sequence[Array], value: onnx.ValueInfoP
         return np.stack(rows)
     kind = value.type.tensor_type
     if not kind.HasField("shape") or any(not dim.HasField("dim_value") for dim in kind.shape.dim):
-        raise OracleError(f"{said(node)} does nothing, and does not say what shape of nothing '{value.name}' has")
+        raise OracleError(f"{described(node)} does nothing, and does not say what shape of nothing '{value.name}' has")
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
     wide = np.dtype(np.float64) if dtype.kind == "f" else dtype
     return np.zeros((0, *(dim.dim_value for dim in kind.shape.dim)), wide)
@@ -117,10 +117,10 @@ def _sequence_map(node: onnx.NodeProto, inputs: Sequence[Feed], run: Run) -> tup
     """The body for each element; what is no sequence is the same for all."""
     body, first = _graph(node, "body"), inputs[0]
     if not isinstance(first, list):
-        raise OracleError(f"{said(node)} has no sequence")
+        raise OracleError(f"{described(node)} has no sequence")
     results = [
-        run(body, {value.name: given[index] if isinstance(given, list) else given
-                   for value, given in zip(body.input, inputs, strict=True)})
+        run(body, {formal.name: value[index] if isinstance(value, list) else value
+                   for formal, value in zip(body.input, inputs, strict=True)})
         for index in range(len(first))
     ]  # fmt: skip
-    return tuple([one[place] for one in results] for place in range(len(body.output)))
+    return tuple([outputs[place] for outputs in results] for place in range(len(body.output)))

@@ -1,4 +1,4 @@
-"""Conv in float64 as products of matrices: what the suite's direct sum gives, sooner."""
+"""Conv in float64 as products of matrices: the result of the suite's direct sum, in less time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def evaluate(node: Node) -> Array | str:
 
 
 def _columns(image: Array, windows: Windows) -> Array:
-    """[group, channels, *image] -> [group, channels * taps, places]: one image at a time, for the memory's sake."""
+    """[group, channels, *image] -> [group, channels * taps, places]: one image at a time, to bound memory."""
     under = taps(image, windows, 0)
     rank = windows.rank
     by_tap = np.moveaxis(under, range(-rank, 0), range(2, 2 + rank))

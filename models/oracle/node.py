@@ -1,8 +1,8 @@
-"""One node in float64, by whoever is right about it.
+"""Evaluate one node in float64.
 
-First the suite's own oracle, which is checked by mutants and by onnx's node tests. onnx's ReferenceEvaluator is for
-what the suite does not have: it takes float64, but computes Erf, Gelu, GridSample and others in float32 inside, is
-wrong about reverse LSTM, padded MaxPool, LRN and others, and does not know com.microsoft (docs/zoo.md has the count).
+The suite's own oracles come first; mutants and onnx's node tests check them. onnx's ReferenceEvaluator computes what
+the suite does not have. It takes float64, but computes Erf, Gelu, GridSample and others in float32 inside, is wrong
+about reverse LSTM, padded MaxPool, LRN and others, and does not know com.microsoft (docs/zoo.md has the count).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.operator_name import operator_name
 from epcheck.models.oracle import convolution
 
 SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
@@ -32,11 +33,11 @@ _WIDENED = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(ml_dtypes.bfloa
 
 _WIDENED_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
 _TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype", "output_dtype", "stash_type", "softmax_precision")
-"""Attributes that name the type in which something is computed or given."""
+"""Attributes that name the type of a computation or of an output."""
 
 
 class OracleError(EpcheckError, ValueError):
-    """The oracle cannot say what a model gives; the message names the node and says why."""
+    """A model that the oracle cannot evaluate; the message names the node and says why."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Computed:
 def widened(value: Feed) -> Feed:
     """Floating point as float64, which is exact; a sequence with each of its own; anything else as it is."""
     if isinstance(value, list):
-        return [widened(one) for one in value]
+        return [widened(element) for element in value]
     if not isinstance(value, np.ndarray | np.generic):
         return value
     return np.asarray(value, np.float64 if value.dtype in _WIDENED else value.dtype)
@@ -68,12 +69,12 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, 
     except OracleError:
         raise
     except Exception as error:  # of numpy, of onnx, whatever a model makes them do
-        raise OracleError(f"{said(node)} cannot be computed: {type(error).__name__}: {error}") from error
+        raise OracleError(f"{described(node)} cannot be computed: {type(error).__name__}: {error}") from error
 
 
-def said(node: onnx.NodeProto) -> str:
+def described(node: onnx.NodeProto) -> str:
     """A node in a sentence."""
-    kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    kind = operator_name(node.domain, node.op_type)
     return f"node '{node.name}' ({kind})" if node.name else f"the {kind} that writes '{next(iter(node.output), '')}'"
 
 
@@ -110,8 +111,8 @@ def _constant(node: onnx.NodeProto) -> Array:
         case "value_int" | "value_ints":
             return np.array(value, np.int64)
         case "value_string" | "value_strings":
-            return np.array([one.decode() for one in value] if isinstance(value, list) else value.decode())
-    raise OracleError(f"{said(node)} has the attribute '{attribute.name}', which is not understood")
+            return np.array([text.decode() for text in value] if isinstance(value, list) else value.decode())
+    raise OracleError(f"{described(node)} has the attribute '{attribute.name}', which is not understood")
 
 
 def _refuse_random(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> None:
@@ -124,11 +125,11 @@ def _refuse_random(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, op
         return
     training = inputs[2] if len(inputs) > 2 else None
     if node.op_type != "Dropout" or (training is not None and np.any(np.asarray(training))):
-        raise OracleError(f"{said(node)} draws random numbers, of which nobody knows the truth")
+        raise OracleError(f"{described(node)} draws random numbers, of which nobody knows the truth")
 
 
 def _is_of_suite(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> bool:
-    key = f"{domain}::{node.op_type}" if domain else node.op_type
+    key = operator_name(domain, node.op_type)
     if key not in suite.all_operators() or not all(value is None or _is_numeric(value) for value in inputs):
         return False
     definition = schema.schema(node.op_type, _since_version(node, domain, opsets), domain)
@@ -142,7 +143,7 @@ def _is_numeric(value: Feed) -> bool:
 def _since_version(node: onnx.NodeProto, domain: str, opsets: Mapping[str, int]) -> int:
     versions = [v for v in schema.since_versions(node.op_type, domain) if v <= opsets.get(domain, 1)]
     if not versions:
-        raise OracleError(f"{said(node)} is of a later opset than the model")
+        raise OracleError(f"{described(node)} is of a later opset than the model")
     return versions[-1]
 
 
@@ -154,9 +155,9 @@ def _by_suite(
     if (domain, proto.op_type) == ("", "Conv"):
         found_or_rule = convolution.evaluate(node)
         if isinstance(found_or_rule, str):
-            raise OracleError(f"{said(proto)} must be refused: {found_or_rule}")
+            raise OracleError(f"{described(proto)} must be refused: {found_or_rule}")
         return (found_or_rule,)
-    key = f"{domain}::{proto.op_type}" if domain else proto.op_type
+    key = operator_name(domain, proto.op_type)
     found = _by_name(suite.operator_of(key).truth(node), proto)
     return tuple(found[name] if name else None for name in node.outputs)
 
@@ -168,7 +169,7 @@ def _by_name(truth: Truth, proto: onnx.NodeProto) -> dict[str, Array]:
         case Selection(accepted=accepted, names=names):
             return dict(zip(names, accepted[0], strict=True))
         case Refusal(reason):
-            raise OracleError(f"{said(proto)} must be refused: {reason}")
+            raise OracleError(f"{described(proto)} must be refused: {reason}")
 
 
 def _unrounded(output: Output) -> Array:
@@ -177,7 +178,7 @@ def _unrounded(output: Output) -> Array:
 
 
 def _by_reference(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, int]) -> tuple[Feed, ...]:
-    """The node alone, its inputs and outputs renamed by place: a model may use one name twice."""
+    """The outputs of the node alone. Its inputs and outputs are renamed by position: a model may use a name twice."""
     alone = onnx.NodeProto()
     alone.CopyFrom(node)
     del alone.input[:], alone.output[:]
@@ -190,7 +191,13 @@ def _by_reference(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[
 
 
 def _as_feed(value: Any) -> Feed:
-    return [_as_feed(one) for one in value] if isinstance(value, list) else None if value is None else np.asarray(value)
+    return (
+        [_as_feed(element) for element in value]
+        if isinstance(value, list)
+        else None
+        if value is None
+        else np.asarray(value)
+    )
 
 
 def _integer(node: onnx.NodeProto, name: str) -> int:
@@ -198,7 +205,7 @@ def _integer(node: onnx.NodeProto, name: str) -> int:
 
 
 def _with_wide_types(node: onnx.NodeProto) -> onnx.NodeProto:
-    """A copy in which types named by attributes are wide, too: what they would round stays unrounded."""
+    """A copy in which attributes name float64 in place of narrower types, so that nothing is rounded to them."""
     wide = onnx.NodeProto()
     wide.CopyFrom(node)
     for attribute in wide.attribute:

@@ -1,11 +1,11 @@
-"""The oracle of a whole model: every floating-point value computed in float64 and never rounded to a narrower type.
+"""The oracle of a whole model: every floating-point value is computed in float64 and never rounded to a narrower type.
 
-    answer = oracle.evaluate(model, feeds)
-    answer.values["logits"]       # float64
+    evaluation = oracle.evaluate(model, feeds)
+    evaluation.values["logits"]       # float64
 
-Weights, feeds and constants are widened, which is exact; nodes that quantise do so as the standard says, on values
-that were not rounded before. A model that is too large, draws random numbers or has a node of which nobody knows what
-it does is refused with a sentence that names the node.
+Weights, feeds and constants are widened, which is exact. Nodes that quantise do so as the standard says, on values
+that were not rounded before. A model that is too large, draws random numbers or has an unknown node is refused with a
+sentence that names the node.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from onnx import inliner, numpy_helper
 
 from epcheck.models.graph import feed, flops, skeleton
 from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.operator_name import operator_name
 from epcheck.models.graph.skeleton import Shape
 from epcheck.models.oracle import control_flow
 from epcheck.models.oracle import node as oracle_node
 from epcheck.models.oracle.node import OracleError, widened
 
-__all__ = ["MAX_OPERATIONS", "Answer", "OracleError", "OracleTooLargeError", "evaluate"]
+__all__ = ["MAX_OPERATIONS", "Evaluation", "OracleError", "OracleTooLargeError", "evaluate"]
 
 MAX_OPERATIONS = 10_000_000_000
-"""Multiplications and additions of a model that is small enough: products take about a second for each 10^9."""
+"""Multiplications and additions of the largest model: products take about a second for each 10^9."""
 
 
 class OracleTooLargeError(OracleError):
@@ -37,12 +38,12 @@ class OracleTooLargeError(OracleError):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the model gives.
+class Evaluation:
+    """The true values of a model.
 
     values: wanted name -> value, floating point as float64. judges: operator -> who computed it: `epcheck.generators`
-    (the suite's oracles), `onnx.reference`, or `epcheck.models` (constants, control flow).
-    operations: multiplications and additions that it took, about.
+    (the suite's oracles), `onnx.reference`, or `epcheck.models` (constants, control flow). operations: multiplications
+    and additions that it took, estimated.
     """
 
     values: Mapping[str, Feed]
@@ -55,7 +56,7 @@ def evaluate(
     feeds: Mapping[str, Feed],
     outputs: Sequence[str] = (),
     max_operations: int = MAX_OPERATIONS,
-) -> Answer:
+) -> Evaluation:
     """The values of the outputs, or of any values of the main graph.
 
     outputs: names; those of the graph's outputs unless given. Local functions are inlined first, so that values inside
@@ -69,11 +70,11 @@ def evaluate(
     flat = inliner.inline_local_functions(model) if model.functions else model
     work = _Work({entry.domain: entry.version for entry in flat.opset_import}, max_operations)
     wanted = tuple(outputs) or tuple(value.name for value in flat.graph.output)
-    given = {name: widened(value) for name, value in feeds.items()}
+    inputs = {name: widened(value) for name, value in feeds.items()}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        values = work.run(flat.graph, given, {}, wanted)
-    return Answer(dict(zip(wanted, values, strict=True)), work.judges, work.operations)
+        values = work.run(flat.graph, inputs, {}, wanted)
+    return Evaluation(dict(zip(wanted, values, strict=True)), work.judges, work.operations)
 
 
 def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
@@ -87,7 +88,7 @@ def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
 
 
 class _Work:
-    """The evaluation of one model: what it has cost, and who did it."""
+    """One evaluation in progress: operations so far, and the judge of each operator."""
 
     def __init__(self, opsets: Mapping[str, int], max_operations: int) -> None:
         self.judges: dict[str, str] = {}
@@ -105,7 +106,7 @@ class _Work:
         for node in graph.node:
             values = self._values(node, scope)
             scope.update((name, value) for name, value in zip(node.output, values, strict=False) if name)
-            for name in _read(node):  # what nobody reads any more is let go
+            for name in _read(node):  # free what no later node reads
                 left[name] -= 1
                 if not left[name] and name not in wanted:
                     scope.pop(name, None)
@@ -118,25 +119,25 @@ class _Work:
         try:
             inputs = [scope[name] if name else None for name in node.input]
         except KeyError as error:
-            raise OracleError(f"{oracle_node.said(node)} reads {error}, which nothing gives") from None
+            raise OracleError(f"{oracle_node.described(node)} reads {error}, which nothing gives") from None
         if any(attribute.HasField("g") for attribute in node.attribute):
 
-            def run(body: onnx.GraphProto, given: Mapping[str, Feed]) -> tuple[Feed, ...]:
-                return self.run(body, given, scope, tuple(value.name for value in body.output))
+            def run(body: onnx.GraphProto, inner: Mapping[str, Feed]) -> tuple[Feed, ...]:
+                return self.run(body, inner, scope, tuple(value.name for value in body.output))
 
             values, judge = control_flow.evaluate(node, inputs, run), oracle_node.OWN
         else:
             computed = oracle_node.evaluate(node, inputs, self._opsets)
             values, judge = computed.values, computed.judge
             self._spend(node, inputs, values)
-        self.judges[f"{node.domain}::{node.op_type}" if node.domain else node.op_type] = judge
+        self.judges[operator_name(node.domain, node.op_type)] = judge
         return values
 
     def _spend(self, node: onnx.NodeProto, inputs: Sequence[Feed], values: Sequence[Feed]) -> None:
         self.operations += int(flops.of(node, [_shape(v) for v in inputs], [_shape(v) for v in values]) or 0)
         if self.operations > self._max_operations:
-            raise OracleTooLargeError(f"{oracle_node.said(node)} exceeds the {self._max_operations:.1e} operations "
-                                      "that the oracle does")  # fmt: skip
+            name, limit = oracle_node.described(node), f"{self._max_operations:.1e}"
+            raise OracleTooLargeError(f"{name} exceeds the {limit} operations that the oracle does")
 
 
 def _array(tensor: onnx.TensorProto) -> Feed:

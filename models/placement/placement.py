@@ -1,4 +1,4 @@
-"""Where each node of a model runs, and why: what the claims of the provider predict, and what the session recorded."""
+"""Where each node of a model runs, and why: by the session's own record, and by the claims of the provider."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NO_NODE = "ONNX Runtime folded it into a constant or fused it with its neighbour
 class NodePlacement:
     """One node. index: in its graph. scope: the bodies that it is in, as a path; empty for the main graph.
 
-    predicted: the provider that its claims give, empty where nobody knows. real: the provider of the session's record;
-    empty where the record has no such node. flops: operations, None where a shape is not known.
+    predicted: the provider by its claims, empty where there are none. real: the provider by the session's record, empty
+    where the record has no such node. flops: operations, None where a shape is not known.
     """
 
     index: int
@@ -47,7 +47,7 @@ class NodePlacement:
 
     @property
     def provider(self) -> str:
-        """Where it runs: by the record or, where that is silent, by the claims."""
+        """Where it runs: by the record, else by the claims."""
         return self.real or self.predicted
 
 
@@ -114,12 +114,12 @@ def place(
     claims = claims_of(provider)
     inferred = values.inferred(model, shapes)
     weights = {tensor.name for tensor in model.graph.initializer}
-    graphs = list(prediction.scopes(inferred, [one.name for one in model.graph.input if one.name not in weights]))
+    graphs = list(prediction.scopes(inferred, [value.name for value in model.graph.input if value.name not in weights]))
     recorded = {name: (where, operator) for where, operator, name in assignment or ()}
     known = {node.proto.name for graph in graphs for node in graph.nodes}
-    unmatched = tuple(one for one in assignment or () if one[2] not in known)
-    sides = {one[0] for one in unmatched}
-    expanded = sides.pop() if len(sides) == 1 else ""
+    unmatched = tuple(entry for entry in assignment or () if entry[2] not in known)
+    providers = {entry[0] for entry in unmatched}
+    expanded = providers.pop() if len(providers) == 1 else ""
     nodes = tuple(_all_nodes(graphs, provider, claims, recorded, assignment is not None, expanded))
     main = graphs[0]
     where = {node.index: node.provider for node in nodes if not node.scope}
@@ -176,14 +176,14 @@ def _all_nodes(
     for graph in graphs:
         predictions = prediction.predict(graph, claims) if claims else None
         for at, node in enumerate(graph.nodes):
-            one = predictions[at] if predictions else None
+            predicted = predictions[at] if predictions else None
             real = recorded.get(node.proto.name, ("", ""))[0]
-            if ran and not real and expanded and one is not None and not one.taken and _is_function(node):
+            if ran and not real and expanded and predicted is not None and not predicted.taken and _is_function(node):
                 yield replace(
-                    _node(node, one, provider, expanded, ran), kind="expanded", reason=EXPANDED, suggestion=""
+                    _node(node, predicted, provider, expanded, ran), kind="expanded", reason=EXPANDED, suggestion=""
                 )
                 continue
-            yield _node(node, one, provider, real, ran)
+            yield _node(node, predicted, provider, real, ran)
 
 
 def _is_function(node: Node) -> bool:
@@ -196,9 +196,11 @@ def _is_function(node: Node) -> bool:
     return bool(definition.has_function or definition.has_context_dependent_function)  # type: ignore[attr-defined]
 
 
-def _node(node: Node, one: Prediction | None, provider: str, real: str, ran: bool) -> NodePlacement:
-    predicted = "" if one is None else provider if one.taken else CPU
-    kind, reason, suggestion = (one.kind, one.reason, one.suggestion) if one else ("", "", "")
+def _node(node: Node, claimed: Prediction | None, provider: str, real: str, ran: bool) -> NodePlacement:
+    predicted = "" if claimed is None else provider if claimed.taken else CPU
+    kind, reason, suggestion = ("", "", "")
+    if claimed is not None:
+        kind, reason, suggestion = claimed.kind, claimed.reason, claimed.suggestion
     if ran and not real:
         kind, reason, suggestion = "folded", NO_NODE, ""
     elif real == provider and predicted == CPU:
@@ -208,15 +210,15 @@ def _node(node: Node, one: Prediction | None, provider: str, real: str, ran: boo
     if node.scope and real not in ("", provider) and kind == "unexplained":
         kind, reason = "body", "it is inside a control-flow body, which the session keeps on the CPU"
         suggestion = "unroll the loop, or export both branches and select with Where"
-    shapes = [one.shape for one in node.inputs], [one.shape for one in node.outputs]
+    shapes = [t.shape for t in node.inputs], [t.shape for t in node.outputs]
     return NodePlacement(
-        node.index, node.name, node.operator, node.scope, _words(node.inputs), _words(node.outputs), predicted, real,
+        node.index, node.name, node.operator, node.scope, _listed(node.inputs), _listed(node.outputs), predicted, real,
         kind, reason, suggestion, flops.of(node.proto, *shapes),
     )  # fmt: skip
 
 
-def _words(types: Sequence[Type]) -> str:
-    return ", ".join(str(one) for one in types if one != UNKNOWN)
+def _listed(types: Sequence[Type]) -> str:
+    return ", ".join(str(t) for t in types if t != UNKNOWN)
 
 
 def _partitions(graph: Scope, where: Mapping[int, str], provider: str) -> int:
@@ -239,16 +241,18 @@ def _partitions(graph: Scope, where: Mapping[int, str], provider: str) -> int:
 def _copies(
     model: onnx.ModelProto, graph: Scope, where: Mapping[int, str], provider: str, claims: Claims | None
 ) -> Iterator[Copy]:
-    """Each tensor that one side makes and the other reads, once for each direction; inputs and outputs of the model are
-    in the CPU's memory. What the optimiser folded away has no side."""
+    """Each tensor that one provider makes and the other reads, once for each direction. Inputs and outputs of the model
+    are in the CPU's memory. Nodes that the optimiser folded away have no provider."""
     if provider == CPU:
         return
     made = dict.fromkeys(graph.inputs, CPU)
     for node in graph.nodes:
-        side = CPU if node.proto.op_type in prediction.CPU_OUTPUTS else where.get(node.index, "")
-        made.update((name, side) for name in node.proto.output if name and where.get(node.index))
+        memory = CPU if node.proto.op_type in prediction.CPU_OUTPUTS else where.get(node.index, "")
+        made.update((name, memory) for name in node.proto.output if name and where.get(node.index))
     seen: set[tuple[str, str]] = set()
-    reads = [(name, _side(node, at, where, claims)) for node in graph.nodes for at, name in enumerate(node.proto.input)]
+    reads = [
+        (name, _memory(node, at, where, claims)) for node in graph.nodes for at, name in enumerate(node.proto.input)
+    ]
     for name, reader in (*reads, *((value.name, CPU) for value in model.graph.output)):
         maker = made.get(name, "")
         direction = TO_EP if reader == provider else FROM_EP
@@ -257,8 +261,8 @@ def _copies(
             yield Copy(name, direction, graph.types.get(name, UNKNOWN).bytes)
 
 
-def _side(node: Node, at: int, where: Mapping[int, str], claims: Claims | None) -> str:
-    """Whose memory the node reads this input from."""
+def _memory(node: Node, at: int, where: Mapping[int, str], claims: Claims | None) -> str:
+    """The provider whose memory the node reads this input from."""
     kernel = claims.kernels.get((node.proto.domain, node.proto.op_type, node.since_version)) if claims else None
     reads_on_cpu = node.proto.op_type in prediction.CPU_OUTPUTS or (kernel is not None and at in kernel.cpu_inputs)
     return "" if reads_on_cpu and where.get(node.index) != CPU else where.get(node.index, "")
@@ -273,7 +277,7 @@ def _best_opset(model: onnx.ModelProto, graphs: Sequence[Scope], claims: Claims 
     """The opset, no newer than the model's, at which kernels of the right version exist for more nodes than now."""
     opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
     protos = [node.proto for graph in graphs for node in graph.nodes if not node.proto.domain]
-    if claims is None or not any(one.kind == VERSION for graph in graphs for one in prediction.predict(graph, claims)):
+    if claims is None or not any(p.kind == VERSION for graph in graphs for p in prediction.predict(graph, claims)):
         return None
 
     def taken(version: int) -> int:
@@ -287,5 +291,5 @@ def _best_opset(model: onnx.ModelProto, graphs: Sequence[Scope], claims: Claims 
 
 
 def first_opset(operator: str) -> int:
-    """The oldest opset that has the operator; 0 where nobody knows it."""
+    """The oldest opset that has the operator; 0 for an unknown operator."""
     return next((v for v in range(OLDEST_OPSET, 64) if prediction.since_version(operator, v)), 0)

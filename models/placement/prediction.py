@@ -1,9 +1,9 @@
-"""Where a provider's own claims put each node of a model, and why.
+"""Predict from a provider's claims where each node of a model runs, and why.
 
-The rules, in the order in which ONNX Runtime asks them: a kernel of exactly the node's since_version
+The rules, in the order in which ONNX Runtime applies them: a kernel of exactly the node's since_version
 (core/framework/kernel_registry.cc), its type constraints, the provider's support query, the device's data types
-(DmlExecutionProvider's ExecutionProvider.cpp); then core/framework/fallback_cpu_capability.cc takes back to the CPU
-what computes shapes.
+(DmlExecutionProvider's ExecutionProvider.cpp); then core/framework/fallback_cpu_capability.cc moves nodes
+that compute shapes back to the CPU.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from onnx import defs
 from epcheck.generators import schema
 from epcheck.generators.claims import Claims
 from epcheck.generators.schema import OLDEST_OPSET
+from epcheck.models.graph.operator_name import operator_name
 from epcheck.models.graph.values import UNKNOWN, Type, bodies, of_graph
 from epcheck.models.placement.support import why_declined
 
@@ -29,7 +30,7 @@ SMALL_INITIALIZER = 100
 STAYS_OFF_CPU = frozenset(
     ("float16", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float4e2m1")
 )
-"""A node that reads one of these is never taken back to the CPU (the same source)."""
+"""A node that reads one of these dtypes is never moved back to the CPU (the same source)."""
 
 CPU_OUTPUTS = frozenset(("Shape", "Size", "SequenceLength"))
 """Operators whose kernels leave their output in the CPU's memory."""
@@ -54,20 +55,20 @@ class Node:
 
     @property
     def name(self) -> str:
-        """Its name, or what stands for one."""
+        """Its name, or the operator and the index where it has none."""
         return self.proto.name or f"{self.proto.op_type}_{self.index}"
 
     @property
     def operator(self) -> str:
         """`Conv-11`, or `com.microsoft::Gelu-1`."""
-        domain = f"{self.proto.domain}::" if self.proto.domain else ""
-        return f"{domain}{self.proto.op_type}" + (f"-{self.since_version}" if self.since_version else "")
+        name = operator_name(self.proto.domain, self.proto.op_type)
+        return f"{name}-{self.since_version}" if self.since_version else name
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """taken: whether the provider takes the node. kind, reason, suggestion: why not, and what to do; a taken node may
-    have a reason to look at it, too."""
+    """taken: whether the provider takes the node. kind, reason, suggestion: why it does not, and what to do about it;
+    or a remark on a node that it takes."""
 
     taken: bool
     kind: str = ""
@@ -134,7 +135,7 @@ def _by_claims(node: Node, claims: Claims) -> Prediction:
     kernel = claims.kernels[key]
     if why := why_declined(kernel.query, proto, node.inputs):
         return Prediction(False, DECLINED, f"the provider declines it because {why}", f"its rule: {kernel.rule}")
-    if any(one.shape is not None and len(one.shape) > MAX_RANK for one in (*node.inputs, *node.outputs)):
+    if any(t.shape is not None and len(t.shape) > MAX_RANK for t in (*node.inputs, *node.outputs)):
         return Prediction(True, "rank", f"a tensor of more than {MAX_RANK} dimensions: the provider takes the node and "
                           "then refuses the session", "reshape to fewer dimensions around it")  # fmt: skip
     if kernel.runs_on_cpu:
@@ -191,7 +192,7 @@ def constraint_types(node: Node) -> dict[str, str]:
     formals = (*signature.inputs_of(len(proto.input)), *signature.outputs_of(len(proto.output)))
     actual = (*node.inputs[: len(proto.input)], *node.outputs)
     pairs = zip(formals, actual, strict=False)
-    return {formal: one.dtype for formal, one in pairs if formal in signature.constraints and one.dtype}
+    return {formal: t.dtype for formal, t in pairs if formal in signature.constraints and t.dtype}
 
 
 def _back_to_cpu(scope: Scope, found: Sequence[Prediction], claims: Claims) -> Iterator[int]:
@@ -199,10 +200,10 @@ def _back_to_cpu(scope: Scope, found: Sequence[Prediction], claims: Claims) -> I
     inputs, beginning with those that read what CPU_OUTPUTS make."""
     readers: dict[str, list[int]] = {}
     on_cpu: set[str] = set()
-    for at, (node, one) in enumerate(zip(scope.nodes, found, strict=True)):
+    for at, (node, predicted) in enumerate(zip(scope.nodes, found, strict=True)):
         for name in filter(None, node.proto.input):
             readers.setdefault(name, []).append(at)
-        if one.taken and node.proto.op_type in CPU_OUTPUTS:
+        if predicted.taken and node.proto.op_type in CPU_OUTPUTS:
             on_cpu.update(node.proto.output)
     candidates = {at for name in on_cpu for at in readers.get(name, ())}
     for at, node in enumerate(scope.nodes):  # in topological order, as a model has its nodes
@@ -255,8 +256,8 @@ def _node(proto: onnx.NodeProto, index: int, scope: str, opsets: Mapping[str, in
 
 @cache
 def since_version(operator: str, opset: int, domain: str = "") -> int:
-    """The version of the operator that an opset resolves to; 0 where nobody knows it."""
+    """The version of the operator that an opset resolves to; 0 for an unknown operator."""
     try:
-        return max((one for one in schema.since_versions(operator, domain) if one <= opset), default=0)
+        return max((v for v in schema.since_versions(operator, domain) if v <= opset), default=0)
     except KeyError:
         return 0

@@ -1,7 +1,7 @@
-"""Why DirectML's provider declines a node that it has a kernel for: the support queries of its registration, in words.
+"""Why DirectML's provider declines a node that it has a kernel for: the support queries of its registration.
 
-The rules are those of OperatorRegistration.cpp and OperatorAuthorHelper of ONNX Runtime, as the table of claims has
-them beside each kernel (`support_query`). Each is a question about one node; what it answers is the reason.
+The rules are those of OperatorRegistration.cpp and OperatorAuthorHelper of ONNX Runtime; the table of claims names the
+query of each kernel (`support_query`). Each query takes one node and returns the reason, or None.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from epcheck.models.graph.values import Type
 
 
 def why_declined(query: str, node: onnx.NodeProto, types: Sequence[Type]) -> str | None:
-    """Why the support query of that name declines the node; None where it does not, or nobody knows the query.
+    """Why the support query of that name declines the node; None where it accepts the node or is not known.
 
     types: of the node's inputs.
     """
-    ask = _QUERIES.get(query)
-    return ask(node, types) if ask else None
+    declines = _QUERIES.get(query)
+    return declines(node, types) if declines else None
 
 
 def _attribute(node: onnx.NodeProto, name: str, otherwise: Any = None) -> Any:
@@ -38,7 +38,7 @@ def _batch_normalization(node: onnx.NodeProto, types: Sequence[Type]) -> str | N
         return "training_mode is set"
     if len(node.input) < 5:
         return "it has fewer than 5 inputs"
-    dtypes = {one.dtype for one in types[:5] if one.dtype}
+    dtypes = {t.dtype for t in types[:5] if t.dtype}
     return f"its inputs differ in dtype: {', '.join(sorted(dtypes))}" if len(dtypes) > 1 else None
 
 

@@ -149,11 +149,11 @@ class _Validator:
             model = self._model.graph
             if has_external_data(model):
                 model = model_file.load(inspection.path)
-            answer = oracle.evaluate(model, self._trials[0].inputs, max_operations=ORACLE_OPERATIONS)
+            evaluation = oracle.evaluate(model, self._trials[0].inputs, max_operations=ORACLE_OPERATIONS)
         except (OracleError, model_file.ModelFileError) as error:
             return None, f"no oracle knows the truth of this model: {error}"
-        return answer.values, (
-            f"an oracle in float64 computed the truth of the first trial ({answer.operations:.2g} operations)"
+        return evaluation.values, (
+            f"an oracle in float64 computed the truth of the first trial ({evaluation.operations:.2g} operations)"
         )
 
     def _placement(self, outcomes: Sequence[Answer]) -> Placement | None:

@@ -9,13 +9,19 @@ import math
 
 import numpy as np
 
-from epcheck.models.zoo.net import Net, fan_in_std
+from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 
 RELU_GAIN = math.sqrt(2)
 
 
 def conv(
-    net: Net, x: str, channels: tuple[int, int], kernel: int = 3, stride: int = 1, group: int = 1, gain: float = 1.0
+    net: GraphBuilder,
+    x: str,
+    channels: tuple[int, int],
+    kernel: int = 3,
+    stride: int = 1,
+    group: int = 1,
+    gain: float = 1.0,
 ) -> str:
     """A 2-d convolution that keeps the size (a stride divides it), with bias. channels: (in, out)."""
     inner, outer = channels
@@ -26,20 +32,20 @@ def conv(
     )
 
 
-def linear(net: Net, x: str, sizes: tuple[int, int], gain: float = 1.0, named: str = "") -> str:
+def linear(net: GraphBuilder, x: str, sizes: tuple[int, int], gain: float = 1.0, named: str = "") -> str:
     """MatMul and Add on the last dimension. sizes: (in, out)."""
     inner, outer = sizes
     product = net.add("MatMul", x, net.weight("weight", (inner, outer), fan_in_std(inner, gain)))
     return net.add("Add", product, net.weight("bias", (outer,), 0.1), named=named)
 
 
-def layer_norm(net: Net, x: str, size: int, named: str = "") -> str:
+def layer_norm(net: GraphBuilder, x: str, size: int, named: str = "") -> str:
     """LayerNormalization over the last dimension, with scale near one."""
     scale, bias = net.weight("weight", (size,), 0.1, mean=1.0), net.weight("bias", (size,), 0.1)
     return net.add("LayerNormalization", x, scale, bias, axis=-1, epsilon=1e-5, named=named)
 
 
-def gelu(net: Net, x: str, operator: bool = False) -> str:
+def gelu(net: GraphBuilder, x: str, operator: bool = False) -> str:
     """Gelu: one node (since opset 20), or Div, Erf, Add, Mul, Mul, as it was exported before."""
     if operator:
         return net.add("Gelu", x)
@@ -47,17 +53,17 @@ def gelu(net: Net, x: str, operator: bool = False) -> str:
     return net.add("Mul", net.add("Mul", x, net.add("Add", erf, net.constant(1.0))), net.constant(0.5))
 
 
-def split_heads(net: Net, x: str, heads: int, size: int) -> str:
+def split_heads(net: GraphBuilder, x: str, heads: int, size: int) -> str:
     """[batch, length, heads * size] -> [batch, heads, length, size]."""
     return net.add("Transpose", net.add("Reshape", x, net.constant([0, 0, heads, size])), perm=[0, 2, 1, 3])
 
 
-def merge_heads(net: Net, x: str, width: int) -> str:
+def merge_heads(net: GraphBuilder, x: str, width: int) -> str:
     """[batch, heads, length, size] -> [batch, length, width]."""
     return net.add("Reshape", net.add("Transpose", x, perm=[0, 2, 1, 3]), net.constant([0, 0, width]))
 
 
-def attend(net: Net, query: str, key: str, value: str, size: int, bias: str = "") -> str:
+def attend(net: GraphBuilder, query: str, key: str, value: str, size: int, bias: str = "") -> str:
     """Scaled dot-product attention of [batch, heads, length, size]. bias: is added to the scores."""
     transposed = net.add("Transpose", key, perm=[0, 1, 3, 2])
     scores = net.add("Div", net.add("MatMul", query, transposed), net.constant(math.sqrt(size)))
@@ -65,7 +71,7 @@ def attend(net: Net, query: str, key: str, value: str, size: int, bias: str = ""
     return net.add("MatMul", weights, value)
 
 
-def self_attention(net: Net, x: str, width: int, heads: int, bias: str = "") -> str:
+def self_attention(net: GraphBuilder, x: str, width: int, heads: int, bias: str = "") -> str:
     """Multi-head self-attention of [batch, length, width] in its parts."""
     parts = []
     for name in ("query", "key", "value"):
@@ -77,7 +83,7 @@ def self_attention(net: Net, x: str, width: int, heads: int, bias: str = "") -> 
         return linear(net, merged, (width, width))
 
 
-def feed_forward(net: Net, x: str, width: int, gelu_operator: bool = False) -> str:
+def feed_forward(net: GraphBuilder, x: str, width: int, gelu_operator: bool = False) -> str:
     """Two linear layers, four times as wide between, with Gelu."""
     with net.scope("intermediate"):
         hidden = gelu(net, linear(net, x, (width, 4 * width)), gelu_operator)
@@ -85,7 +91,7 @@ def feed_forward(net: Net, x: str, width: int, gelu_operator: bool = False) -> s
         return linear(net, hidden, (4 * width, width), gain=RELU_GAIN)
 
 
-def encoder_layer(net: Net, x: str, width: int, heads: int, bias: str = "") -> str:
+def encoder_layer(net: GraphBuilder, x: str, width: int, heads: int, bias: str = "") -> str:
     """A transformer layer that normalises first, as ViT and Whisper have it."""
     with net.scope("attention"):
         x = net.add("Add", x, self_attention(net, layer_norm(net, x, width), width, heads, bias))

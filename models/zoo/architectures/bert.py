@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder
 from epcheck.models.zoo.layers import feed_forward, layer_norm, linear, self_attention
-from epcheck.models.zoo.net import Net
 
 VOCABULARY, POSITIONS, WIDTH, HEADS, LAYERS = 97, 64, 32, 4, 3
 DIMS = {"batch": (1, 2), "sequence": (1, 7, 16)}
@@ -17,9 +17,10 @@ DIMS = {"batch": (1, 2), "sequence": (1, 7, 16)}
 
 def build(name: str, opset: int, gelu_operator: bool) -> onnx.ModelProto:
     """input_ids, attention_mask, token_type_ids [batch, sequence] -> last_hidden_state, pooler_output."""
-    net = Net(name, opset, seed="bert")
+    net = GraphBuilder(name, opset, seed="bert")
     ids, mask, kinds = (
-        net.input(one, "int64", ("batch", "sequence")) for one in ("input_ids", "attention_mask", "token_type_ids")
+        net.input(input_, "int64", ("batch", "sequence"))
+        for input_ in ("input_ids", "attention_mask", "token_type_ids")
     )
     with net.scope("embeddings"):
         x = _embeddings(net, ids, kinds)
@@ -35,7 +36,7 @@ def build(name: str, opset: int, gelu_operator: bool) -> onnx.ModelProto:
     return net.model()
 
 
-def _embeddings(net: Net, ids: str, kinds: str) -> str:
+def _embeddings(net: GraphBuilder, ids: str, kinds: str) -> str:
     words = net.add("Gather", net.weight("word.weight", (VOCABULARY, WIDTH), 0.5), ids)
     types = net.add("Gather", net.weight("token_type.weight", (2, WIDTH), 0.5), kinds)
     length = net.add("Gather", net.add("Shape", ids), net.constant(np.int64(1)), axis=0)
@@ -46,14 +47,14 @@ def _embeddings(net: Net, ids: str, kinds: str) -> str:
     return layer_norm(net, net.add("Add", net.add("Add", words, types), positions), WIDTH)
 
 
-def _mask_bias(net: Net, mask: str) -> str:
+def _mask_bias(net: GraphBuilder, mask: str) -> str:
     """0 where the mask is 1, -10000 where it is 0, as [batch, 1, 1, sequence]."""
     wide = net.add("Unsqueeze", mask, net.constant([1, 2]))
     kept = net.add("Cast", wide, to=onnx.TensorProto.FLOAT)
     return net.add("Mul", net.add("Sub", net.constant(1.0), kept), net.constant(-10000.0))
 
 
-def _layer(net: Net, x: str, bias: str, gelu_operator: bool, named: str) -> str:
+def _layer(net: GraphBuilder, x: str, bias: str, gelu_operator: bool, named: str) -> str:
     with net.scope("attention"):
         x = layer_norm(net, net.add("Add", x, self_attention(net, x, WIDTH, HEADS, bias)), WIDTH)
     with net.scope("mlp"):

@@ -6,14 +6,14 @@ import numpy as np
 import onnx
 
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import layer_norm, linear
-from epcheck.models.zoo.net import Net, fan_in_std
 
 VOCABULARY, WIDTH, LAST = 31, 24, 0
 """LAST: the token that ends the text."""
 
 
-def _step(net: Net, embedding: str) -> onnx.GraphProto:
+def _step(net: GraphBuilder, embedding: str) -> onnx.GraphProto:
     """(index, condition, state [1, WIDTH]) -> (condition, state, token, logits)."""
     body = net.body("step")
     body.input("index", "int64", ())
@@ -32,7 +32,7 @@ def _step(net: Net, embedding: str) -> onnx.GraphProto:
     return body.graph()
 
 
-def _branch(net: Net, name: str, state: str) -> onnx.GraphProto:
+def _branch(net: GraphBuilder, name: str, state: str) -> onnx.GraphProto:
     body = net.body(name)
     if name == "normalised":
         layer_norm(body, state, WIDTH, named=f"{name}_state")
@@ -44,7 +44,7 @@ def _branch(net: Net, name: str, state: str) -> onnx.GraphProto:
 
 def build() -> onnx.ModelProto:
     """prompt [sequence], max_steps, normalise -> tokens, their logits, the last state."""
-    net = Net("control_flow", opset=17)
+    net = GraphBuilder("control_flow", opset=17)
     prompt = net.input("prompt", "int64", ("sequence",))
     steps = net.input("max_steps", "int64", ())
     normalise = net.input("normalise", "bool", ())

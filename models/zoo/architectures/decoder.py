@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import attend, merge_heads, split_heads
-from epcheck.models.zoo.net import Net, fan_in_std
 
 VOCABULARY, POSITIONS, WIDTH, HEADS, KEY_HEADS, LAYERS = 89, 64, 32, 4, 2, 3
 SIZE = WIDTH // HEADS
@@ -23,7 +23,7 @@ CACHE = ("batch", KEY_HEADS, PAST, SIZE)
 def build() -> onnx.ModelProto:
     """input_ids, position_ids [batch, new], attention_mask [batch, past + new], a key and a value [batch, 2, past, 8],
     for each layer -> logits [batch, new, 89], the keys and values with the new ones behind."""
-    net = Net("decoder", opset=17)
+    net = GraphBuilder("decoder", opset=17)
     ids = net.input("input_ids", "int64", ("batch", NEW))
     mask = net.input("attention_mask", "int64", ("batch", TOTAL))
     positions = net.input("position_ids", "int64", ("batch", NEW))
@@ -48,12 +48,12 @@ def build() -> onnx.ModelProto:
     return net.model()
 
 
-def _projected(net: Net, x: str, sizes: tuple[int, int], name: str, gain: float = 1.0) -> str:
+def _projected(net: GraphBuilder, x: str, sizes: tuple[int, int], name: str, gain: float = 1.0) -> str:
     with net.scope(name):
         return net.add("MatMul", x, net.weight("weight", sizes, fan_in_std(sizes[0], gain)))
 
 
-def _rms_norm(net: Net, x: str) -> str:
+def _rms_norm(net: GraphBuilder, x: str) -> str:
     """In its parts, as it is exported."""
     mean = net.add("ReduceMean", net.add("Pow", x, net.constant(2.0)), axes=[-1], keepdims=1)
     root = net.add("Sqrt", net.add("Add", mean, net.constant(1e-6)))
@@ -61,7 +61,7 @@ def _rms_norm(net: Net, x: str) -> str:
     return net.add("Mul", normalised, net.weight("norm.weight", (WIDTH,), 0.1, mean=1.0))
 
 
-def _rotations(net: Net, positions: str) -> tuple[str, str]:
+def _rotations(net: GraphBuilder, positions: str) -> tuple[str, str]:
     """Cosine and sine of the angles at the positions, [batch, 1, new, SIZE]."""
     angles = np.arange(POSITIONS)[:, None] / 10000.0 ** (np.arange(0, SIZE, 2)[None] / SIZE)
     both = np.concatenate([angles, angles], axis=1)
@@ -73,26 +73,26 @@ def _rotations(net: Net, positions: str) -> tuple[str, str]:
     return net.add("Unsqueeze", cosine, heads), net.add("Unsqueeze", sine, heads)
 
 
-def _rotated(net: Net, x: str, rotations: tuple[str, str]) -> str:
+def _rotated(net: GraphBuilder, x: str, rotations: tuple[str, str]) -> str:
     start, half, end, axis = (net.constant([value]) for value in (0, SIZE // 2, SIZE, 3))
     first, second = net.add("Slice", x, start, half, axis), net.add("Slice", x, half, end, axis)
     turned = net.add("Concat", net.add("Neg", second), first, axis=-1)
     return net.add("Add", net.add("Mul", x, rotations[0]), net.add("Mul", turned, rotations[1]))
 
 
-def _causal_bias(net: Net, mask: str, key: str) -> str:
+def _causal_bias(net: GraphBuilder, mask: str, key: str) -> str:
     """0 where a position may look, the lowest float32 where it may not, [batch, 1, new, past + new]."""
-    one, zero = net.constant(np.int64(1)), net.constant(np.int64(0))
-    total = net.add("Gather", net.add("Shape", mask), one, axis=0)
+    step, zero = net.constant(np.int64(1)), net.constant(np.int64(0))
+    total = net.add("Gather", net.add("Shape", mask), step, axis=0)
     past = net.add("Gather", net.add("Shape", key), net.constant(np.int64(2)), axis=0)
-    keys = net.add("Range", zero, total, one)
-    queries = net.add("Unsqueeze", net.add("Range", past, total, one), net.constant([1]))
+    keys = net.add("Range", zero, total, step)
+    queries = net.add("Unsqueeze", net.add("Range", past, total, step), net.constant([1]))
     causal = net.add("LessOrEqual", keys, queries)
     real = net.add("Unsqueeze", net.add("Cast", mask, to=onnx.TensorProto.BOOL), net.constant([1, 2]))
     return net.add("Where", net.add("And", causal, real), net.constant(0.0), net.constant(LOWEST))
 
 
-def _repeated(net: Net, x: str) -> str:
+def _repeated(net: GraphBuilder, x: str) -> str:
     """Each head of the keys for as many heads of the queries as share it."""
     shape = net.add("Shape", x)
     front = net.add("Slice", shape, net.constant([0]), net.constant([2]), net.constant([0]))
@@ -103,7 +103,9 @@ def _repeated(net: Net, x: str) -> str:
     return net.add("Reshape", expanded, net.add("Concat", first, net.constant([HEADS]), back, axis=0))
 
 
-def _attention(net: Net, x: str, rotations: tuple[str, str], bias: str, past: tuple[str, ...], present: str) -> str:
+def _attention(
+    net: GraphBuilder, x: str, rotations: tuple[str, str], bias: str, past: tuple[str, ...], present: str
+) -> str:
     width = KEY_HEADS * SIZE
     query = _rotated(net, split_heads(net, _projected(net, x, (WIDTH, WIDTH), "q_proj"), HEADS, SIZE), rotations)
     key = _rotated(net, split_heads(net, _projected(net, x, (WIDTH, width), "k_proj"), KEY_HEADS, SIZE), rotations)
@@ -114,7 +116,9 @@ def _attention(net: Net, x: str, rotations: tuple[str, str], bias: str, past: tu
     return _projected(net, merge_heads(net, attended, WIDTH), (WIDTH, WIDTH), "o_proj")
 
 
-def _layer(net: Net, x: str, rotations: tuple[str, str], bias: str, past: tuple[str, ...], present: str) -> str:
+def _layer(
+    net: GraphBuilder, x: str, rotations: tuple[str, str], bias: str, past: tuple[str, ...], present: str
+) -> str:
     with net.scope("self_attn"):
         x = net.add("Add", x, _attention(net, _rms_norm(net, x), rotations, bias, past, present))
     with net.scope("mlp"):

@@ -7,7 +7,7 @@ import onnx
 from onnx import helper
 
 from epcheck.models.zoo.architecture import Architecture
-from epcheck.models.zoo.net import Net, fan_in_std
+from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 
 DOMAIN = "epcheck.layers"
 TOKENS, WIDTH, LAYERS, CLASSES = 16, 24, 3, 5
@@ -53,7 +53,7 @@ def _mix() -> onnx.FunctionProto:
     return _function("Mix", ["x", "scale", "inner", "outer"], nodes)
 
 
-def _mixed(net: Net, x: str, width: int) -> str:
+def _mixed(net: GraphBuilder, x: str, width: int) -> str:
     scale = net.weight("scale", (width,), 0.1, mean=1.0)
     inner = net.weight("inner", (width, 2 * width), fan_in_std(width))
     return net.add("Mix", x, scale, inner, net.weight("outer", (2 * width, width), fan_in_std(width)), domain=DOMAIN)
@@ -61,7 +61,7 @@ def _mixed(net: Net, x: str, width: int) -> str:
 
 def build() -> onnx.ModelProto:
     """[batch, 16, 24] -> [batch, 5]."""
-    net = Net("local_function", opset=OPSET, domains=(DOMAIN,))
+    net = GraphBuilder("local_function", opset=OPSET, domains=(DOMAIN,))
     x = net.input("tokens", "float32", ("batch", TOKENS, WIDTH))
     for index in range(LAYERS):
         with net.scope(f"tokens{index}"):

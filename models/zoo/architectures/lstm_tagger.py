@@ -5,13 +5,13 @@ from __future__ import annotations
 import onnx
 
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import linear
-from epcheck.models.zoo.net import Net, fan_in_std
 
 VOCABULARY, WIDTH, HIDDEN, TAGS = 53, 12, 16, 7
 
 
-def _bidirectional(net: Net, x: str, lengths: str, width: int) -> str:
+def _bidirectional(net: GraphBuilder, x: str, lengths: str, width: int) -> str:
     """[sequence, batch, width] -> [sequence, batch, 2 * HIDDEN]."""
     inputs = net.weight("weight_ih", (2, 4 * HIDDEN, width), fan_in_std(width))
     hidden = net.weight("weight_hh", (2, 4 * HIDDEN, HIDDEN), fan_in_std(HIDDEN))
@@ -24,7 +24,7 @@ def _bidirectional(net: Net, x: str, lengths: str, width: int) -> str:
 
 def build() -> onnx.ModelProto:
     """words [batch, sequence], lengths [batch] -> log probabilities [batch, sequence, 7] and the tags."""
-    net = Net("lstm_tagger", opset=17)
+    net = GraphBuilder("lstm_tagger", opset=17)
     words = net.input("words", "int64", ("batch", "sequence"))
     lengths = net.input("lengths", "int32", ("batch",))
     embedded = net.add("Gather", net.weight("embedding.weight", (VOCABULARY, WIDTH), 1.0), words)

@@ -15,8 +15,8 @@ import onnx
 
 from epcheck.generators.array import Array
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import RELU_GAIN
-from epcheck.models.zoo.net import Net, fan_in_std
 
 MICROSOFT = "com.microsoft"
 CLASSES = 10
@@ -47,7 +47,7 @@ class Tensor:
 class _Quantised:
     """Layers between uint8 tensors. qdq: in floats, between DequantizeLinear and QuantizeLinear."""
 
-    def __init__(self, net: Net, qdq: bool) -> None:
+    def __init__(self, net: GraphBuilder, qdq: bool) -> None:
         self.net, self.qdq = net, qdq
 
     def quantize(self, x: str, steps: Steps) -> Tensor:
@@ -77,8 +77,8 @@ class _Quantised:
             "group": group,
         }
         if not self.qdq:
-            given = (x.name, *self._parameters(x.steps), weight, scale, zero_point, *self._parameters(steps), bias)
-            return Tensor(self.net.add("QLinearConv", *given, **attributes), steps)
+            inputs = (x.name, *self._parameters(x.steps), weight, scale, zero_point, *self._parameters(steps), bias)
+            return Tensor(self.net.add("QLinearConv", *inputs, **attributes), steps)
         weights = self.net.add("DequantizeLinear", weight, scale, zero_point, axis=0)
         biases = self.net.add("DequantizeLinear", bias, self.net.constant(bias_scale, "bias_scale"), axis=0)
         return self.quantize(self.net.add("Conv", self.dequantize(x), weights, biases, **attributes), steps)
@@ -86,15 +86,15 @@ class _Quantised:
     def sum(self, a: Tensor, b: Tensor, steps: Steps, dims: tuple[int | str, ...]) -> Tensor:
         if self.qdq:
             return self.quantize(self.net.add("Add", self.dequantize(a), self.dequantize(b)), steps)
-        given = (part for x in (a, b) for part in (x.name, *self._parameters(x.steps)))
-        name = self.net.add("QLinearAdd", *given, *self._parameters(steps), domain=MICROSOFT)
+        inputs = (part for x in (a, b) for part in (x.name, *self._parameters(x.steps)))
+        name = self.net.add("QLinearAdd", *inputs, *self._parameters(steps), domain=MICROSOFT)
         return Tensor(self.net.describe(name, "uint8", dims), steps)
 
     def global_average(self, x: Tensor, channels: int) -> Tensor:
         if self.qdq:
             return self.quantize(self.net.add("GlobalAveragePool", self.dequantize(x)), x.steps)
-        given = (x.name, *self._parameters(x.steps), *self._parameters(x.steps))
-        name = self.net.add("QLinearGlobalAveragePool", *given, domain=MICROSOFT, channels_last=0)
+        inputs = (x.name, *self._parameters(x.steps), *self._parameters(x.steps))
+        name = self.net.add("QLinearGlobalAveragePool", *inputs, domain=MICROSOFT, channels_last=0)
         return Tensor(self.net.describe(name, "uint8", ("batch", channels, 1, 1)), x.steps)
 
     def classify(self, x: Tensor, sizes: tuple[int, int], steps: Steps) -> Tensor:
@@ -105,8 +105,8 @@ class _Quantised:
         weight = (self.net.constant(levels, "weight_quantized"), self.net.constant(scale, "weight_scale"),
                   self.net.constant(np.int8(0), "weight_zero_point"))  # fmt: skip
         if not self.qdq:
-            given = (flat.name, *self._parameters(flat.steps), *weight, *self._parameters(steps))
-            return Tensor(self.net.add("QLinearMatMul", *given), steps)
+            inputs = (flat.name, *self._parameters(flat.steps), *weight, *self._parameters(steps))
+            return Tensor(self.net.add("QLinearMatMul", *inputs), steps)
         return self.quantize(
             self.net.add("MatMul", self.dequantize(flat), self.net.add("DequantizeLinear", *weight)), steps
         )
@@ -131,7 +131,7 @@ def _inverted_residual(layers: _Quantised, x: Tensor, channels: tuple[int, int],
 
 def build(name: str, qdq: bool) -> onnx.ModelProto:
     """[batch, 3, 32, 32] -> [batch, 10]."""
-    net = Net(name, opset=17, domains=() if qdq else (MICROSOFT,), seed="mobilenet")
+    net = GraphBuilder(name, opset=17, domains=() if qdq else (MICROSOFT,), seed="mobilenet")
     layers = _Quantised(net, qdq)
     x = layers.quantize(net.input("image", "float32", ("batch", 3, 32, 32)), IMAGE)
     with net.scope("stem"):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import onnx
 
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import RELU_GAIN, conv
-from epcheck.models.zoo.net import Net, fan_in_std
 
 CLASSES = 10
 
 
-def _normalised_conv(net: Net, x: str, channels: tuple[int, int], kernel: int = 3, stride: int = 1) -> str:
+def _normalised_conv(net: GraphBuilder, x: str, channels: tuple[int, int], kernel: int = 3, stride: int = 1) -> str:
     """Conv and BatchNormalization whose statistics are near those of what comes out of the Conv."""
     size = (channels[1],)
     convolved = conv(net, x, channels, kernel, stride, gain=RELU_GAIN)
@@ -21,7 +21,7 @@ def _normalised_conv(net: Net, x: str, channels: tuple[int, int], kernel: int = 
     return net.add("BatchNormalization", convolved, scale, bias, mean, variance, epsilon=1e-5)
 
 
-def _basic_block(net: Net, x: str, channels: tuple[int, int], stride: int) -> str:
+def _basic_block(net: GraphBuilder, x: str, channels: tuple[int, int], stride: int) -> str:
     with net.scope("conv1"):
         hidden = net.add("Relu", _normalised_conv(net, x, channels, stride=stride))
     with net.scope("conv2"):
@@ -34,7 +34,7 @@ def _basic_block(net: Net, x: str, channels: tuple[int, int], stride: int) -> st
 
 def build(name: str = "resnet", dtype: str = "float32") -> onnx.ModelProto:
     """[batch, 3, 64, 64] -> [batch, 10]."""
-    net = Net(name, opset=17, dtype=dtype, seed="resnet")
+    net = GraphBuilder(name, opset=17, dtype=dtype, seed="resnet")
     x = net.input("input", dtype, ("batch", 3, 64, 64))
     with net.scope("stem"):
         x = net.add("Relu", _normalised_conv(net, x, (3, 16), kernel=7, stride=2))

@@ -8,14 +8,14 @@ from __future__ import annotations
 import onnx
 
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder
 from epcheck.models.zoo.layers import RELU_GAIN, conv
-from epcheck.models.zoo.net import Net
 
 CHANNELS, SIZE = 8, 12
 FRAME = (1, CHANNELS, SIZE, SIZE)
 
 
-def _step(net: Net, frames: str) -> onnx.GraphProto:
+def _step(net: GraphBuilder, frames: str) -> onnx.GraphProto:
     """(index, condition, state, list) -> (condition, state, list): the state is blended with each frame."""
     body = net.body("step")
     index = body.input("index", "int64", ())
@@ -35,7 +35,7 @@ def _step(net: Net, frames: str) -> onnx.GraphProto:
 
 def build() -> onnx.ModelProto:
     """clip [frames, 3, 12, 12] -> features of each frame [frames, 8, 12, 12], the last state, the count of frames."""
-    net = Net("sequences", opset=17)
+    net = GraphBuilder("sequences", opset=17)
     clip = net.input("clip", "float32", ("frames", 3, SIZE, SIZE))
     frames = net.add("SplitToSequence", clip, axis=0, keepdims=1)
     count = net.add("SequenceLength", frames, named="count")

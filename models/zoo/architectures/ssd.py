@@ -7,8 +7,8 @@ import onnx
 
 from epcheck.generators.array import Array
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder
 from epcheck.models.zoo.layers import RELU_GAIN, conv
-from epcheck.models.zoo.net import Net
 
 CLASSES, SHAPES = 4, ((1.0, 1.0), (1.4, 0.7), (0.7, 1.4))
 MAPS = (8, 4)
@@ -28,13 +28,13 @@ def _anchors() -> Array:
     return np.array([boxes], np.float32)
 
 
-def _head(net: Net, x: str, channels: int, values: int, gain: float) -> str:
+def _head(net: GraphBuilder, x: str, channels: int, values: int, gain: float) -> str:
     """[batch, channels, size, size] -> [batch, boxes, values]."""
     maps = conv(net, x, (channels, len(SHAPES) * values), gain=gain)
     return net.add("Reshape", net.add("Transpose", maps, perm=[0, 2, 3, 1]), net.constant([0, -1, values]))
 
 
-def _decoded(net: Net, offsets: str) -> str:
+def _decoded(net: GraphBuilder, offsets: str) -> str:
     """Corners [y1, x1, y2, x2] from offsets to the anchors, [batch, boxes, 4]."""
     anchors = _anchors()
     start, middle, end, axis = (net.constant([value]) for value in (0, 2, 4, 2))
@@ -45,7 +45,7 @@ def _decoded(net: Net, offsets: str) -> str:
     return net.add("Concat", net.add("Sub", centre, half), net.add("Add", centre, half), axis=2)
 
 
-def _best(net: Net, boxes: str, scores: str) -> tuple[str, str]:
+def _best(net: GraphBuilder, boxes: str, scores: str) -> tuple[str, str]:
     """The KEPT boxes with the highest score of any class but the background, [batch, kept, 4] and [batch, kept, 3]."""
     start, end, axis = net.constant([1]), net.constant([CLASSES]), net.constant([2])
     objects = net.add("Slice", scores, start, end, axis)
@@ -63,7 +63,7 @@ def _best(net: Net, boxes: str, scores: str) -> tuple[str, str]:
 
 def build() -> onnx.ModelProto:
     """[batch, 3, 64, 64] -> the kept boxes and their scores by class, and (batch, class, box) of what is detected."""
-    net = Net("ssd", opset=17)
+    net = GraphBuilder("ssd", opset=17)
     x, channels = net.input("image", "float32", ("batch", 3, 64, 64)), 3
     offsets, scores = [], []
     for index, width in enumerate((8, 16, 24, 32)):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import onnx
 
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder
 from epcheck.models.zoo.layers import RELU_GAIN, conv
-from epcheck.models.zoo.net import Net
 
 FACTOR = 3
 
 
 def build() -> onnx.ModelProto:
     """[batch, 1, height, width] -> three times as high and wide, between 0 and 1."""
-    net = Net("super_resolution", opset=17)
+    net = GraphBuilder("super_resolution", opset=17)
     image = x = net.input("image", "float32", ("batch", 1, "height", "width"))
     with net.scope("conv0"):
         x = net.add("PRelu", conv(net, x, (1, 16), kernel=5, gain=RELU_GAIN), net.weight("slope", (16, 1, 1), 0.1, 0.2))

@@ -5,21 +5,21 @@ from __future__ import annotations
 import onnx
 
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder
 from epcheck.models.zoo.layers import RELU_GAIN, conv
-from epcheck.models.zoo.net import Net
 
 WIDTHS = (8, 16, 32)
 CLASSES = 2
 
 
-def _double_conv(net: Net, x: str, channels: tuple[int, int]) -> str:
+def _double_conv(net: GraphBuilder, x: str, channels: tuple[int, int]) -> str:
     for name, sizes in (("0", channels), ("1", (channels[1], channels[1]))):
         with net.scope(name):
             x = net.add("Relu", conv(net, x, sizes, gain=RELU_GAIN))
     return x
 
 
-def _resize_like(net: Net, x: str, like: str) -> str:
+def _resize_like(net: GraphBuilder, x: str, like: str) -> str:
     """x with the height and width of `like`, which exporters compute at run time: Shape, Slice, Concat, Resize."""
     zero, two, four = net.constant([0]), net.constant([2]), net.constant([4])
     own = net.add("Slice", net.add("Shape", x), zero, two, zero)
@@ -30,7 +30,7 @@ def _resize_like(net: Net, x: str, like: str) -> str:
 
 def build() -> onnx.ModelProto:
     """[batch, 3, height, width] -> probabilities [batch, 2, height, width]."""
-    net = Net("unet", opset=17)
+    net = GraphBuilder("unet", opset=17)
     x = net.input("image", "float32", ("batch", 3, "height", "width"))
     skips, channels = [], 3
     for index, width in enumerate(WIDTHS):

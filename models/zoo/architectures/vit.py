@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import encoder_layer, layer_norm
-from epcheck.models.zoo.net import Net, fan_in_std
 
 SIZE, PATCH, WIDTH, HEADS, LAYERS, CLASSES = 32, 8, 48, 4, 4, 10
 PATCHES = (SIZE // PATCH) ** 2
@@ -15,7 +15,7 @@ PATCHES = (SIZE // PATCH) ** 2
 
 def build() -> onnx.ModelProto:
     """[batch, 3, 32, 32] -> [batch, 10]."""
-    net = Net("vit", opset=17)
+    net = GraphBuilder("vit", opset=17)
     x = net.input("pixel_values", "float32", ("batch", 3, SIZE, SIZE))
     with net.scope("embeddings"):
         x = _embeddings(net, x)
@@ -30,7 +30,7 @@ def build() -> onnx.ModelProto:
     return net.model()
 
 
-def _embeddings(net: Net, image: str) -> str:
+def _embeddings(net: GraphBuilder, image: str) -> str:
     weight = net.weight("projection.weight", (WIDTH, 3, PATCH, PATCH), fan_in_std(3 * PATCH**2, 2.0))
     bias = net.weight("projection.bias", (WIDTH,), 0.1)
     projected = net.add("Conv", image, weight, bias, kernel_shape=[PATCH] * 2, strides=[PATCH] * 2)

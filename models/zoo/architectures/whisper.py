@@ -12,8 +12,8 @@ import onnx
 
 from epcheck.generators.array import Array
 from epcheck.models.zoo.architecture import Architecture
+from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import encoder_layer, gelu, layer_norm, sinusoids
-from epcheck.models.zoo.net import Net, fan_in_std
 
 FRAME, HOP, BANDS, WIDTH, HEADS, LAYERS, POSITIONS = 64, 32, 16, 32, 4, 2, 128
 BINS = FRAME // 2 + 1
@@ -27,7 +27,7 @@ def _bands() -> Array:
     return np.maximum(0.0, np.minimum(rising, falling)).astype(np.float32) + np.float32(1e-3)
 
 
-def _log_mel(net: Net, samples: str) -> str:
+def _log_mel(net: GraphBuilder, samples: str) -> str:
     """[batch, samples] -> [batch, bands, frames], within 2 of its greatest value, near zero."""
     window = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME) / FRAME)).astype(np.float32)
     signal = net.add("Unsqueeze", samples, net.constant([2]))
@@ -41,7 +41,7 @@ def _log_mel(net: Net, samples: str) -> str:
     return net.add("Transpose", scaled, perm=[0, 2, 1])
 
 
-def _conv_along_time(net: Net, x: str, channels: tuple[int, int], stride: int) -> str:
+def _conv_along_time(net: GraphBuilder, x: str, channels: tuple[int, int], stride: int) -> str:
     weight = net.weight("weight", (channels[1], channels[0], 3), fan_in_std(channels[0] * 3, math.sqrt(2)))
     bias = net.weight("bias", (channels[1],), 0.1)
     return gelu(net, net.add("Conv", x, weight, bias, kernel_shape=[3], strides=[stride], pads=[1, 1]))
@@ -49,7 +49,7 @@ def _conv_along_time(net: Net, x: str, channels: tuple[int, int], stride: int) -
 
 def build() -> onnx.ModelProto:
     """[batch, samples] between -1 and 1 -> [batch, frames, 32]."""
-    net = Net("whisper_encoder", opset=17)
+    net = GraphBuilder("whisper_encoder", opset=17)
     with net.scope("log_mel"):
         x = _log_mel(net, net.input("audio", "float32", ("batch", "samples")))
     for name, channels, stride in (("conv1", (BANDS, WIDTH), 1), ("conv2", (WIDTH, WIDTH), 2)):

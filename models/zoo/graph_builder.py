@@ -1,8 +1,4 @@
-"""A graph under construction, with seeded random weights.
-
-It writes protobuf through onnx.helper. onnx-ir is made to take models apart, which nothing here does, and would be a
-dependency of everyone for the sake of writing.
-"""
+"""Build a graph with seeded random weights, as protobuf through onnx.helper."""
 
 from __future__ import annotations
 
@@ -23,8 +19,9 @@ Dims = Sequence[int | str]
 """Sizes; a string names a dynamic one."""
 
 
-class Net:
-    """Values are their names, as in ONNX: `add` gives those of a node's outputs, to be given to the next one.
+class GraphBuilder:
+    """A graph under construction. A value is its name, as in ONNX: `add` returns the names of a node's outputs, and
+    takes those of its inputs.
 
     Names follow the exporters: nodes are `/block/Conv`, values `/block/Conv_output_0`, weights `block.weight`.
     """
@@ -46,7 +43,7 @@ class Net:
 
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:
-        """What is added inside has the name before its own, as the parts of a module have in PyTorch."""
+        """Prefix the names of what is added inside with this one, as PyTorch does for the parts of a module."""
         outer, self._scope = self._scope, (*self._scope, name)
         yield
         self._scope = outer
@@ -57,7 +54,7 @@ class Net:
         return name
 
     def output(self, name: str, dtype: str, dims: Dims) -> None:
-        """Make a graph output of a value, which some node writes under that name."""
+        """Make a value a graph output."""
         self._outputs.append(_value_info(name, dtype, dims))
 
     def input_sequence(self, name: str, dtype: str, dims: Dims) -> str:
@@ -70,7 +67,7 @@ class Net:
         self._outputs.append(_sequence_info(name, dtype, dims))
 
     def describe(self, value: str, dtype: str, dims: Dims) -> str:
-        """Say the type of a value that the checker cannot infer, as after an operator that onnx does not know."""
+        """Declare the type of a value that onnx cannot infer, as behind an operator that it does not know."""
         self._described.append(_value_info(value, dtype, dims))
         return value
 
@@ -92,27 +89,27 @@ class Net:
         return self._rng.standard_normal(dims)
 
     def add(self, op_type: str, *inputs: str, named: str = "", domain: str = "", **attributes: Any) -> str:
-        """A node with one output; its name. named: how that is called, for graph outputs."""
+        """Add a node with one output and return its name. named: the name, for a graph output."""
         (name,) = self.add_all(op_type, *inputs, named=(named,), domain=domain, **attributes)
         return name
 
     def add_all(
         self, op_type: str, *inputs: str, named: Sequence[str], domain: str = "", **attributes: Any
     ) -> tuple[str, ...]:
-        """A node with several outputs; their names. named: how they are called; an empty name lets the net choose."""
+        """Add a node with several outputs and return their names. named: the names; an empty one is generated."""
         name = self._unique("/".join(("", *self._scope, op_type)))
-        outputs = tuple(given or f"{name}_output_{index}" for index, given in enumerate(named))
+        outputs = tuple(chosen or f"{name}_output_{index}" for index, chosen in enumerate(named))
         self._nodes.append(helper.make_node(op_type, inputs, outputs, name=name, domain=domain, **attributes))
         return outputs
 
-    def body(self, name: str) -> Net:
-        """A graph for an attribute of a node of this one: with its random numbers, opset and names."""
-        inner = Net(name, self._opset, self._domains, self.dtype.name)
+    def body(self, name: str) -> GraphBuilder:
+        """A builder of a graph for a node's attribute. It shares random numbers, opset and names with this one."""
+        inner = GraphBuilder(name, self._opset, self._domains, self.dtype.name)
         inner._rng, inner._taken, inner._scope = self._rng, self._taken, (*self._scope, name)
         return inner
 
     def graph(self) -> onnx.GraphProto:
-        """What was added so far."""
+        """The graph as it is now."""
         return helper.make_graph(
             self._nodes, self._name, self._inputs, self._outputs, self._weights, value_info=self._described
         )
