@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import onnx
-from asked import Wrong
+from in_process_targets import Wrong
 
 
 def doubles_relu(model: bytes, feeds: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from asked import Cpu, Failing, Fusing, Said, Wrong
+from in_process_targets import Cpu, Failing, Fusing, Outcome, Wrong
 from onnx import TensorProto, helper
 from small_models import feeds, floats, layers, model
 
@@ -95,13 +95,13 @@ def test_nodes_that_crash_only_together_are_named_together() -> None:
 
 def test_a_node_whose_second_run_differs_is_named() -> None:
     class Unsteady(Cpu):
-        def __call__(self, model: Any, feeds: Any, *, level: str = "all") -> Said:
-            said = super().__call__(model, feeds, level=level)
+        def __call__(self, model: Any, feeds: Any, *, level: str = "all") -> Outcome:
+            outcome = super().__call__(model, feeds, level=level)
             after, differs = False, set()
             for node in model.graph.node:
                 after |= node.name == "n11"
                 differs |= set(node.output) if after else set()
-            return Said(outputs=said.outputs, repeat_differs=sorted(differs & said.outputs.keys()))
+            return Outcome(outputs=outcome.outputs, repeat_differs=sorted(differs & outcome.outputs.keys()))
 
     culprit = first_wrong_node(LAYERS, feeds(), Unsteady(), Cpu())
     assert (culprit.kind, [place.index for place in culprit.nodes]) == (Kind.UNSTEADY, [11])
@@ -132,19 +132,19 @@ def test_a_node_that_holds_a_graph_is_named_as_a_whole() -> None:
     held = model(nodes, [floats("x", 4, 8), helper.make_tensor_value_info("condition", TensorProto.BOOL, [])], ["y"])
 
     class WrongIf(Cpu):
-        def __call__(self, model: Any, feeds: Any, *, level: str = "all") -> Said:
+        def __call__(self, model: Any, feeds: Any, *, level: str = "all") -> Outcome:
             for node in model.graph.node:
                 branches = {attribute.name: attribute.g for attribute in node.attribute}
                 if node.op_type == "If":
                     branches["then_branch"].CopyFrom(branches["else_branch"])
             return super().__call__(model, feeds, level=level)
 
-    given = {**feeds(), "condition": np.array(True)}
+    values = {**feeds(), "condition": np.array(True)}
     candidate = WrongIf()
     before = held.SerializeToString(deterministic=True)
-    culprit = first_wrong_node(held, given, lambda m, f, level="all": candidate(_copy(m), f, level=level), Cpu())
+    culprit = first_wrong_node(held, values, lambda m, f, level="all": candidate(_copy(m), f, level=level), Cpu())
     assert (culprit.kind, [place.name for place in culprit.nodes]) == (Kind.NODE, ["n1"])
-    np.testing.assert_array_equal(culprit.received["captured"], -given["x"])
+    np.testing.assert_array_equal(culprit.received["captured"], -values["x"])
     assert held.SerializeToString(deterministic=True) == before
 
 
@@ -179,10 +179,12 @@ def test_the_error_along_the_graph_is_zero_before_the_wrong_node_and_not_after()
 class RefusesOutputsThatAreRead(Wrong):
     """No session where an output is also read by a Relu alone, as DirectML's provider has it of fused activations."""
 
-    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Said:
+    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Outcome:
         readers = [node.op_type for node in model.graph.node for name in node.input
                    if name in {output.name for output in model.graph.output}]  # fmt: skip
-        return Said("create", "no such output") if readers == ["Relu"] else super().__call__(model, feeds, level=level)
+        return (
+            Outcome("create", "no such output") if readers == ["Relu"] else super().__call__(model, feeds, level=level)
+        )
 
 
 @pytest.mark.parametrize("node", [13, 14])
@@ -194,9 +196,9 @@ def test_a_value_that_the_session_cannot_give_while_it_is_read_comes_through_an_
 
 def test_what_a_crashing_node_receives_comes_from_the_baseline_where_the_candidate_cannot_give_it() -> None:
     class Crashing(Failing):
-        def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Said:
+        def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Outcome:
             if len(model.graph.output) > 1:
-                return Said("create", "one output only")
+                return Outcome("create", "one output only")
             return super().__call__(model, feeds, level=level)
 
     baseline = Cpu()

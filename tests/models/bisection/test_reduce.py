@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from asked import Cpu, Failing, Fusing, Wrong
+from in_process_targets import Cpu, Failing, Fusing, Wrong
 from onnx import helper, numpy_helper
 from small_models import feeds, floats, layers, model
 
@@ -26,19 +26,19 @@ def percent(_node: Any, value: Any) -> Any:
 
 def test_a_wrong_node_is_left_alone_with_what_it_received_and_what_was_expected() -> None:
     reduced = reduce_model(WHOLE, feeds(), Wrong(wrong={"n9": percent}), Cpu())
-    assert ([one.name for one in reduced.nodes], reduced.status, reduced.difference) == (["n9"], "mismatch", "value")
+    assert ([node.name for node in reduced.nodes], reduced.status, reduced.difference) == (["n9"], "mismatch", "value")
     assert list(reduced.feeds) == ["product2"]
     np.testing.assert_allclose(reduced.got["sum2"], reduced.expected["sum2"] * 1.01, rtol=1e-6)
 
 
 def test_a_fusion_is_left_with_the_nodes_that_it_fuses() -> None:
     reduced = reduce_model(WHOLE, feeds(), Fusing(sums=("sum2",)), Cpu())
-    assert [one.name for one in reduced.nodes] == ["n9", "n10"]
+    assert [node.name for node in reduced.nodes] == ["n9", "n10"]
 
 
 def test_a_crash_is_left_with_its_node() -> None:
     reduced = reduce_model(WHOLE, feeds(), Failing(name="n6", stage="crash"), Cpu())
-    assert ([one.name for one in reduced.nodes], reduced.status) == (["n6"], "crash")
+    assert ([node.name for node in reduced.nodes], reduced.status) == (["n6"], "crash")
 
 
 def test_an_error_that_only_adds_up_keeps_what_it_takes() -> None:
@@ -65,11 +65,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_folder_has_onnx_s_test_data_layout(folder: Path) -> None:
     written = onnx.load(folder / "model.onnx")
     onnx.checker.check_model(written)
-    given = onnx.load_tensor(folder / "test_data_set_0" / "input_0.pb")
+    received = onnx.load_tensor(folder / "test_data_set_0" / "input_0.pb")
     expected = onnx.load_tensor(folder / "test_data_set_0" / "output_0.pb")
-    assert (given.name, expected.name) == ("product2", "sum2")
+    assert (received.name, expected.name) == ("product2", "sum2")
     bias = next(numpy_helper.to_array(t) for t in written.graph.initializer if t.name == "b2")
-    np.testing.assert_array_equal(numpy_helper.to_array(expected), numpy_helper.to_array(given) + bias)
+    np.testing.assert_array_equal(numpy_helper.to_array(expected), numpy_helper.to_array(received) + bias)
 
 
 def test_its_script_needs_onnxruntime_alone_and_says_whether_a_provider_is_right(folder: Path) -> None:

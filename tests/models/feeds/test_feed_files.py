@@ -28,23 +28,23 @@ def with_data_set(folder: Path, **inputs: np.ndarray) -> Path:
 
 def test_an_npz_is_read_by_name(tmp_path: Path) -> None:
     np.savez(tmp_path / "mine.npz", b=GOOD["b"], a=GOOD["a"])
-    (given,) = feeds.read(tmp_path / "mine.npz", MODEL)
-    assert given.name == "mine.npz"
-    np.testing.assert_array_equal(given.inputs["a"], GOOD["a"])
-    np.testing.assert_array_equal(given.inputs["b"], GOOD["b"])
+    (found,) = feeds.read(tmp_path / "mine.npz", MODEL)
+    assert found.name == "mine.npz"
+    np.testing.assert_array_equal(found.inputs["a"], GOOD["a"])
+    np.testing.assert_array_equal(found.inputs["b"], GOOD["b"])
 
 
 def test_a_folder_gives_all_its_data_sets_in_order(tmp_path: Path) -> None:
     for index in (10, 9, 0):
         with_data_set(tmp_path / f"test_data_set_{index}", a=GOOD["a"] + np.float32(index), b=GOOD["b"])
     sets = feeds.read(tmp_path, MODEL)
-    assert [one.name for one in sets] == ["test_data_set_0", "test_data_set_9", "test_data_set_10"]
-    assert [float(np.asarray(one.inputs["a"])[0, 0]) for one in sets] == [0.0, 9.0, 10.0]
+    assert [feed_set.name for feed_set in sets] == ["test_data_set_0", "test_data_set_9", "test_data_set_10"]
+    assert [float(np.asarray(feed_set.inputs["a"])[0, 0]) for feed_set in sets] == [0.0, 9.0, 10.0]
 
 
 def test_a_data_set_itself_is_read_as_one(tmp_path: Path) -> None:
-    (given,) = feeds.read(with_data_set(tmp_path / "test_data_set_3", **GOOD), MODEL)
-    np.testing.assert_array_equal(given.inputs["a"], GOOD["a"])
+    (found,) = feeds.read(with_data_set(tmp_path / "test_data_set_3", **GOOD), MODEL)
+    np.testing.assert_array_equal(found.inputs["a"], GOOD["a"])
 
 
 def test_sequences_and_optionals_are_saved_and_read_back(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ def test_sequences_and_optionals_are_saved_and_read_back(tmp_path: Path) -> None
               helper.make_value_info("o", helper.make_optional_type_proto(tensor))]  # fmt: skip
     nodes = [helper.make_node("SequenceLength", ["s"], ["y"])]
     built = helper.make_model(helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 7, ())]))
-    given = {"s": [np.ones(2, np.float32), np.zeros(3, np.float32)], "o": np.full(4, 2, np.float32)}
-    feed_files.save(tmp_path, built, given)
+    values = {"s": [np.ones(2, np.float32), np.zeros(3, np.float32)], "o": np.full(4, 2, np.float32)}
+    feed_files.save(tmp_path, built, values)
     (found,) = feeds.read(tmp_path, built)
-    assert [one.tolist() for one in found.inputs["s"]] == [[1, 1], [0, 0, 0]]
+    assert [tensor.tolist() for tensor in found.inputs["s"]] == [[1, 1], [0, 0, 0]]
     assert found.inputs["o"].tolist() == [2, 2, 2, 2]
 
 

@@ -179,7 +179,7 @@ def test_a_sequence_is_a_list_of_tensors_and_an_optional_is_there_for_even_seeds
     nodes = [helper.make_node("SequenceLength", ["s"], ["y"])]
     built = helper.make_model(helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 7, ())]))
     even, odd = feeds.generate(built, 0, {"n": 3}), feeds.generate(built, 1, {"n": 3})
-    assert [one.shape for one in even["s"]] == [(2, 3), (2, 3)]
+    assert [tensor.shape for tensor in even["s"]] == [(2, 3), (2, 3)]
     assert even["o"].shape == (2, 3)
     assert odd["o"] is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from asked import session
+from in_process_targets import session
 from onnx import TensorProto, helper, numpy_helper
 from small_models import feeds, floats, layers, model
 
@@ -100,10 +100,10 @@ def test_external_data_stays_where_it_is() -> None:
 def test_nodes_of_a_disconnected_model_receive_what_is_given_and_nothing_else() -> None:
     whole = layers(2)
     values = everything(whole) | {"sum0": np.full((4, 8), -1, np.float32)}
-    alone, given = disconnected(wire(whole), [0, 2, 3], values)
-    assert set(given) == {f"{RECEIVED}{name}" for name in ("x", "sum0", "relu0")}
-    got = session(alone, given)
-    assert not got["relu0"].any()  # of the given sum, not of what n1 makes
+    alone, received_values = disconnected(wire(whole), [0, 2, 3], values)
+    assert set(received_values) == {f"{RECEIVED}{name}" for name in ("x", "sum0", "relu0")}
+    got = session(alone, received_values)
+    assert not got["relu0"].any()  # of the received sum, not of what n1 makes
     np.testing.assert_array_equal(got["out0"], values["relu0"] - values["x"])
 
 

@@ -34,7 +34,7 @@ def test_two_layers_are_what_numpy_computes_in_float64() -> None:
     x, w, b, v = normal(3, 5), normal(5, 4), normal(4), normal(4, 2)
     built = model("g (float[3,5] x, float[5,4] w, float[4] b, float[4,2] v) => (float[3,2] y) {"
                   " h = Gemm(x, w, b) r = Tanh(h) y = MatMul(r, v) }")  # fmt: skip
-    wide = [one.astype(np.float64) for one in (x, w, b, v)]
+    wide = [array.astype(np.float64) for array in (x, w, b, v)]
     expected = np.tanh(wide[0] @ wide[1] + wide[2]) @ wide[3]
     found = says(built, {"x": x, "w": w, "b": b, "v": v})["y"]
     assert found.dtype == np.float64
@@ -51,7 +51,7 @@ def test_attention_by_hand() -> None:
         p = Softmax<axis = -1>(scaled)
         y = MatMul(p, v)
     }""")
-    wide = [one[0].astype(np.float64) for one in (q, k, v)]
+    wide = [array[0].astype(np.float64) for array in (q, k, v)]
     scores = wide[0] @ wide[1].T / float(np.float32(2.4494898))
     weights = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
     np.testing.assert_allclose(says(built, {"q": q, "k": k, "v": v})["y"][0], weights @ wide[2], rtol=1e-13)
@@ -116,7 +116,7 @@ def test_values_of_the_middle_can_be_asked_for() -> None:
 def test_local_functions_with_attributes_are_computed() -> None:
     built = zoo.named("local_function").build()
     tokens = normal(1, 16, 24)
-    weights = {one.name: numpy_helper.to_array(one).astype(np.float64) for one in built.graph.initializer}
+    weights = {tensor.name: numpy_helper.to_array(tensor).astype(np.float64) for tensor in built.graph.initializer}
 
     def mix(x: Array, prefix: str) -> Array:
         root = np.sqrt((x * x).mean(-1, keepdims=True) + float(np.float32(1e-5)))
@@ -135,7 +135,7 @@ def test_local_functions_with_attributes_are_computed() -> None:
 def test_the_lstm_tagger_by_hand() -> None:
     """One word, so that the backward direction sees what the forward one sees; gates in ONNX's order i, o, f, c."""
     built = zoo.named("lstm_tagger").build()
-    weights = {one.name: numpy_helper.to_array(one).astype(np.float64) for one in built.graph.initializer}
+    weights = {tensor.name: numpy_helper.to_array(tensor).astype(np.float64) for tensor in built.graph.initializer}
 
     def sigmoid(x: Array) -> Array:
         return 1 / (1 + np.exp(-x))
@@ -160,14 +160,14 @@ def test_a_convolution_by_the_definition(attributes: str) -> None:
     x, w, b = normal(2, 4, 7, 6), normal(6, 2 if "group" in attributes else 4, 3, 2), normal(6)
     built = model(f"g (float[2,4,7,6] x, float[6,M,3,2] w, float[6] b) => (float[N,C,H,W] y) {{"
                   f" y = Conv<{attributes}>(x, w, b) }}")  # fmt: skip
-    given = {a.name: list(a.ints) or a.i for a in built.graph.node[0].attribute}
-    strides, dilations = given.get("strides", [1, 1]), given.get("dilations", [1, 1])
-    top, left, bottom, right = given.get("pads", [0] * 4)
+    attributes = {a.name: list(a.ints) or a.i for a in built.graph.node[0].attribute}
+    strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
+    top, left, bottom, right = attributes.get("pads", [0] * 4)
     padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (top, bottom), (left, right)))
     found = says(built, {"x": x, "w": w, "b": b})["y"]
     channels = w.shape[1]
     for n, m, row, column in np.ndindex(*found.shape):
-        first = m // (6 // given.get("group", 1)) * channels
+        first = m // (6 // attributes.get("group", 1)) * channels
         rows, columns = row * strides[0], column * strides[1]
         window = padded[n, first : first + channels, rows : rows + 2 * dilations[0] + 1 : dilations[0],
                         columns : columns + dilations[1] + 1 : dilations[1]]  # fmt: skip
@@ -196,7 +196,7 @@ def test_the_fast_convolution_is_the_suites() -> None:
     assert count > 20
 
 
-@pytest.mark.parametrize("architecture", zoo.all(), ids=lambda one: one.name)
+@pytest.mark.parametrize("architecture", zoo.all(), ids=lambda architecture: architecture.name)
 def test_the_cpu_provider_is_near_the_oracle_on_every_architecture(architecture: zoo.Architecture) -> None:
     """Two computations that share nothing: ours in float64, and onnxruntime's; fused, float16 where the model is."""
     built = architecture.build()

@@ -24,7 +24,7 @@ def node_tests() -> list[TestCase]:
         warnings.simplefilter("ignore")
         for name in MODULES:
             importlib.import_module(f"onnx.backend.test.case.node.{name}")
-    return [one for one in _NodeTestCases if one.name.startswith(PREFIXES) and one.model is not None]
+    return [case for case in _NodeTestCases if case.name.startswith(PREFIXES) and case.model is not None]
 
 
 @pytest.mark.parametrize("test", node_tests(), ids=lambda test: test.name)
@@ -40,8 +40,8 @@ def test_onnx_node_tests_come_out(test: TestCase) -> None:
 def compare(value: feeds.Feed, wanted: feeds.Feed, rtol: float) -> None:
     if isinstance(wanted, list):
         assert len(value) == len(wanted)
-        for one, other in zip(value, wanted, strict=True):
-            compare(one, other, rtol)
+        for element, expected in zip(value, wanted, strict=True):
+            compare(element, expected, rtol)
     elif wanted is not None and wanted.dtype.kind in "fiub":
         np.testing.assert_allclose(np.asarray(value), wanted, rtol=rtol, atol=1e-6)
     else:

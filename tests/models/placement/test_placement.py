@@ -42,11 +42,13 @@ def placed(whole: onnx.ModelProto, assignment: list[tuple[str, str, str]] | None
 
 
 def reasons(found: Placement) -> dict[str, str]:
-    return {one.name: one.reason for one in found.nodes if one.predicted == CPU}
+    return {placed_node.name: placed_node.reason for placed_node in found.nodes if placed_node.predicted == CPU}
 
 
 def test_a_node_with_a_kernel_is_predicted_on_the_provider() -> None:
-    assert [(one.predicted, one.reason) for one in placed(model(node("Relu", "x", "y"))).nodes] == [(DML, "")]
+    assert [
+        (placed_node.predicted, placed_node.reason) for placed_node in placed(model(node("Relu", "x", "y"))).nodes
+    ] == [(DML, "")]
 
 
 def test_a_newer_version_than_the_kernel_is_told_with_the_opset_that_has_one() -> None:
@@ -80,9 +82,9 @@ def test_a_custom_domain_is_told() -> None:
 
 
 def test_more_dimensions_than_directml_has_are_told_although_the_provider_takes_the_node() -> None:
-    (one,) = placed(model(node("Relu", "x", "y"), shape=(1,) * 9)).nodes
-    assert one.predicted == DML
-    assert "more than 8 dimensions" in one.reason
+    (placed_node,) = placed(model(node("Relu", "x", "y"), shape=(1,) * 9)).nodes
+    assert placed_node.predicted == DML
+    assert "more than 8 dimensions" in placed_node.reason
 
 
 def test_what_computes_a_shape_goes_back_to_the_cpu_but_for_shape_itself_and_who_reads_it_there() -> None:
@@ -94,7 +96,12 @@ def test_what_computes_a_shape_goes_back_to_the_cpu_but_for_shape_itself_and_who
         constants={"zero": np.array([0]), "minus": np.array([-1])},
     )
     found = placed(whole)
-    assert {one.name: one.predicted for one in found.nodes} == {"s": DML, "batch": CPU, "target": CPU, "y": DML}
+    assert {placed_node.name: placed_node.predicted for placed_node in found.nodes} == {
+        "s": DML,
+        "batch": CPU,
+        "target": CPU,
+        "y": DML,
+    }
     assert set(reasons(found).values()) == {
         "ONNX Runtime prefers the CPU: it computes a shape, from values that are in the CPU's memory"
     }
@@ -108,7 +115,9 @@ def test_a_float16_value_is_never_taken_back_to_the_cpu() -> None:
 def test_the_record_of_the_session_has_the_last_word() -> None:
     whole = model(node("Relu", "x", "a"), node("Neg", "a", "b"), node("Det", "b", "y"), shape=(3, 3))
     found = placed(whole, [(CPU, "Relu", "a"), (DML, "Det", "y"), (DML, "Fused", "made")])
-    assert [(one.name, one.predicted, one.real, one.kind) for one in found.nodes] == [
+    assert [
+        (placed_node.name, placed_node.predicted, placed_node.real, placed_node.kind) for placed_node in found.nodes
+    ] == [
         ("a", DML, CPU, "unexplained"),
         ("b", DML, "", "folded"),
         ("y", CPU, DML, "better"),
@@ -120,7 +129,10 @@ def test_the_record_of_the_session_has_the_last_word() -> None:
 def test_an_operator_that_runs_as_those_that_define_it_is_where_they_are() -> None:
     swish = model(node("HardSwish", "x", "y"), node("Relu", "y", "z"))
     parts = [(DML, "HardSigmoid", ""), (DML, "Mul", ""), (DML, "Relu", "z")]
-    assert [(one.real, one.kind) for one in placed(swish, parts).nodes] == [(DML, "expanded"), (DML, "")]
+    assert [(placed_node.real, placed_node.kind) for placed_node in placed(swish, parts).nodes] == [
+        (DML, "expanded"),
+        (DML, ""),
+    ]
     assert placed(swish).nodes[0].provider == CPU  # nothing ran: there is only what the claims say
     assert not placed(swish, parts).copies[1:-1]
 
@@ -142,7 +154,7 @@ def test_the_share_of_arithmetic_is_by_operations_not_by_nodes() -> None:
         node("MatMul", "x w", "m"), node("Elu", "m", "y"), opset=22, constants={"w": np.ones((3, 100), np.float32)}
     )
     found = placed(whole)
-    assert [(one.name, one.flops) for one in found.nodes] == [("m", 1200.0), ("y", 200.0)]
+    assert [(placed_node.name, placed_node.flops) for placed_node in found.nodes] == [("m", 1200.0), ("y", 200.0)]
     assert found.share == pytest.approx(1200 / 1400)
 
 
@@ -153,7 +165,7 @@ def test_nodes_in_bodies_are_placed_too_and_named_by_their_way() -> None:
 
     choice = node("If", "c", "y", then_branch=branch("Relu"), else_branch=branch("Mish"))
     found = placed(model(node("Constant", "", "c", value=numpy_helper.from_array(np.array(True))), choice, opset=18))
-    assert [(f"{one.scope}{one.name}", one.predicted) for one in found.nodes] == [
+    assert [(f"{placed_node.scope}{placed_node.name}", placed_node.predicted) for placed_node in found.nodes] == [
         ("y", DML), ("y.else_branch/Mish", CPU), ("y.then_branch/Relu", DML),
     ]  # fmt: skip
 
@@ -161,9 +173,9 @@ def test_nodes_in_bodies_are_placed_too_and_named_by_their_way() -> None:
 def test_every_node_gets_a_name_of_its_own_and_a_named_model_stays_itself() -> None:
     whole = model(node("Relu", "x", "a"), node("Neg", "a", "b"), node("Neg", "b", "y"))
     assert placement.named(whole) is whole
-    for one, name in zip(whole.graph.node, ("", "same", "same"), strict=True):
-        one.name = name
-    names = [one.name for one in placement.named(whole).graph.node]
+    for placed_node, name in zip(whole.graph.node, ("", "same", "same"), strict=True):
+        placed_node.name = name
+    names = [proto.name for proto in placement.named(whole).graph.node]
     assert len(set(names)) == 3
     assert names[1] == "same"
     assert "" not in names

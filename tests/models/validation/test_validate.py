@@ -65,14 +65,14 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Validation:
 
 def test_a_right_model_is_right_against_baseline_and_truth(right: Validation) -> None:
     assert right.status == RIGHT
-    assert [(one.trial, one.against, one.shape) for one in right.verdicts] == [
+    assert [(verdict.trial, verdict.against, verdict.shape) for verdict in right.verdicts] == [
         ("seed 0, batch=1", "baseline", (1, 4)),
         ("seed 0, batch=1", "oracle", (1, 4)),
         ("seed 1, batch=1", "baseline", (1, 4)),
         ("seed 0, batch=3", "baseline", (3, 4)),
         ("seed 1, batch=3", "baseline", (3, 4)),
     ]
-    assert {one.threshold.depth for one in right.verdicts} == {3}
+    assert {verdict.threshold.depth for verdict in right.verdicts} == {3}
 
 
 def test_its_nodes_are_on_the_provider_by_the_record_of_the_session(right: Validation) -> None:
@@ -90,8 +90,8 @@ def test_the_runtime_says_what_it_reads(right: Validation, tmp_path: Path) -> No
     model.opset_import[0].version = 99
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     found = validate(tmp_path / "model.onnx", ValidateOptions("cpu", "none"))
-    said = [finding for finding in found.inspection.findings if "has opset 99; onnxruntime" in finding.text]
-    assert [finding.severity for finding in said] == ["error"]
+    findings = [finding for finding in found.inspection.findings if "has opset 99; onnxruntime" in finding.text]
+    assert [finding.severity for finding in findings] == ["error"]
     assert right.inspection.loads
 
 
@@ -108,7 +108,7 @@ def test_a_threshold_can_be_overridden(tmp_path: Path) -> None:
         perceptron(tmp_path / "model.onnx"),
         ValidateOptions(wrong("relu_is_leaky"), "cpu", seeds=(0,), override=Override(relative=10)),
     )
-    assert {(one.right, one.threshold.source) for one in found.verdicts} == {(True, "as asked for")}
+    assert {(verdict.right, verdict.threshold.source) for verdict in found.verdicts} == {(True, "as asked for")}
 
 
 def test_a_process_that_dies_is_contained_and_the_node_is_named(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_users_feeds_are_taken_in_place_of_generated_ones(tmp_path: Path) -> Non
     found = validate(
         perceptron(tmp_path / "model.onnx"), ValidateOptions("cpu", "reference", feeds=tmp_path / "mine.npz")
     )
-    assert {(one.trial, one.shape) for one in found.verdicts} == {("mine.npz", (2, 4))}
+    assert {(verdict.trial, verdict.shape) for verdict in found.verdicts} == {("mine.npz", (2, 4))}
 
 
 def test_a_dimension_that_the_model_does_not_have_is_refused(tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ def test_a_dimension_that_the_model_does_not_have_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "sentence"),
     [(b"", "its graph has no node"), (b"\xff" * 40, "cannot be parsed"), (None, "is not there")],
 )
-def test_a_broken_file_is_refused_in_a_sentence(content: bytes | None, said: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_refused_in_a_sentence(content: bytes | None, sentence: str, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "model.onnx").write_bytes(content)
-    with pytest.raises(ModelFileError, match=said):
+    with pytest.raises(ModelFileError, match=sentence):
         validate(tmp_path / "model.onnx", ValidateOptions("cpu"))
 
 
@@ -182,8 +182,8 @@ def test_the_command_writes_page_and_json_and_ends_with_its_verdict(tmp_path: Pa
     assert done.exit_code == 0, done.output
     assert "model.onnx runs on CPUExecutionProvider and is right" in done.output
     assert (tmp_path / "model.onnx.validation.html").is_file()
-    said = json.loads((tmp_path / "v.json").read_text(encoding="utf-8"))
-    assert (said["schema"], said["status"], len(said["verdicts"])) == (1, "right", 3)
+    document = json.loads((tmp_path / "v.json").read_text(encoding="utf-8"))
+    assert (document["schema"], document["status"], len(document["verdicts"])) == (1, "right", 3)
     assert CliRunner().invoke(app, ["validate", str(tmp_path / "none.onnx"), "--target", "cpu"]).exit_code == 2
     assert CliRunner().invoke(app, [*arguments, "--dim", "batch=two"]).exit_code == 2
 
@@ -220,13 +220,13 @@ def test_a_gigabyte_of_external_data_is_mapped_and_not_loaded(tmp_path: Path) ->
         assert sessions.resident_bytes() < SIZE / 2
 
 
-@pytest.mark.parametrize(("allowzero", "shape", "said"), [(1, (-1, 4), 1), (0, (-1, 4), 0), (1, (1, 4), 0)])
+@pytest.mark.parametrize(("allowzero", "shape", "count"), [(1, (-1, 4), 1), (0, (-1, 4), 0), (1, (1, 4), 0)])
 def test_a_reshape_that_directml_does_not_resolve_is_told_before_anything_runs(
-    tmp_path: Path, allowzero: int, shape: tuple[int, int], said: int
+    tmp_path: Path, allowzero: int, shape: tuple[int, int], count: int
 ) -> None:
     reshape = helper.make_node("Reshape", ["x", "shape"], ["y"], name="flatten", allowzero=allowzero)
     path = save(tmp_path / "model.onnx", reshape, weights=(numpy_helper.from_array(np.array(shape), "shape"),))
     findings = list(inspect.unresolved_reshapes(onnx.load(path), DML))
-    assert [one.severity for one in findings] == ["warning"] * said
-    assert all("'flatten' first" in one.text for one in findings)
+    assert [finding.severity for finding in findings] == ["warning"] * count
+    assert all("'flatten' first" in finding.text for finding in findings)
     assert not list(inspect.unresolved_reshapes(onnx.load(path), CPU))

@@ -130,7 +130,7 @@ def hidden_layer_as_output(path: Path) -> Path:
 
 def named(validation: Validation) -> list[str]:
     assert validation.culprit is not None
-    return [one.name for one in validation.culprit.nodes]
+    return [graph_node.name for graph_node in validation.culprit.nodes]
 
 
 def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_leaves(
@@ -142,9 +142,9 @@ def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_lea
     assert found.culprit is not None
     assert found.culprit.kind == Kind.NODE
     assert found.placement is not None
-    assert {one.provider for one in found.placement.nodes} == {DML}
+    assert {placed.provider for placed in found.placement.nodes} == {DML}
     reduced = reduce(ReduceOptions(path, dml, resolve("cpu"), out=None))
-    assert [one.name for one in reduced.nodes] == ["gru"]
+    assert [graph_node.name for graph_node in reduced.nodes] == ["gru"]
     assert (reduced.status, reduced.difference) == ("mismatch", "value")
 
 
@@ -162,7 +162,7 @@ def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_p
     assert "80070057" in found.culprit.words
     assert "node 3 `attention` (MultiHeadAttention) is refused in session creation" in page.render(found)
     reduced = reduce(ReduceOptions(path, dml, resolve("cpu"), out=None))
-    assert ([one.name for one in reduced.nodes], reduced.status) == (["attention"], "create")
+    assert ([graph_node.name for graph_node in reduced.nodes], reduced.status) == (["attention"], "create")
 
 
 def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) -> None:

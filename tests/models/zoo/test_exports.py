@@ -17,7 +17,7 @@ TORCH = ("torch", "torchvision", "onnxscript")
 
 
 @pytest.mark.filterwarnings("ignore")  # of the exporters, about themselves
-@pytest.mark.parametrize("architecture", exports.all(), ids=lambda one: one.name)
+@pytest.mark.parametrize("architecture", exports.all(), ids=lambda export: export.name)
 def test_an_export_is_valid_and_the_cpu_provider_is_near_the_oracle(architecture: Architecture) -> None:
     for module in NEEDED.get(architecture.name, TORCH):
         pytest.importorskip(module, reason=f"{module} is not installed; the extra 'exports' has it")

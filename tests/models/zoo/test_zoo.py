@@ -22,7 +22,7 @@ KINDS = {
     "whisper_encoder", "super_resolution", "control_flow", "local_function", "sequences",
 }  # fmt: skip
 
-each = pytest.mark.parametrize("architecture", zoo.all(), ids=lambda one: one.name)
+each = pytest.mark.parametrize("architecture", zoo.all(), ids=lambda architecture: architecture.name)
 
 
 @cache
@@ -48,8 +48,8 @@ def operators(model: onnx.ModelProto) -> set[str]:
 
 
 def test_the_zoo_has_every_kind() -> None:
-    assert {one.name for one in zoo.all()} >= KINDS
-    assert len({one.name for one in zoo.all()}) == len(zoo.all())
+    assert {architecture.name for architecture in zoo.all()} >= KINDS
+    assert len({architecture.name for architecture in zoo.all()}) == len(zoo.all())
 
 
 @each
@@ -86,9 +86,9 @@ def test_a_model_runs_in_every_size_and_gives_numbers_of_an_ordinary_size(archit
 @each
 def test_what_goes_in_matters_to_what_comes_out(architecture: Architecture) -> None:
     model = architecture.build()
-    one, other = (run(architecture.name, feeds.generate(model, seed)) for seed in (0, 1))
+    first, second = (run(architecture.name, feeds.generate(model, seed)) for seed in (0, 1))
     assert any(
-        a.shape != b.shape or not np.array_equal(a, b) for a, b in zip(one.values(), other.values(), strict=True)
+        a.shape != b.shape or not np.array_equal(a, b) for a, b in zip(first.values(), second.values(), strict=True)
     )
 
 
@@ -123,14 +123,14 @@ def test_weights_are_quantised_for_each_channel() -> None:
 
 def test_both_ways_to_quantise_give_the_same_within_a_step() -> None:
     inputs = feeds.generate(zoo.named("mobilenet_qdq").build(), 3, {"batch": 3})
-    one, other = (run(name, inputs)["logits"] for name in ("mobilenet_qlinear", "mobilenet_qdq"))
-    assert np.abs(one - other).max() <= 8 / 255 + 1e-6
+    first, second = (run(name, inputs)["logits"] for name in ("mobilenet_qlinear", "mobilenet_qdq"))
+    assert np.abs(first - second).max() <= 8 / 255 + 1e-6
 
 
 def test_gelu_in_its_parts_is_gelu() -> None:
     inputs = feeds.generate(zoo.named("bert").build(), 3, {"batch": 2, "sequence": 9})
-    one, other = (run(name, inputs)["last_hidden_state"] for name in ("bert", "bert_gelu"))
-    np.testing.assert_allclose(one, other, atol=1e-5)
+    first, second = (run(name, inputs)["last_hidden_state"] for name in ("bert", "bert_gelu"))
+    np.testing.assert_allclose(first, second, atol=1e-5)
 
 
 def test_a_decoder_that_is_given_its_cache_back_says_what_it_says_of_the_whole_text() -> None:
@@ -160,8 +160,8 @@ def test_what_lies_behind_the_end_of_a_sequence_does_not_reach_the_tagger() -> N
     inputs = feeds.generate(model, 0, {"batch": 1, "sequence": 6}) | {"lengths": np.array([4], np.int32)}
     other = np.array(inputs["words"])
     other[:, 4:] = (other[:, 4:] + 1) % 53
-    one, two = run("lstm_tagger", inputs), run("lstm_tagger", {**inputs, "words": other})
-    np.testing.assert_array_equal(one["log_probabilities"][:, :4], two["log_probabilities"][:, :4])
+    first, second = run("lstm_tagger", inputs), run("lstm_tagger", {**inputs, "words": other})
+    np.testing.assert_array_equal(first["log_probabilities"][:, :4], second["log_probabilities"][:, :4])
 
 
 def test_detections_are_the_boxes_that_were_selected() -> None:
@@ -185,7 +185,7 @@ def test_an_unknown_architecture_is_refused_with_those_that_are_near() -> None:
 def test_the_command_lists_every_architecture() -> None:
     result = CliRunner().invoke(app, ["zoo", "list"])
     assert result.exit_code == 0
-    names = [one.name for one in (*zoo.all(), *exports.all())]
+    names = [architecture.name for architecture in (*zoo.all(), *exports.all())]
     assert [line.split()[0] for line in result.stdout.splitlines()] == names
 
 
@@ -195,7 +195,7 @@ def test_the_command_writes_a_model_with_feeds_that_can_be_read_back(tmp_path: P
     model = onnx.load(tmp_path / "bert" / "model.onnx")
     assert model == zoo.named("bert").build()
     sets = feeds.read(tmp_path / "bert", model)
-    assert [one.name for one in sets] == [f"test_data_set_{index}" for index in range(6)]
+    assert [feed_set.name for feed_set in sets] == [f"test_data_set_{index}" for index in range(6)]
     expected = feeds.generate(model, 5, {"batch": 2, "sequence": 7})
     assert all(np.array_equal(np.asarray(sets[4].inputs[name]), np.asarray(value)) for name, value in expected.items())
 

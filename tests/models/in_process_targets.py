@@ -17,7 +17,7 @@ Change = Callable[[onnx.NodeProto, Array], Array]
 
 
 @dataclass(frozen=True)
-class Said:
+class Outcome:
     stage: str = "done"
     message: str = ""
     outputs: Mapping[str, Array] = field(default_factory=dict)
@@ -36,16 +36,16 @@ def session(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, Array
 
 @dataclass
 class Cpu:
-    """The right one. asked: outputs of each model, and the level."""
+    """ONNX Runtime's CPU provider. asked: (outputs, level) of each session."""
 
     asked: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
 
-    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Said:
+    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Outcome:
         self.asked.append((tuple(o.name for o in model.graph.output), level))
         try:
-            return Said(outputs=session(model, feeds))
+            return Outcome(outputs=session(model, feeds))
         except Exception as error:
-            return Said("run", str(error))
+            return Outcome("run", str(error))
 
 
 @dataclass
@@ -54,12 +54,12 @@ class Wrong(Cpu):
 
     wrong: Mapping[str, Change] = field(default_factory=dict)
 
-    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Said:
+    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Outcome:
         self.asked.append((tuple(o.name for o in model.graph.output), level))
         known: dict[str, Any] = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer} | dict(feeds)
         for node in model.graph.node:
             known |= self.step(model, node, known)
-        return Said(outputs={output.name: known[output.name] for output in model.graph.output})
+        return Outcome(outputs={output.name: known[output.name] for output in model.graph.output})
 
     def step(self, model: onnx.ModelProto, node: onnx.NodeProto, known: Mapping[str, Any]) -> dict[str, Any]:
         made = alone(model, node, known)
@@ -76,13 +76,13 @@ def alone(model: onnx.ModelProto, node: onnx.NodeProto, known: Mapping[str, Any]
         for name, value in feeds.items()
     ]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
-    one = helper.make_model(
+    single = helper.make_model(
         helper.make_graph([node], "one", inputs, outputs),
         opset_imports=model.opset_import,
         ir_version=model.ir_version,
         functions=model.functions,
     )
-    return session(one, feeds)
+    return session(single, feeds)
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Fusing(Cpu):
 
     sums: Sequence[str] = ()
 
-    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Said:
+    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Outcome:
         fused = onnx.ModelProto()
         fused.CopyFrom(model)
         read = [name for node in model.graph.node for name in node.input] + [o.name for o in model.graph.output]
@@ -117,9 +117,9 @@ class Failing(Cpu):
     together: str = ""
     levels: Sequence[str] = ("disabled", "basic", "extended", "all")
 
-    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Said:
+    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Outcome:
         names = {node.name for node in model.graph.node}
         if self.name in names and (not self.together or self.together in names) and level in self.levels:
             self.asked.append((tuple(o.name for o in model.graph.output), level))
-            return Said(self.stage, "the process ended")
+            return Outcome(self.stage, "the process ended")
         return super().__call__(model, feeds, level=level)
