@@ -34,18 +34,18 @@ def pairs(elements: int) -> Iterator[tuple[str, Array, Array]]:
     yield "equal, every other element of an array", np.repeat(x[::2], 2)[::2], np.repeat(x[::2], 2)[::2]
 
 
-def seconds(compare: Comparison, one: Array, other: Array) -> float:
+def seconds(compare: Comparison, first: Array, second: Array) -> float:
     """Processor time of a call, the system's share included."""
     started = time.process_time()
-    compare(one, other)
+    compare(first, second)
     return time.process_time() - started
 
 
-def peak_memory(compare: Comparison, one: Array, other: Array) -> int:
+def peak_memory(compare: Comparison, first: Array, second: Array) -> int:
     """Bytes that a call allocates beside its arguments, at its peak."""
     tracemalloc.start()
     try:
-        compare(one, other)
+        compare(first, second)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -59,15 +59,15 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"{arguments.elements:,} float32; seconds, array_equal / ulp_distance, MiB beside the arrays")
     print(f"{'data':40} {'array_equal':>11} {'ulp_distance':>12} {'ratio':>6} {'(spread)':>14} {'MiB':>7} {'MiB':>7}")
-    for name, one, other in pairs(arguments.elements):
+    for name, first, second in pairs(arguments.elements):
         runs = [
-            (seconds(np.array_equal, one, other), seconds(ulp_distance, one, other))
+            (seconds(np.array_equal, first, second), seconds(ulp_distance, first, second))
             for _ in range(1 + arguments.repeats)
         ][1:]  # the first finds cold memory
         plain, ours = (statistics.median(run) for run in zip(*runs, strict=True))
         ratios = [equal / distance for equal, distance in runs]
         spread = f"({min(ratios):.2f} to {max(ratios):.2f})"
-        memory = [peak_memory(compare, one, other) / 2**20 for compare in (np.array_equal, ulp_distance)]
+        memory = [peak_memory(compare, first, second) / 2**20 for compare in (np.array_equal, ulp_distance)]
         print(
             f"{name:40} {plain:11.3f} {ours:12.3f} {statistics.median(ratios):6.2f} {spread:>14} "
             f"{memory[0]:7.1f} {memory[1]:7.1f}"

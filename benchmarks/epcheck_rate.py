@@ -22,8 +22,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import larger_suite
 import psutil
+from rates import larger_suite
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.records.record import PASS, Record
@@ -111,10 +111,12 @@ def main() -> None:
     parser.add_argument("--only", type=Path, help="a JSON list of the ids that are wanted, instead of all")
     parser.add_argument("--rounds", type=int, default=1, help="how often, each time with other random data")
     parser.add_argument("--cases", type=int, help="exactly so many, evenly spread over the rounds that they need")
-    given = parser.parse_args()
-    only = None if given.only is None else frozenset(json.loads(given.only.read_text(encoding="utf-8")))
-    cases = larger_suite.cases(given.rounds, only) if given.cases is None else larger_suite.exactly(given.cases)
-    print(json.dumps(measure(cases, Setting(given.target, given.pack, given.jobs, given.cache))))
+    arguments = parser.parse_args()
+    only = None if arguments.only is None else frozenset(json.loads(arguments.only.read_text(encoding="utf-8")))
+    cases = (
+        larger_suite.cases(arguments.rounds, only) if arguments.cases is None else larger_suite.exactly(arguments.cases)
+    )
+    print(json.dumps(measure(cases, Setting(arguments.target, arguments.pack, arguments.jobs, arguments.cache))))
 
 
 if __name__ == "__main__":

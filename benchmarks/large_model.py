@@ -48,7 +48,7 @@ class Measured:
     processes: int
     seconds: float
     returncode: int
-    said: str
+    output: str
 
     @property
     def ratio(self) -> float:
@@ -97,19 +97,19 @@ def measured(model: Path, arguments: Sequence[str]) -> Measured:
     """`epcheck validate` on the model, and what its process tree takes."""
     size = sum(file.stat().st_size for file in model.parent.iterdir())
     started = time.perf_counter()
-    with (model.parent.parent / "said.txt").open("w+", encoding="utf-8") as said:
+    with (model.parent.parent / "said.txt").open("w+", encoding="utf-8") as output:
         process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, "validate", str(model), *arguments], stdout=said, stderr=subprocess.STDOUT
+            [sys.executable, "-c", COMMAND, "validate", str(model), *arguments], stdout=output, stderr=subprocess.STDOUT
         )
         peak, processes = 0, 0
         while process.poll() is None:
-            now = [memory(one) for one in family(process.pid)]
+            now = [memory(member) for member in family(process.pid)]
             if sum(now) > peak:
                 peak, processes = sum(now), len(now)
             time.sleep(POLL_S)
         seconds = time.perf_counter() - started
-        said.seek(0)
-        return Measured(size, peak, processes, seconds, process.returncode, said.read())
+        output.seek(0)
+        return Measured(size, peak, processes, seconds, process.returncode, output.read())
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -150,7 +150,7 @@ def main() -> int:
             flush=True,
         )
         if found.returncode:
-            print(found.said)
+            print(found.output)
         missed |= found.ratio > ASKED or found.returncode != 0
     return int(missed)
 

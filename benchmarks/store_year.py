@@ -155,13 +155,13 @@ def _night(base: pa.Table, records: _Records, wrong: np.ndarray, example: str, d
         columns[name] = pa.array(np.round(seconds / magnitude) * magnitude, from_pandas=True)
     texts = {name: base[name].to_pylist() for name in ("status", "reading", "blame", "reason")}
     failing = base["failing"].to_pylist()
-    told = records.again(draw)
+    texts = records.again(draw)
     for row in wrong.tolist():
         texts["status"][row], texts["reading"][row], texts["blame"][row] = "mismatch", "failure", "candidate"
         texts["reason"][row] = f"{draw.integers(1, 64)} of 64 elements are wrong"
-        failing[row], told[row] = True, example
+        failing[row], texts[row] = True, example
     columns |= {name: pa.array(values) for name, values in texts.items()}
-    columns |= {"failing": pa.array(failing), "record": pa.array(told, pa.string())}
+    columns |= {"failing": pa.array(failing), "record": pa.array(texts, pa.string())}
     return pa.table(columns, schema=parquet.SCHEMA)
 
 

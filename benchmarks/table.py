@@ -21,16 +21,16 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-import figures
-from child import ChildFailed
-from figures import FIGURES, Figure, Spread
-from measurement import Measurement
-from polygraphy_environment import RUNTIME
+from peers.polygraphy_environment import RUNTIME
+from rates import figures
+from rates.child_process import ChildFailed
+from rates.figures import FIGURES, Figure, Spread
+from rates.measurement import Measurement
+from rates.rows import ROWS, Row
+from rates.workload import Workbench
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rows import ROWS, Row
-from workload import Workbench
 
 from epcheck.conformance.targets import target as targets
 
@@ -61,7 +61,7 @@ def main() -> int:
         described = f"{machine()}; {arguments.repeats} repeats"
         results = measure(rows, arguments.repeats, Workbench(Path(folder)), say)
     out.print(f"{described}\n", markup=False)
-    out.print(*(one for one in (rates_table(rows, results), figures_table(results)) if one.row_count), sep="\n")
+    out.print(*(table for table in (rates_table(rows, results), figures_table(results)) if table.row_count), sep="\n")
     if arguments.json:
         arguments.json.write_text(json.dumps(document(described, results), indent=1), encoding="utf-8")
     missed = broken_promises(results)
@@ -168,7 +168,7 @@ def broken_promises(results: Results) -> list[str]:
         found = figure.of(results.measured)
         if found is not None and not figure.kept_by(found):
             sentences.append(f"missed: {figure.what}: {found.median:.3g} {figure.unit}, promised {figure.bound}")
-        for key in (figure.one, figure.other):
+        for key in (figure.first, figure.second):
             if key in results.failures:
                 sentences.append(f"not measured: {figure.what}: {key} failed")
     return sentences

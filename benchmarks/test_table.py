@@ -6,19 +6,14 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-import child
-import crashing_backend
-import figures
-import larger_suite
-import measurement
 import numpy as np
 import pytest
-import rows
-import stored_cases
 import table
-from figures import FIGURES, Figure, Spread
-from measurement import Measurement
-from stored_cases import StoredCase
+from peers import stored_cases
+from peers.stored_cases import StoredCase
+from rates import child_process, crashing_backend, figures, larger_suite, measurement, rows
+from rates.figures import FIGURES, Figure, Spread
+from rates.measurement import Measurement
 from table import Results
 
 from epcheck.generators import suite
@@ -29,13 +24,13 @@ def test_the_first_round_is_the_suite_and_later_ones_have_other_ids_and_other_da
     first, second = larger_suite.repeated([own], 2)
     assert first == own
     assert second.sample == f"{own.sample}_again2"
-    one, other = first.build(), second.build()
-    assert any((one.feeds[name] != other.feeds[name]).any() for name in one.feeds)
+    first, second = first.build(), second.build()
+    assert any((first.feeds[name] != second.feeds[name]).any() for name in first.feeds)
 
 
 def test_what_has_one_version_and_dtype_stays_together_in_every_round() -> None:
     kinds = [(case.operator, case.since_version, case.dtype) for case in larger_suite.cases(3)]
-    changes = sum(one != other for one, other in pairwise(kinds))
+    changes = sum(first != second for first, second in pairwise(kinds))
     assert changes == len(set(kinds)) - 1
 
 
@@ -50,9 +45,9 @@ def test_stored_cases_come_back_as_they_were(tmp_path: Path) -> None:
         "k": np.array(True),
     }
     stored_cases.write(tmp_path / "cases", [StoredCase("one", b"model", feeds), StoredCase("two", b"", {})])
-    one, two = stored_cases.read(tmp_path / "cases")
-    assert (one.id, one.model, two) == ("one", b"model", StoredCase("two", b"", {}))
-    assert [(n, a.dtype, a.shape, a.tolist()) for n, a in one.feeds.items()] == [
+    first, two = stored_cases.read(tmp_path / "cases")
+    assert (first.id, first.model, two) == ("one", b"model", StoredCase("two", b"", {}))
+    assert [(n, a.dtype, a.shape, a.tolist()) for n, a in first.feeds.items()] == [
         (n, a.dtype, a.shape, a.tolist()) for n, a in feeds.items()
     ]
 
@@ -65,19 +60,19 @@ def test_each_mark_means_one_case(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "tally"),
+    ("output", "tally"),
     [
         ("..F\n2 failed, 14 passed, 9 warnings in 5.25s", {"failed": 2, "passed": 14, "warnings": 9}),
         ("id\n21425 tests collected in 3.10s", {"collected": 21425}),
     ],
 )
-def test_the_tally_of_pytest(said: str, tally: dict[str, int]) -> None:
-    assert measurement.pytest_tally(said) == tally
+def test_the_tally_of_pytest(output: str, tally: dict[str, int]) -> None:
+    assert measurement.pytest_tally(output) == tally
 
 
 def test_a_child_that_fails_says_why() -> None:
-    with pytest.raises(child.ChildFailed, match=r"ended with 3:\nno luck"):
-        child.run([sys.executable, "-c", "print('no luck'); raise SystemExit(3)"])
+    with pytest.raises(child_process.ChildFailed, match=r"ended with 3:\nno luck"):
+        child_process.run([sys.executable, "-c", "print('no luck'); raise SystemExit(3)"])
 
 
 def test_a_figure_is_a_ratio_of_two_rows_of_the_same_repeat() -> None:
@@ -94,12 +89,12 @@ def test_a_promise_is_kept_or_told(rate: int, sentences: list[str], monkeypatch:
 
 
 def test_a_promise_whose_row_failed_is_told() -> None:
-    said = table.broken_promises(Results({}, {"dml-bare": "no lab"}))
-    assert said == ["not measured: DirectML, unpacked: time a case, to the bare loop's: dml-bare failed"]
+    output = table.broken_promises(Results({}, {"dml-bare": "no lab"}))
+    assert output == ["not measured: DirectML, unpacked: time a case, to the bare loop's: dml-bare failed"]
 
 
 def test_figures_and_references_name_rows_that_exist() -> None:
     keys = {row.key for row in rows.ROWS}
-    assert {key for figure in FIGURES for key in (figure.one, figure.other)} <= keys
+    assert {key for figure in FIGURES for key in (figure.first, figure.second)} <= keys
     assert {row.reference for row in rows.ROWS} - {""} <= keys
     assert figures.spread([]) is None

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-import wrong_node
+from fault_injection import wrong_node
+from fault_injection.wrong_places import Place, Subject, drawn, subjects
 from onnx import TensorProto, helper
-from wrong_places import Place, Subject, drawn, subjects
 
 from epcheck.conformance.targets import target
 from epcheck.generators import suite
@@ -67,7 +67,7 @@ class Row:
 
 def wrong(place: Place, subject: Subject) -> dict[str, Any]:
     """What the wrong candidate gives, in this process."""
-    return wrong_node.with_fault(place.told, subject.model.SerializeToString(), subject.feeds)
+    return wrong_node.with_fault(place.description, subject.model.SerializeToString(), subject.feeds)
 
 
 def shows(subject: Subject, got: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
@@ -120,10 +120,10 @@ def chosen(count: int, seed: int, zoo: Mapping[str, Subject]) -> Iterator[tuple[
 
 def measured(place: Place, subject: Subject, baseline: Sessions) -> Row:
     """Name the node and reduce the model, by a worker that has the fault."""
-    environment = {**os.environ, wrong_node.FAULT: place.told}
+    environment = {**os.environ, wrong_node.FAULT: place.description}
     faulty = replace(
-        target.resolve("python:wrong_node:run"),
-        arguments=("python:wrong_node:run", "--path", str(HERE)),
+        target.resolve("python:fault_injection.wrong_node:run"),
+        arguments=("python:fault_injection.wrong_node:run", "--path", str(HERE)),
         environment=environment,
     )
     with Sessions(faulty) as candidate:
@@ -140,7 +140,7 @@ def measured(place: Place, subject: Subject, baseline: Sessions) -> Row:
         least = plain_s + math.log2(subject.wiring.nodes) * candidate_s
         try:
             reduced = reduce_model(subject.model, subject.feeds, *asked, outcome=answer)
-            left = len(reduced.nodes) if place.output in [v for one in reduced.nodes for v in one.outputs] else 0
+            left = len(reduced.nodes) if place.output in [v for node in reduced.nodes for v in node.outputs] else 0
         except ReduceError as error:
             left = 0
             print(error, file=sys.stderr)
@@ -160,7 +160,7 @@ def measured(place: Place, subject: Subject, baseline: Sessions) -> Row:
 
 
 def _names(culprit: Culprit, place: Place) -> bool:
-    return [one.index for one in culprit.nodes] == [place.node]
+    return [node.index for node in culprit.nodes] == [place.node]
 
 
 def _nothing() -> onnx.ModelProto:
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--polygraphy", type=int, default=0, metavar="JOBS", help="Polygraphy on the same cases, too")
     parser.add_argument("--json", type=Path, help="everything, for a program")
     options = parser.parse_args()
-    zoo = {name: one for name, one in subjects().items() if name in (options.architecture or subjects())}
+    zoo = {name: subject for name, subject in subjects().items() if name in (options.architecture or subjects())}
     suite.all_operators()  # what judges nodes is read once a process
     rows, peers = [], []
     print(f"{'named':6}{'left':5}{'ratio':7}{'sessions':10}{'place':60}fault")
@@ -202,10 +202,10 @@ def main() -> None:
 
 def compared(rows: list[Row], zoo: Mapping[str, Subject], jobs: int) -> Iterator[Any]:
     """Polygraphy on the same places, so many at once."""
-    import wrong_nodes_polygraphy
+    from fault_injection import polygraphy_comparison
 
     with ThreadPoolExecutor(jobs) as pool:
-        peers = pool.map(lambda r: wrong_nodes_polygraphy.measured(r.place, zoo[r.place.architecture]), rows)
+        peers = pool.map(lambda r: polygraphy_comparison.measured(r.place, zoo[r.place.architecture]), rows)
         found = []
         for row, peer in zip(rows, peers, strict=True):
             found.append(peer)

@@ -244,6 +244,7 @@ def test_cases_with_empty_outputs_keep_to_themselves() -> None:
     assert group(empty, CPU_ALONE) not in (b"", group(SLICE, CPU_ALONE))
 
 
+@pytest.mark.slow
 def test_packing_changes_no_verdict_on_cpu() -> None:
     """Every case of the suite, with everything that is wrong with the CPU provider and no expectation to predict it."""
     shipped = targets.resolve("cpu")

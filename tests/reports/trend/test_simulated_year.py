@@ -53,6 +53,8 @@ from epcheck.reports.trend.flaky_cases import flaky_cases
 from epcheck.reports.trend.last_good import last_good
 from epcheck.reports.trend.trend import Trend, trend
 
+pytestmark = pytest.mark.slow
+
 WHOLE, PARTIAL, NIGHT_NOT_RUN = Completeness.WHOLE, Completeness.PARTIAL, Completeness.NOT_RUN
 
 NIGHTS = 365

@@ -9,14 +9,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import child
 import numpy as np
 import onnx
-import polygraphy_environment
-import wrong_node
-from wrong_places import Place, Subject
+from peers import polygraphy_environment
+from rates import child_process
 
 from epcheck.models.graph import subgraph
+from fault_injection import wrong_node
+from fault_injection.wrong_places import Place, Subject
 
 NO_FAULT = "none\nnone\nnone"
 SCRIPT = Path(__file__).with_name("polygraphy_wrong.py")
@@ -36,7 +36,7 @@ class Peer:
 
 def measured(place: Place, subject: Subject) -> Peer:
     """Run both on a place."""
-    environment = {**os.environ, wrong_node.FAULT: place.told}
+    environment = {**os.environ, wrong_node.FAULT: place.description}
     environment.pop("PYTHONPATH", None)
     python = str(polygraphy_environment.interpreter())
     with tempfile.TemporaryDirectory() as temporary:
@@ -45,11 +45,11 @@ def measured(place: Place, subject: Subject) -> Peer:
         np.savez(folder / "values.npz", **_values(subject))  # type: ignore[arg-type]
         named, run_s, left, reduce_s = False, 0.0, 0, 0.0
         try:
-            ran = child.run([python, str(SCRIPT), "run", "model.onnx", "values.npz"], environment, folder)
+            ran = child_process.run([python, str(SCRIPT), "run", "model.onnx", "values.npz"], environment, folder)
             named, run_s = ran.report["first"] == place.output, ran.seconds
             check = [python, str(SCRIPT), "check", "polygraphy_debug.onnx", "values.npz"]
             shapes = [f"{name}:[{','.join(map(str, value.shape))}]" for name, value in subject.feeds.items()]
-            reduced = child.run(
+            reduced = child_process.run(
                 [*polygraphy_environment.command(), "debug", "reduce", "model.onnx", "-o", "reduced.onnx",
                  "--mode=bisect", "--model-input-shapes", *shapes, "--check", *check],
                 environment, folder,
@@ -57,7 +57,7 @@ def measured(place: Place, subject: Subject) -> Peer:
             reduce_s = reduced.seconds
             nodes = onnx.load(folder / "reduced.onnx").graph.node
             left = len(nodes) if any(place.output in node.output for node in nodes) else 0
-        except (child.ChildFailed, OSError) as error:
+        except (child_process.ChildFailed, OSError) as error:
             return Peer(named, run_s, 0, reduce_s, str(error).splitlines()[-1][:200])
     return Peer(named, run_s, left, reduce_s)
 

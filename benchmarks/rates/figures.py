@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from measurement import Measurement
+from rates.measurement import Measurement
 
 MEBIBYTE = 1 << 20
 
@@ -14,19 +14,19 @@ Results = Mapping[str, Sequence[Measurement]]
 """Row -> its measurements, one for each repeat."""
 
 
-def times_faster(one: Measurement, other: Measurement) -> float:
+def times_faster(first: Measurement, second: Measurement) -> float:
     """The first row's cases per second over the second's."""
-    return one.rate / other.rate
+    return first.rate / second.rate
 
 
-def once_started(one: Measurement, other: Measurement) -> float:
+def once_started(first: Measurement, second: Measurement) -> float:
     """The same, of the first row only what came after its first record: without the start of its workers."""
-    return float(one.report["later_cases"] / one.report["later_seconds"]) / other.rate
+    return float(first.report["later_cases"] / first.report["later_seconds"]) / second.rate
 
 
-def growth(one: Measurement, other: Measurement) -> float:
+def growth(first: Measurement, second: Measurement) -> float:
     """MiB that the runner's peak memory is greater in the second row than in the first."""
-    return float(other.report["peak_bytes"] - one.report["peak_bytes"]) / MEBIBYTE
+    return float(second.report["peak_bytes"] - first.report["peak_bytes"]) / MEBIBYTE
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Figure:
     """One value made of two rows of the same repeat. at_least, at_most: what its median is promised to be."""
 
     what: str
-    one: str
-    other: str
+    first: str
+    second: str
     value: Callable[[Measurement, Measurement], float] = times_faster
     unit: str = "×"
     at_least: float | None = None
@@ -63,7 +63,7 @@ class Figure:
 
     def of(self, results: Results) -> Spread | None:
         """The value of each repeat, summed up; None where a row was not measured."""
-        return spread([self.value(a, b) for a, b in zip(results.get(self.one, ()), results.get(self.other, ()))])  # noqa: B905  (what is measured once has one)
+        return spread([self.value(a, b) for a, b in zip(results.get(self.first, ()), results.get(self.second, ()))])  # noqa: B905  (what is measured once has one)
 
     def kept_by(self, found: Spread) -> bool:
         """Whether the median is within the bound."""

@@ -51,8 +51,8 @@ def run(
         seconds = time.perf_counter() - started
         stdout.seek(0)
         stderr.seek(0)
-        said, complained = (stream.read().decode(errors="replace") for stream in (stdout, stderr))
+        output, errors = (stream.read().decode(errors="replace") for stream in (stdout, stderr))
     if done.returncode not in allowed:
-        last = "\n".join((said + complained).splitlines()[-TAIL:])
+        last = "\n".join((output + errors).splitlines()[-TAIL:])
         raise ChildFailed(f"{Path(command[0]).name} ended with {done.returncode}:\n{last}")
-    return Finished(said, seconds)
+    return Finished(output, seconds)

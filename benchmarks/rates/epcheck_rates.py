@@ -8,15 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import child
-import crashing_backend
-import measurement
-from measurement import Measurement
-from peers import GOOD_OR_FAILURES, HERE, PYTEST
-from workload import Workbench, Workload
-
 from epcheck.conformance.cache.cache import FOLDER
 from epcheck.generators import suite
+from rates import child_process, crashing_backend, measurement
+from rates.measurement import Measurement
+from rates.peer_rates import BENCHMARKS, GOOD_OR_FAILURES, PYTEST
+from rates.workload import Workbench, Workload
 
 EPCHECK = [sys.executable, "-c", "from epcheck.cli.main import main; main()"]
 NO_BASELINE = ("--baseline", "none")
@@ -50,32 +47,32 @@ def memory(bench: Workbench, cases: int) -> Measurement:
 def command(bench: Workbench, target: str, *selection: str) -> Measurement:
     """`epcheck run` of a selection, the whole process."""
     options = ("--target", target, *NO_BASELINE, "--no-reference", *selection)
-    done = child.run([*EPCHECK, "run", *options], _warm_environment(bench), bench.folder, GOOD_OR_FAILURES)
+    done = child_process.run([*EPCHECK, "run", *options], _warm_environment(bench), bench.folder, GOOD_OR_FAILURES)
     return Measurement(_selected(*selection), done.seconds)
 
 
 def pytest(bench: Workbench, target: str, *selection: str) -> Measurement:
     """pytest of a selection, the whole process."""
     options = ("--pyargs", "epcheck.conformance", "--ep", target, *NO_BASELINE, *selection)
-    done = child.run([*PYTEST, *options], _warm_environment(bench), bench.folder, GOOD_OR_FAILURES)
+    done = child_process.run([*PYTEST, *options], _warm_environment(bench), bench.folder, GOOD_OR_FAILURES)
     tally, cases = measurement.pytest_tally(done.stdout), _selected(*selection)
     if (ended := sum(tally.get(how, 0) for how in ENDED)) != cases:
-        raise child.ChildFailed(f"pytest ran {ended} of {cases} cases")
+        raise child_process.ChildFailed(f"pytest ran {ended} of {cases} cases")
     return Measurement(cases, done.seconds, tally)
 
 
 def collection(bench: Workbench, rounds: int) -> Measurement:
     """pytest collects the suite so many times over and runs nothing, the whole process."""
-    path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
-    larger = ("-p", "larger_suite_plugin", "--rounds", str(rounds), "--collect-only")
+    path = os.pathsep.join(filter(None, (str(BENCHMARKS), os.environ.get("PYTHONPATH"))))
+    larger = ("-p", "rates.larger_suite_plugin", "--rounds", str(rounds), "--collect-only")
     options = (*larger, "--pyargs", "epcheck.conformance", "--ep", "cpu")
-    done = child.run([*PYTEST, *options], {**os.environ, "PYTHONPATH": path}, bench.folder)
+    done = child_process.run([*PYTEST, *options], {**os.environ, "PYTHONPATH": path}, bench.folder)
     return Measurement(measurement.pytest_tally(done.stdout)["collected"], done.seconds)
 
 
 def _report(*options: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    script = [sys.executable, str(HERE / "epcheck_rate.py")]
-    return child.run([*script, *options], {**os.environ, **(environment or {})}, HERE).report
+    script = [sys.executable, str(BENCHMARKS / "epcheck_rate.py")]
+    return child_process.run([*script, *options], {**os.environ, **(environment or {})}, BENCHMARKS).report
 
 
 def _warm_environment(bench: Workbench) -> dict[str, str]:
@@ -84,7 +81,7 @@ def _warm_environment(bench: Workbench) -> dict[str, str]:
     environment = {**os.environ, FOLDER: str(folder)}
     if not folder.exists():
         options = ("--target", "cpu", *NO_BASELINE, "--no-reference")
-        child.run([*EPCHECK, "run", *options], environment, bench.folder, GOOD_OR_FAILURES)
+        child_process.run([*EPCHECK, "run", *options], environment, bench.folder, GOOD_OR_FAILURES)
     return environment
 
 

@@ -1,6 +1,6 @@
 """A pytest plugin that makes the suite larger, each round with other random data.
 
-PYTHONPATH=benchmarks python -m pytest -p larger_suite_plugin --rounds 5 --pyargs epcheck.conformance
+PYTHONPATH=benchmarks python -m pytest -p rates.larger_suite_plugin --rounds 5 --pyargs epcheck.conformance
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import larger_suite
 import pytest
 
 from epcheck.generators import suite
 from epcheck.generators.case import Case
+from rates import larger_suite
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

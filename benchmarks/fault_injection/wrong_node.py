@@ -1,4 +1,4 @@
-"""A target one of whose nodes is deliberately wrong: `python:wrong_node:run`, with the fault in the environment.
+"""A target, `python:fault_injection.wrong_node:run`, one of whose nodes is wrong as the environment says.
 
 The fault is part of the arithmetic: wherever the node turns up, in the whole model, in a part of it, alone, it is
 wrong in the same way. It is known by its operator and the first value that it makes, whatever it receives.
@@ -30,11 +30,11 @@ def run(model: bytes, feeds: Mapping[str, Any]) -> dict[str, Any]:
     return with_fault(os.environ[FAULT], model, feeds)
 
 
-def with_fault(told: str, model: bytes, feeds: Mapping[str, Any]) -> dict[str, Any]:
+def with_fault(description: str, model: bytes, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """The outputs of the model with the fault that is told as in the environment."""
     import onnxruntime
 
-    op_type, output, fault = told.split("\n")
+    op_type, output, fault = description.split("\n")
     proto = onnx.load_model_from_string(model)
     for node in list(proto.graph.node):
         if node.op_type == op_type and node.output[0] == output:
@@ -44,7 +44,7 @@ def with_fault(told: str, model: bytes, feeds: Mapping[str, Any]) -> dict[str, A
     options.intra_op_num_threads = 1
     content = proto.SerializeToString()
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    names = [one.name for one in session.get_outputs()]
+    names = [output_info.name for output_info in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
 

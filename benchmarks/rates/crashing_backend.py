@@ -1,4 +1,4 @@
-"""A backend that is ONNX Runtime's CPU provider, except that marked inputs end its process: TARGET, in this folder.
+"""A backend that is ONNX Runtime's CPU provider, except that marked inputs end its process: TARGET.
 
 The marks are a file that the environment variable MARKS names. A marked input kills every process that sees it, so
 the case crashes in the run that confirms it as well, and what is reported is a crash: two workers die for one case.
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime as ort
-from stored_cases import Array, StoredCase
+from peers.stored_cases import Array, StoredCase
 
-TARGET = "python:crashing_backend:run"
+TARGET = "python:rates.crashing_backend:run"
 MARKS = "EPCHECK_BENCHMARK_MARKS"
 
 

@@ -55,7 +55,7 @@ class Place:
     fault: str
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """As the backend reads it from its environment."""
         return f"{self.op_type}\n{self.output}\n{self.fault}"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from child import ChildFailed
+from rates.child_process import ChildFailed
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ def of(report: Mapping[str, Any], prefix: str = "") -> Measurement:
     return Measurement(report[f"{prefix}cases"], report[f"{prefix}seconds"], report)
 
 
-def pytest_tally(said: str) -> dict[str, int]:
+def pytest_tally(output: str) -> dict[str, int]:
     """pytest's last line, `3 failed, 5 passed in 1.00s` or `8 tests collected in 0.10s`, as a mapping."""
-    last = next((line for line in reversed(said.splitlines()) if re.search(r" in \d", line)), "")
+    last = next((line for line in reversed(output.splitlines()) if re.search(r" in \d", line)), "")
     found = {what: int(number) for number, what in re.findall(r"(\d+) (?:tests? )?([a-z]+)", last.partition(" in ")[0])}
     if not found:
-        raise ChildFailed(f"pytest gave no summary, but: {said[-400:]}")
+        raise ChildFailed(f"pytest gave no summary, but: {output[-400:]}")
     return found

@@ -9,15 +9,14 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-import crashing_backend
 import epcheck_rate
-import larger_suite
-import stored_cases
 from epcheck_rate import Setting
-from stored_cases import StoredCase
+from peers import stored_cases
+from peers.stored_cases import StoredCase
 
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.truth import Refusal
+from rates import crashing_backend, larger_suite
 
 SUITE_ROUNDS = 2
 PASSING_ROUNDS = 4

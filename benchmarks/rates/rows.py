@@ -1,6 +1,7 @@
 """The rows of the table: what each runs, and what of it is counted.
 
-To add a row of epcheck's, add a `Row` that calls `ours.rate` with a workload and the options of `epcheck_rate.py`.
+To add a row of epcheck's, add a `Row` that calls `epcheck_rates.rate` with a workload and options of
+`epcheck_rate.py`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import ours
-import peers
-from measurement import Measurement
-from workload import Workbench
+from rates import epcheck_rates, peer_rates
+from rates.measurement import Measurement
+from rates.workload import Workbench
 
 DML_SELECTION = ("--op", "QLinearConv")
 """What pytest and `epcheck run` are compared on, on DirectML."""
@@ -45,27 +45,27 @@ ROWS = (
         "cpu-bare",
         "cpu",
         "bare loop: a session and one run of it for each passing case; models and feeds ready-made, nothing judged",
-        lambda bench: peers.bare(bench.passing),
+        lambda bench: peer_rates.bare(bench.passing),
     ),
     Row(
         "cpu-bare-unoptimised",
         "cpu",
         "the same, graph optimisation off, as in epcheck's sessions",
-        lambda bench: peers.bare(bench.passing, "--unoptimised"),
+        lambda bench: peer_rates.bare(bench.passing, "--unoptimised"),
         reference="cpu-bare",
     ),
     Row(
         "cpu-packed",
         "cpu",
         "epcheck on the same cases, its cache warm: start of workers, packed sessions run twice, oracles, verdicts",
-        lambda bench: ours.rate(bench, bench.passing),
+        lambda bench: epcheck_rates.rate(bench, bench.passing),
         reference="cpu-bare",
     ),
     Row(
         "cpu-packed-cold",
         "cpu",
         "the same with an empty cache: every model is built and every oracle asked as well",
-        lambda bench: ours.rate(bench, bench.passing, cold=True),
+        lambda bench: epcheck_rates.rate(bench, bench.passing, cold=True),
         reference="cpu-bare",
         most=2,
     ),
@@ -73,14 +73,14 @@ ROWS = (
         "cpu-unpacked",
         "cpu",
         "a session for each case, its cache warm",
-        lambda bench: ours.rate(bench, bench.passing, "--no-pack"),
+        lambda bench: epcheck_rates.rate(bench, bench.passing, "--no-pack"),
         reference="cpu-bare",
     ),
     Row(
         "cpu-unpacked-cold",
         "cpu",
         "a session for each case, an empty cache",
-        lambda bench: ours.rate(bench, bench.passing, "--no-pack", cold=True),
+        lambda bench: epcheck_rates.rate(bench, bench.passing, "--no-pack", cold=True),
         reference="cpu-bare",
         most=2,
     ),
@@ -88,34 +88,34 @@ ROWS = (
         "suite-bare",
         "suite",
         "bare loop over the whole suite as it is; a model that ONNX Runtime refuses counts as well",
-        lambda bench: peers.bare(bench.suite),
+        lambda bench: peer_rates.bare(bench.suite),
     ),
     Row(
         "suite-packed",
         "suite",
         "epcheck on the whole suite as it is, its cache warm: failures are confirmed in a second worker",
-        lambda bench: ours.rate(bench, bench.suite),
+        lambda bench: epcheck_rates.rate(bench, bench.suite),
         reference="suite-bare",
     ),
     Row(
         "suite-unpacked",
         "suite",
         "the same, a session for each case",
-        lambda bench: ours.rate(bench, bench.suite, "--no-pack"),
+        lambda bench: epcheck_rates.rate(bench, bench.suite, "--no-pack"),
         reference="suite-bare",
     ),
     Row(
         "dml-bare",
         "dml",
         "bare loop of DirectML sessions in one process (Wine on Linux) after its start, graph optimisation off",
-        lambda bench: peers.bare_dml(bench.dml),
+        lambda bench: peer_rates.bare_dml(bench.dml),
         dml=True,
     ),
     Row(
         "dml-unpacked",
         "dml",
         "epcheck on the same cases, cache warm, from the first record on, which leaves out the start of its workers",
-        lambda bench: ours.started_rate(bench, bench.dml, "--target", "dml", "--no-pack"),
+        lambda bench: epcheck_rates.started_rate(bench, bench.dml, "--target", "dml", "--no-pack"),
         reference="dml-bare",
         dml=True,
     ),
@@ -123,7 +123,7 @@ ROWS = (
         "dml-packed",
         "dml",
         "the same, packed",
-        lambda bench: ours.started_rate(bench, bench.dml, "--target", "dml"),
+        lambda bench: epcheck_rates.started_rate(bench, bench.dml, "--target", "dml"),
         reference="dml-bare",
         dml=True,
     ),
@@ -131,27 +131,27 @@ ROWS = (
         "sample-packed",
         "polygraphy",
         "epcheck, packed, cache warm, on Polygraphy's sample many times over, each time with other random data",
-        lambda bench: ours.rate(bench, bench.sample),
+        lambda bench: epcheck_rates.rate(bench, bench.sample),
     ),
     Row(
         "polygraphy-api",
         "polygraphy",
         "two OnnxrtRunner, Comparator.run and compare_accuracy for each case, log off; after start and import",
-        lambda bench: peers.polygraphy_api(bench.sample),
+        lambda bench: peer_rates.polygraphy_api(bench.sample),
         reference="sample-packed",
     ),
     Row(
         "polygraphy-command",
         "polygraphy",
         "`polygraphy run --onnxrt --onnxrt --load-inputs` for each of the sample's first cases, whole processes",
-        peers.polygraphy_command,
+        peer_rates.polygraphy_command,
         reference="sample-packed",
     ),
     Row(
         "onnx-nodes",
         "onnx",
         "`python -m pytest` on every node test of onnx.backend.test; tests that passed or failed, the whole process",
-        peers.onnx_nodes,
+        peer_rates.onnx_nodes,
         reference="cpu-packed",
         most=2,
     ),
@@ -159,7 +159,9 @@ ROWS = (
         "onnx-nodes-lean",
         "onnx",
         "the same, only the tests for CPU, without tracebacks and warnings",
-        lambda bench: peers.onnx_nodes(bench, "-k", f"{peers.NODE_TESTS} and _cpu", "--tb=no", "-p", "no:warnings"),
+        lambda bench: peer_rates.onnx_nodes(
+            bench, "-k", f"{peer_rates.NODE_TESTS} and _cpu", "--tb=no", "-p", "no:warnings"
+        ),
         reference="cpu-packed",
         most=2,
     ),
@@ -167,27 +169,27 @@ ROWS = (
         "run-cpu",
         "pytest",
         "`epcheck run --target cpu`, no baseline, cache warm, the whole suite, the whole process with its reports",
-        lambda bench: ours.command(bench, "cpu"),
+        lambda bench: epcheck_rates.command(bench, "cpu"),
     ),
     Row(
         "pytest-cpu",
         "pytest",
         "`pytest --pyargs epcheck.conformance --ep cpu`, no baseline, the same cases, the whole process",
-        lambda bench: ours.pytest(bench, "cpu"),
+        lambda bench: epcheck_rates.pytest(bench, "cpu"),
         reference="run-cpu",
     ),
     Row(
         "run-dml",
         "pytest",
         f"`epcheck run --target dml {' '.join(DML_SELECTION)}`, no baseline, the whole process with its reports",
-        lambda bench: ours.command(bench, "dml", *DML_SELECTION),
+        lambda bench: epcheck_rates.command(bench, "dml", *DML_SELECTION),
         dml=True,
     ),
     Row(
         "pytest-dml",
         "pytest",
         "pytest on the same cases, the whole process",
-        lambda bench: ours.pytest(bench, "dml", *DML_SELECTION),
+        lambda bench: epcheck_rates.pytest(bench, "dml", *DML_SELECTION),
         reference="run-dml",
         dml=True,
     ),
@@ -195,34 +197,34 @@ ROWS = (
         "crash-none",
         "crash",
         "epcheck on the passing cases by a Python function that runs ONNX Runtime's CPU provider",
-        lambda bench: ours.crashing(bench, crashes=False),
+        lambda bench: epcheck_rates.crashing(bench, crashes=False),
     ),
     Row(
         "crash-1-in-1000",
         "crash",
         "the same, and one case in 1,000 kills its worker, and the one that confirms it",
-        lambda bench: ours.crashing(bench, crashes=True),
+        lambda bench: epcheck_rates.crashing(bench, crashes=True),
         reference="crash-none",
     ),
     Row(
         "collect",
         "scale",
         "`pytest --collect-only` of the whole suite, the whole process",
-        lambda bench: ours.collection(bench, LARGE_ROUNDS),
+        lambda bench: epcheck_rates.collection(bench, LARGE_ROUNDS),
         most=1,
     ),
     Row(
         "memory-few",
         "scale",
         f"epcheck on CPU, {FEW:,} cases of the whole suite, for the runner's peak memory",
-        lambda bench: ours.memory(bench, FEW),
+        lambda bench: epcheck_rates.memory(bench, FEW),
         most=1,
     ),
     Row(
         "memory-many",
         "scale",
         f"the same, {MANY:,} cases",
-        lambda bench: ours.memory(bench, MANY),
+        lambda bench: epcheck_rates.memory(bench, MANY),
         reference="memory-few",
         most=1,
     ),

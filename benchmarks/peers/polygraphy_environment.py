@@ -7,8 +7,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import child
 import platformdirs
+from rates import child_process
 
 VERSION = "0.53.6"
 GRAPHSURGEON = "0.6.1"
@@ -30,13 +30,13 @@ def interpreter() -> Path:
     python = programs / ("python.exe" if sys.platform == "win32" else "python")
     complete = home / "complete"
     if not complete.is_file():
-        child.run([sys.executable, "-m", "venv", "--clear", str(home)])
+        child_process.run([sys.executable, "-m", "venv", "--clear", str(home)])
         wanted = [
             f"polygraphy=={VERSION}",
             f"onnx-graphsurgeon=={GRAPHSURGEON}",
             *(f"{name}=={release}" for name, release in same.items()),
         ]
-        child.run([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted])
+        child_process.run([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted])
         complete.touch()
     return python
 

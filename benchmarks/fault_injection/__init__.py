@@ -1,0 +1,1 @@
+"""Models with one wrong node: where the fault is, the target that has it, and Polygraphy on the same models."""

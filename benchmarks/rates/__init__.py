@@ -1,0 +1,1 @@
+"""The rows of the table: what each runs, and what is promised of their rates."""
