@@ -16,20 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
-    from epcheck.api.machine.lab import (
-        InstallLabOptions,
-        LabOptions,
-        LabStatus,
-        install_lab,
-        lab_status,
-        remove_lab,
-    )
-    from epcheck.api.models.reduce import Reduced, ReduceOptions, reduce
-    from epcheck.api.models.validate import ValidateOptions, Validation, validate
+    from epcheck.api.machine.lab import InstallLabOptions, LabOptions, install_lab, lab_status, remove_lab
+    from epcheck.api.models.reduce import ReduceOptions, reduce
+    from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
     from epcheck.api.option import OptionError
     from epcheck.api.progress import SILENT, Progress
-    from epcheck.api.runs.diff import Assessment, DiffOptions, diff
+    from epcheck.api.runs.diff import DiffOptions, diff
     from epcheck.api.runs.merge import MergeOptions, merge
     from epcheck.api.runs.report import ReportOptions, report
     from epcheck.api.runs.result import RunResult
@@ -43,7 +36,7 @@ if TYPE_CHECKING:
         prune_store,
         stored_runs,
     )
-    from epcheck.api.runs.trend import Trend, TrendOptions, trend
+    from epcheck.api.runs.trend import TrendOptions, trend
     from epcheck.api.suite.claims import ClaimsError, RefreshClaimsOptions, refresh_claims
     from epcheck.api.suite.coverage import CoverageOptions, coverage
     from epcheck.api.suite.directml import DirectMLOptions, DirectMLResult, directml
@@ -53,10 +46,16 @@ if TYPE_CHECKING:
     from epcheck.api.suite.replay import ReplayOptions, replay
     from epcheck.api.suite.repro import ReproOptions, repro
     from epcheck.api.suite.run import run
-    from epcheck.api.suite.run_options import RunOptions, Shard, Source
-    from epcheck.api.suite.stream import LiveRun, LiveRunError
+    from epcheck.api.suite.run_options import RunOptions, Source
+    from epcheck.conformance.lab.status import LabStatus
+    from epcheck.conformance.scheduling.shard import Shard
+    from epcheck.conformance.scheduling.stream import LiveRun, LiveRunError
     from epcheck.conformance.workers.process import WarmWorkers
     from epcheck.generators.error import EpcheckError
+    from epcheck.models.bisection.reduce import Reduced
+    from epcheck.models.validation.validation import Validation
+    from epcheck.reports.diff.assessment import Assessment
+    from epcheck.reports.trend.trend import Trend
 
 _MODULES = {
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),

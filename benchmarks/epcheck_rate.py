@@ -26,7 +26,8 @@ import psutil
 from rates import larger_suite
 
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.records.record import PASS, Record
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Plan, Sink
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets import target as targets

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 from epcheck import reports
-from epcheck.conformance.records.record import Run
+from epcheck.conformance.records.run import Run
 from epcheck.reports.runs import parquet
 from epcheck.reports.store.query import query
 from epcheck.reports.store.run_file import read_file

@@ -16,8 +16,8 @@ import pytest
 
 if TYPE_CHECKING:
     from epcheck.api import LiveRun, Validation
-    from epcheck.api.suite.listing import Case
     from epcheck.conformance.records.record import Record
+    from epcheck.generators.case import Case
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     any usage error, and 2 for an unknown target. Costs nothing where none of the options is given."""
     operators, dtypes = config.getoption("--op"), config.getoption("--dtype")
     if operators or dtypes:
-        from epcheck.api.suite.listing import SelectionError
+        from epcheck.generators.suite import SelectionError
 
         try:
             next(_selected(config))
@@ -127,12 +127,12 @@ class CaseItem(pytest.Item):
     def passes(self) -> bool:
         """Whether the verdict is there, and nothing is to be said of it; where there is none, `runtest` says why."""
         from epcheck.api import LiveRunError
-        from epcheck.conformance.records import record
+        from epcheck.conformance.records import terms
 
         with contextlib.suppress(LiveRunError):
             verdict = self._verdict()
-            bad = {record.FAILURE, record.EXPECTED, record.FIXED}
-            return verdict.reading not in bad and verdict.status != record.UNPLACED
+            bad = {terms.FAILURE, terms.EXPECTED, terms.FIXED}
+            return verdict.reading not in bad and verdict.status != terms.UNPLACED
         return False
 
     def seconds(self) -> float:
@@ -142,7 +142,7 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         from epcheck.api import LiveRunError
-        from epcheck.conformance.records import record
+        from epcheck.conformance.records import terms
 
         try:
             verdict = self._verdict()
@@ -150,11 +150,11 @@ class CaseItem(pytest.Item):
             give_up(self.config, str(error))
         self._known = None  # asked again, for example by a plugin that repeats failures, it is run again
         strict = self.config.getoption("--epcheck-strict")
-        if verdict.reading == record.EXPECTED and verdict.expectation is not None:
+        if verdict.reading == terms.EXPECTED and verdict.expectation is not None:
             pytest.xfail(f"{verdict.expectation.reason} ({verdict.reason})")
-        if verdict.reading == record.FAILURE or (verdict.reading == record.FIXED and strict):
+        if verdict.reading == terms.FAILURE or (verdict.reading == terms.FIXED and strict):
             pytest.fail(words(verdict), pytrace=False)
-        if verdict.status == record.UNPLACED:
+        if verdict.status == terms.UNPLACED:
             pytest.skip(verdict.reason)
 
     def _verdict(self) -> Record:
@@ -165,7 +165,7 @@ class CaseItem(pytest.Item):
 
 def words(verdict: Record) -> str:
     """A failure as a test prints it."""
-    from epcheck.conformance.records.record import FIXED
+    from epcheck.conformance.records.terms import FIXED
 
     lines = [f"{verdict.status}, blame: {verdict.blame or 'nobody'}: {verdict.reason}"]
     for difference in verdict.candidate.differences:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.records.record import Run, Share, joined_facts, varying_facts
+from epcheck.conformance.records.run import Run, Share
+from epcheck.conformance.records.target_facts import joined_facts, varying_facts
 from epcheck.reports.page.embedded_data import ReproArchiver
 from epcheck.reports.runs.compatibility import (
     Part,

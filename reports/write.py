@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from epcheck.conformance.records.record import Run
+from epcheck.conformance.records.run import Run
 from epcheck.reports.page.embedded_data import ReproArchiver
 from epcheck.reports.page.html import RunPage
 from epcheck.reports.runs.json_document import Document

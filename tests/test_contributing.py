@@ -13,7 +13,7 @@ import pytest
 import yaml
 from programs import checked_run
 
-from epcheck.conformance.records.record import PASS, SKIPPED, STATUSES
+from epcheck.conformance.records.terms import PASS, SKIPPED, STATUSES
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from epcheck.conformance.records.record import FAILURE, FIXED, Record
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import FAILURE, FIXED
 from epcheck.reports import Reported, read_records
 
 COMPLETE, INTERRUPTED = "complete", "interrupted"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.conformance.records.record import FAILURE
+from epcheck.conformance.records.terms import FAILURE
 from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.expectation import ExpectationError
 from epcheck.conformance.targets.expectation_file import Found

@@ -15,7 +15,7 @@ from epcheck.api.suite.run import describe, run
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance.cluster.node import ClusterError
 from epcheck.conformance.lab import LabError
-from epcheck.conformance.records.record import Run
+from epcheck.conformance.records.run import Run
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.target import TargetError, default_baseline
 from epcheck.reports.diff import assessment, difference, drift

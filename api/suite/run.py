@@ -19,8 +19,8 @@ from epcheck.api.suite.place import Place, place_of
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.api.suite.selection import resumed, selection
 from epcheck.conformance.cluster.node import ClusterError, Line
-from epcheck.conformance.records import record
-from epcheck.conformance.records.record import Run, Share
+from epcheck.conformance.records import target_facts
+from epcheck.conformance.records.run import Run, Share
 from epcheck.conformance.scheduling import shard
 from epcheck.conformance.scheduling.plan import Facts
 from epcheck.conformance.scheduling.shard import ShardError
@@ -117,7 +117,7 @@ class _Recording:
             self._status = f"failed: {error}"
         except StoreError as error:
             with contextlib.suppress(StoreError):  # there may still be room for the sentence
-                ended = replace(self.run, status=f"failed: {error}", finished=record.now())
+                ended = replace(self.run, status=f"failed: {error}", finished=utc_now())
                 reports.write_run(self.folder, ended)
             raise
 
@@ -126,7 +126,7 @@ class _Recording:
             self.run,
             notes=tuple(dict.fromkeys((*self.run.notes, *notes))),
             status=self._status,
-            finished=record.now(),
+            finished=utc_now(),
             duration_s=self.run.duration_s + time.monotonic() - self._started,
             stale=() if self._options.shard else stale,
             share=replace(share, stale=stale),
@@ -138,7 +138,8 @@ class _Recording:
         _check_same_candidates(self.run, facts, self._options.may_differ)
         known = self.run.targets
         joined = {
-            name: record.joined_facts([known.get(name, of_target), of_target]) for name, of_target in facts.items()
+            name: target_facts.joined_facts([known.get(name, of_target), of_target])
+            for name, of_target in facts.items()
         }
         self.run = replace(self.run, targets=joined)
         reports.write_run(self.folder, self.run)
@@ -148,7 +149,7 @@ def describe(options: RunOptions, candidates: tuple[str, ...], baseline: str | N
     """A run that begins now, without an id. cases: how many there are for each candidate."""
     return Run(
         run_id="",
-        started=record.now(),
+        started=utc_now(),
         command=("epcheck", *sys.argv[1:]),
         candidates=candidates,
         baseline=baseline,
@@ -190,11 +191,11 @@ def _check_same_shard(run: Run, share: Share) -> None:
 def _check_same_candidates(run: Run, facts: Facts, may_differ: Collection[str]) -> None:
     """Refuse to go on with other candidates than those that the records are of. Raises StoreError."""
     for name in run.candidates:
-        different = record.differing_facts(run.targets.get(name, facts[name]), facts[name], may_differ)
+        different = target_facts.differing_facts(run.targets.get(name, facts[name]), facts[name], may_differ)
         if different:
             raise StoreError(
-                f"run {run.run_id}: target '{name}' is not what it was: {record.tell_apart(different)}; start a new "
-                f"run, or say {record.allowing(different)}"
+                f"run {run.run_id}: target '{name}' is not what it was: {target_facts.tell_apart(different)}; start a "
+                f"new run, or say {target_facts.allowing(different)}"
             )
 
 

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from epcheck.api.option import Option
 from epcheck.api.suite.run_options import RunOptions
-from epcheck.conformance.records.record import Run
+from epcheck.conformance.records.run import Run
 from epcheck.conformance.scheduling.shard import Shard, ShardError
 from epcheck.reports import StoreError
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, NOTED, OK
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, OK
 
 COLOURS = {OK: "green", FAILURE: "bold red", EXPECTED: "yellow", FIXED: "cyan", NOTED: "blue"}

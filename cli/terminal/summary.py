@@ -13,7 +13,7 @@ from epcheck.api.runs.result import RunResult
 from epcheck.api.suite.repro import repro_command
 from epcheck.cli.terminal.colours import COLOURS
 from epcheck.cli.terminal.plain import printable, safe
-from epcheck.conformance.records.record import FAILURE, FIXED, OK
+from epcheck.conformance.records.terms import FAILURE, FIXED, OK
 
 FINDINGS = 12
 """Groups of failures that the summary lists; the report has all."""

@@ -24,7 +24,7 @@ from distributed import CancelledError, Client, Future, KilledWorker, get_worker
 
 from epcheck.conformance.cluster import node
 from epcheck.conformance.cluster.node import Answer, ClusterError, Line, Order, Unfit
-from epcheck.conformance.records.record import allowing, differing_facts, joined_facts, tell_apart, varying_facts
+from epcheck.conformance.records.target_facts import allowing, differing_facts, joined_facts, tell_apart, varying_facts
 from epcheck.conformance.scheduling.plan import Facts
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.generators.case import Case

@@ -10,7 +10,7 @@ import numpy as np
 from epcheck.conformance.comparison import blocks
 from epcheck.conformance.comparison.ulp import ulp_error
 from epcheck.conformance.comparison.wrong_elements import form_difference
-from epcheck.conformance.records.record import ULP_EDGES, Accuracy, added
+from epcheck.conformance.records.accuracy import ULP_EDGES, Accuracy, added
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Outputs, Selection, Ulp
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from epcheck.conformance.comparison.bounds import is_surely_right, rule
 from epcheck.conformance.comparison.selection import selection_differences
 from epcheck.conformance.comparison.wrong_elements import find_wrong_elements, form_difference
-from epcheck.conformance.records.record import Accuracy, Difference
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.opinion import Difference
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Output, Outputs, Selection, Ulp
 

@@ -9,7 +9,7 @@ import numpy as np
 from epcheck.conformance.comparison import blocks
 from epcheck.conformance.comparison.exact import identical, same
 from epcheck.conformance.comparison.wrong_elements import find_wrong_elements, form_difference
-from epcheck.conformance.records.record import Difference
+from epcheck.conformance.records.opinion import Difference
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Output, Selection
 

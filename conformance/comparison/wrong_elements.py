@@ -10,7 +10,7 @@ from epcheck.conformance.comparison import blocks
 from epcheck.conformance.comparison.bounds import allowance, breaks, is_surely_right
 from epcheck.conformance.comparison.heat_map import HeatMap
 from epcheck.conformance.comparison.ulp import is_floating, ulp_error
-from epcheck.conformance.records.record import Difference, Mismatch
+from epcheck.conformance.records.opinion import Difference, Mismatch
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Output
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
 from epcheck.generators.claims import claims_of
@@ -47,8 +47,8 @@ def is_published(prepared: Prepared, target: Target) -> bool:
 def predicted_status(prepared: Prepared, target: Target, expectations: Sequence[Expectation]) -> str:
     """The status that a case will probably have. expectations: of the target, those whose glob matches the case."""
     if unclaimed(prepared, target) is not None:
-        return record.UNPLACED
-    return expectations[0].status if expectations else record.PASS
+        return terms.UNPLACED
+    return expectations[0].status if expectations else terms.PASS
 
 
 def may_be_placed_only(prepared: Prepared, target: Target, facts: Mapping[str, str]) -> bool:

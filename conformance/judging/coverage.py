@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from epcheck.conformance.records import record
+from epcheck.conformance.records import record, terms
 from epcheck.generators import suite
 from epcheck.generators.claims import Claims, Key, why_unreachable
 from epcheck.generators.operator import Operator
@@ -82,8 +82,8 @@ def _triple(key: Key, dtype: str, statuses: Mapping[str, int] | None) -> Triple:
         return Triple(key, dtype, UNREACHABLE if why else MISSING, why)
     if not statuses:
         return Triple(key, dtype, COVERED)
-    failing = statuses.keys() - {record.PASS, record.UNPLACED, record.SKIPPED}
-    state = FAILING if failing else PASSING if record.PASS in statuses else UNPLACED
+    failing = statuses.keys() - {terms.PASS, terms.UNPLACED, terms.SKIPPED}
+    state = FAILING if failing else PASSING if terms.PASS in statuses else UNPLACED
     return Triple(key, dtype, state, statuses=statuses)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from epcheck.conformance.records import record
-from epcheck.conformance.records.record import Direct, Opinion
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Direct
 from epcheck.conformance.targets.expectation import Expectation
 
-FINE = (record.PASS, record.UNPLACED, record.SKIPPED)
+FINE = (terms.PASS, terms.UNPLACED, terms.SKIPPED)
 """Statuses of a baseline that is not wrong."""
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 
-from epcheck.conformance.records import record
-from epcheck.conformance.records.record import Direct, Opinion
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Direct
 
 EXPLAINED = (
-    record.MISMATCH, record.REFUSED, record.CRASH, record.TIMEOUT, record.FLAKY, record.ORDER_DEPENDENT,
+    terms.MISMATCH, terms.REFUSED, terms.CRASH, terms.TIMEOUT, terms.FLAKY, terms.ORDER_DEPENDENT,
 )  # fmt: skip
 """Statuses of a candidate that call for an explanation. What was not placed was not computed."""
 
@@ -23,20 +24,20 @@ REFUSES = re.compile(r"80070057 E_INVALIDARG|887A0004 DXGI_ERROR_UNSUPPORTED")
 
 def explained(candidate: Opinion, direct: Opinion, same_bits: bool) -> Direct:
     """Who is to blame for a candidate's failure. same_bits: both gave outputs, and those are equal to the last bit."""
-    if direct.status == record.UNPLACED:
-        return Direct(record.NOT_CALLED, direct)
-    if direct.status == record.PASS:
-        return Direct(record.LOWERING, direct)
-    if direct.status == record.REFUSED and REFUSES.search(direct.message):
-        return Direct(record.UNSUPPORTED, direct)
-    return Direct(record.BELOW if same_bits or alike(candidate, direct) else record.DIFFERENTLY, direct)
+    if direct.status == terms.UNPLACED:
+        return Direct(terms.NOT_CALLED, direct)
+    if direct.status == terms.PASS:
+        return Direct(terms.LOWERING, direct)
+    if direct.status == terms.REFUSED and REFUSES.search(direct.message):
+        return Direct(terms.UNSUPPORTED, direct)
+    return Direct(terms.BELOW if same_bits or alike(candidate, direct) else terms.DIFFERENTLY, direct)
 
 
 def alike(candidate: Opinion, direct: Opinion) -> bool:
     """Whether two failures are one: the same status, and of wrong answers the same elements wrong in the same way."""
     if candidate.status != direct.status:
         return False
-    if candidate.status != record.MISMATCH:
+    if candidate.status != terms.MISMATCH:
         return True
     return [(d.output, d.wrong, d.first) for d in candidate.differences] == [
         (d.output, d.wrong, d.first) for d in direct.differences
@@ -47,12 +48,12 @@ def words(direct: Direct) -> str:
     """The explanation as the verdict's words go on."""
     name, message = direct.opinion.target, direct.opinion.message
     match direct.blame:
-        case record.LOWERING:
+        case terms.LOWERING:
             return f"{name} is right, so the provider's lowering is to blame"
-        case record.BELOW:
+        case terms.BELOW:
             return f"{name} fails alike, so DirectML or the driver is to blame: {message}"
-        case record.UNSUPPORTED:
+        case terms.UNSUPPORTED:
             return f"{name} does not take such an operator, so the provider should not call it: {message}"
-        case record.DIFFERENTLY:
+        case terms.DIFFERENTLY:
             return f"{name} fails too, but otherwise ({direct.opinion.status}): {message}"
     return f"{name} does not tell: {message}"

@@ -8,9 +8,10 @@ from epcheck.conformance.comparison import compare
 from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.preparation import directml_program
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.opinion import Difference, Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
-from epcheck.conformance.records.record import Accuracy, Difference, Opinion
 from epcheck.conformance.targets.target import Target
 from epcheck.generators.truth import Refusal
 
@@ -52,7 +53,7 @@ def opinion(prepared: Prepared, target: Target, outcome: Outcome, attempts: int 
         create_s=outcome.create_s,
         run_s=outcome.run_s,
         attempts=attempts,
-        log_tail="" if status == record.PASS else outcome.log_tail,
+        log_tail="" if status == terms.PASS else outcome.log_tail,
         shared=outcome.shared,
         accuracy=accuracy,
     )
@@ -90,29 +91,29 @@ def _status(
 ) -> tuple[str, str, tuple[Difference, ...]]:
     """The status, the message, and how the outputs differ from the truth."""
     if outcome.kind == CRASHED:
-        return record.CRASH, outcome.message, ()
+        return terms.CRASH, outcome.message, ()
     if outcome.kind == TIMED_OUT:
-        return record.TIMEOUT, outcome.message, ()
+        return terms.TIMEOUT, outcome.message, ()
     if outcome.kind == FAILED:
         message = condense(outcome.message)
         if UNPLACED.search(message):
-            return record.UNPLACED, message, ()
-        return (record.PASS if prepared.must_be_refused else record.REFUSED), message, ()
+            return terms.UNPLACED, message, ()
+        return (terms.PASS if prepared.must_be_refused else terms.REFUSED), message, ()
     if target.provider and (gap := placement_gap(prepared, target.provider, outcome)):
-        return record.UNPLACED, gap, ()
+        return terms.UNPLACED, gap, ()
     if outcome.exact:
-        return record.PASS, "", ()
+        return terms.PASS, "", ()
     truth = prepared.truth
     if isinstance(truth, Refusal):
-        return record.MISMATCH, f"accepted what must be refused: {truth.reason}", ()
+        return terms.MISMATCH, f"accepted what must be refused: {truth.reason}", ()
     if wrong := compare.differences(truth, outcome.outputs, accuracy):
-        return record.MISMATCH, "; ".join(f"{d.output}: {d.reason}" for d in wrong), wrong
+        return terms.MISMATCH, "; ".join(f"{d.output}: {d.reason}" for d in wrong), wrong
     if outcome.unwritten:
         names = ", ".join(outcome.unwritten)
-        return record.MISMATCH, f"the provider does not write {names}: a buffer keeps what it held before", ()
+        return terms.MISMATCH, f"the provider does not write {names}: a buffer keeps what it held before", ()
     if outcome.repeat_differs:
-        return record.FLAKY, f"a second run of the same session gives another {', '.join(outcome.repeat_differs)}", ()
-    return record.PASS, "", ()
+        return terms.FLAKY, f"a second run of the same session gives another {', '.join(outcome.repeat_differs)}", ()
+    return terms.PASS, "", ()
 
 
 def placement_gap(prepared: Prepared, provider: str, outcome: Outcome) -> str:

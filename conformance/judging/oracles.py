@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record
-from epcheck.conformance.records.record import Opinion
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
 
 
 def second_oracles(prepared: Prepared, reference: Opinion | None) -> Mapping[str, str]:
@@ -14,9 +14,9 @@ def second_oracles(prepared: Prepared, reference: Opinion | None) -> Mapping[str
     if reference is None:
         return prepared.oracles
     match reference.status:
-        case record.PASS:
+        case terms.PASS:
             words = "agrees"
-        case record.MISMATCH:
+        case terms.MISMATCH:
             words = f"disagrees: {reference.message}"
         case _:
             words = f"cannot: {reference.message}"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from epcheck.conformance.judging import claim
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, TIMED_OUT, Outcome
-from epcheck.conformance.records.record import Opinion
 from epcheck.conformance.targets.target import Target
 
 LOST = (CRASHED, TIMED_OUT)
@@ -22,9 +22,9 @@ MOST = 3
 def needs_confirmation(prepared: Prepared, target: Target, first: Opinion) -> bool:
     """Whether an opinion has to be repeated before it is reported: every failure, but not a refusal to take a node
     that the target never claimed."""
-    if first.status == record.PASS or (target.direct and first.status == record.UNPLACED):
+    if first.status == terms.PASS or (target.direct and first.status == terms.UNPLACED):
         return False
-    return first.status != record.UNPLACED or claim.unclaimed(prepared, target) is None
+    return first.status != terms.UNPLACED or claim.unclaimed(prepared, target) is None
 
 
 def confirms(prepared: Prepared, first: Outcome, second: Outcome) -> bool:
@@ -53,10 +53,10 @@ class Attempts:
         first, elsewhere, again = (o.signature() for o in (self.first, self.elsewhere, self.again))
         alone = {o.signature() for o in self.alone}
         if not alone:
-            return record.ORDER_DEPENDENT if first == again else record.FLAKY
+            return terms.ORDER_DEPENDENT if first == again else terms.FLAKY
         if len(alone) == 1 and ((first == again and again not in alone) or not alone.intersection((elsewhere, first))):
-            return record.ORDER_DEPENDENT
-        return record.FLAKY
+            return terms.ORDER_DEPENDENT
+        return terms.FLAKY
 
     def steady(self) -> Outcome | None:
         """The one answer of all runs in which the worker did not end, if those are most: what ran before, or something
@@ -78,9 +78,9 @@ class Attempts:
 def unsteady(prepared: Prepared, target: Target, attempts: Attempts) -> Opinion:
     """The opinion of a case whose answer changed on repetition."""
     judged = [opinion(prepared, target, outcome) for outcome in attempts.in_order()]
-    worst = next((o for o in judged if o.status != record.PASS), judged[0])
+    worst = next((o for o in judged if o.status != terms.PASS), judged[0])
     status = attempts.status()
-    how = "what it answers depends on what ran before" if status == record.ORDER_DEPENDENT else "its answer changes"
+    how = "what it answers depends on what ran before" if status == terms.ORDER_DEPENDENT else "its answer changes"
     statuses = ", ".join(o.status for o in judged[:3])
     if attempts.alone:
         statuses += f"; alone {', '.join(o.status for o in judged[3:])}"

@@ -9,8 +9,10 @@ from epcheck.conformance.judging import claim, explain, wording
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.preparation import case_facts
 from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
-from epcheck.conformance.records import record
-from epcheck.conformance.records.record import (
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import (
     BASELINE,
     BOTH,
     CANDIDATE,
@@ -21,8 +23,6 @@ from epcheck.conformance.records.record import (
     NOTED,
     OK,
     ORACLES_DISAGREE,
-    Opinion,
-    Record,
 )
 from epcheck.conformance.targets.target import Target
 
@@ -65,7 +65,7 @@ TABLE: Mapping[tuple[str, bool], Row] = {
 def verdict(prepared: Prepared, target: Target, evidence: Evidence) -> Record:
     """The record of one case on one candidate."""
     candidate, expectations = evidence.candidate, evidence.expectations
-    is_claimable = claim.is_published(prepared, target) and not (target.direct and candidate.status == record.UNPLACED)
+    is_claimable = claim.is_published(prepared, target) and not (target.direct and candidate.status == terms.UNPLACED)
     gap = claim.unclaimed(prepared, target) if is_claimable else None
     claimed = gap is None if is_claimable else None
     row = TABLE[_condition(prepared, target, evidence, claimed), evidence.is_baseline_wrong]
@@ -94,13 +94,13 @@ def _condition(prepared: Prepared, target: Target, evidence: Evidence, claimed: 
     """The condition of the candidate, one of those above. claimed: None where nothing is published."""
     candidate = evidence.candidate
     match candidate.status:
-        case record.PASS:
+        case terms.PASS:
             return RIGHT_UNCLAIMED if claimed is False and not prepared.must_be_refused else RIGHT
-        case record.UNPLACED:
+        case terms.UNPLACED:
             return NOT_TAKEN if claimed and not prepared.must_be_refused else HARMLESS
-        case record.REFUSED if claimed is False:
+        case terms.REFUSED if claimed is False:
             return HARMLESS
-        case record.REFUSED if claimed is None and target.direct and explain.REFUSES.search(candidate.message):
+        case terms.REFUSED if claimed is None and target.direct and explain.REFUSES.search(candidate.message):
             return HARMLESS
     return ECHOED if evidence.echoes else WRONG
 
@@ -109,10 +109,10 @@ def unbuilt(unprepared: Unprepared, target: Target) -> Record:
     """The record of a case whose generator failed: nobody ran it, so nobody is to blame, and it is no success."""
     return Record(
         case=case_facts.of_unbuilt(unprepared.case),
-        candidate=Opinion(target.name, record.SKIPPED, message=unprepared.why, log_tail=unprepared.log),
+        candidate=Opinion(target.name, terms.SKIPPED, message=unprepared.why, log_tail=unprepared.log),
         baseline=None,
         oracles={},
-        status=record.SKIPPED,
+        status=terms.SKIPPED,
         blame=NOBODY,
         reading=FAILURE,
         reason=unprepared.why,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from epcheck.conformance.judging import explain
 from epcheck.conformance.judging.evidence import Evidence
-from epcheck.conformance.records import record
-from epcheck.conformance.records.record import Opinion
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
 
 
 def reason(evidence: Evidence, must_be_refused: bool, gap: str | None) -> str:
@@ -15,11 +15,11 @@ def reason(evidence: Evidence, must_be_refused: bool, gap: str | None) -> str:
     or nothing is published.
     """
     candidate, baseline, _, echoes, _, direct = evidence
-    passes = candidate.status == record.PASS
+    passes = candidate.status == terms.PASS
     clauses = [f"{candidate.target}{_candidate(candidate, must_be_refused, gap)}"]
     if echoes:
         clauses.append(f"{' and '.join(echoes)} give{'s' if len(echoes) == 1 else ''} the very same answer")
-    if baseline is not None and not passes and baseline.status == record.PASS:
+    if baseline is not None and not passes and baseline.status == terms.PASS:
         clauses.append(f"{baseline.target} is right")
     elif baseline is not None and evidence.is_baseline_wrong:
         clauses.append(f"{baseline.target} is wrong{'' if passes else ' too'}: {baseline.message}")
@@ -33,14 +33,14 @@ def reason(evidence: Evidence, must_be_refused: bool, gap: str | None) -> str:
 def _candidate(candidate: Opinion, must_be_refused: bool, gap: str | None) -> str:
     """What the candidate does, after its name."""
     match candidate.status:
-        case record.PASS:
+        case terms.PASS:
             return " refuses it, as it must" if must_be_refused else " gives the true result"
-        case record.UNPLACED:
+        case terms.UNPLACED:
             return f" does not take the node: {gap or candidate.message}"
-        case record.REFUSED:
+        case terms.REFUSED:
             return f" refuses a valid node at {candidate.stage}: {candidate.message}"
-        case record.CRASH:
+        case terms.CRASH:
             return f" brings its process down: {candidate.message}"
-        case record.TIMEOUT:
+        case terms.TIMEOUT:
             return f" does not answer: {candidate.message}"
     return f": {candidate.message}"

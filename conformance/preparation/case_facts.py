@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.conformance.records.record import CaseFacts, DirectML, Value
+from epcheck.conformance.records.case_facts import CaseFacts, DirectML, Value
 from epcheck.conformance.test_data import repro
 from epcheck.generators import graph
 from epcheck.generators.array import Array

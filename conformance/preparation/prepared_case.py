@@ -21,8 +21,8 @@ from epcheck.conformance.comparison import compare
 from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.preparation import case_facts as facts
 from epcheck.conformance.preparation import pack
+from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.outcome import bits
-from epcheck.conformance.records.record import CaseFacts
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.truth import Exact, OneStep, Output, Outputs, Refusal, Selection, Truth, Ulp

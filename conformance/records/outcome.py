@@ -1,4 +1,4 @@
-"""What one target did with one case, before anybody judges it."""
+"""What one target did with one case, before it is judged."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Outcome:
     exact: bool = False
 
     def signature(self) -> str:
-        """Equal for two outcomes that say the same: same kind, stage and bits (not the same words or times)."""
-        said = (self.kind, self.stage, self.unwritten, self.repeat_differs, self.exact)
-        return f"{said!r} {bits(self.outputs)}"
+        """Equal for two outcomes that agree: same kind, stage and bits (not the same words or times)."""
+        words = (self.kind, self.stage, self.unwritten, self.repeat_differs, self.exact)
+        return f"{words!r} {bits(self.outputs)}"
 
 
 def bits(outputs: Mapping[str, Array]) -> str:

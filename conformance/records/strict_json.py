@@ -7,6 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+import msgspec
+
 FLOAT = "$float"
 
 
@@ -15,7 +17,10 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+"""Not msgspec's, which writes NaN as null, characters beyond ASCII as they are, and some floats with other digits."""
+
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
+_FAST_DECODER = msgspec.json.Decoder()
 
 
 def dumps(value: Any) -> str:
@@ -27,11 +32,17 @@ def dumps(value: Any) -> str:
 
 
 def loads(text: bytes | str) -> Any:
-    """What `dumps` was given. Raises ValueError (RecursionError for absurd nesting) when it is not JSON."""
-    if isinstance(text, bytes):
-        text = text.decode(json.detect_encoding(text), "surrogatepass")
-    value = _DECODER.decode(text)
-    return _revive(value) if FLOAT in text else value
+    """What `dumps` wrote. Raises ValueError (RecursionError for absurd nesting) when it is not JSON."""
+    try:
+        value = _FAST_DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        value = _decode_all(text)
+    return _revive(value) if has_special_floats(text) else value
+
+
+def has_special_floats(text: bytes | str) -> bool:
+    """Whether a text may hold infinities or NaN."""
+    return b"$float" in text if isinstance(text, bytes) else FLOAT in text
 
 
 def plain(value: Any) -> Any:
@@ -45,6 +56,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return plain(value.tolist()) if hasattr(value, "tolist") else repr(value)
+
+
+def _decode_all(text: bytes | str) -> Any:
+    """Also what msgspec refuses and `dumps` may have written: halves of surrogate pairs, as of a file's name."""
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    return _DECODER.decode(text)
 
 
 def _revive(value: Any) -> Any:

@@ -35,17 +35,18 @@ from epcheck.conformance.judging.oracles import echoes, second_oracles
 from epcheck.conformance.judging.repeats import LOST, Attempts
 from epcheck.conformance.judging.verdict import verdict
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import DONE, PLACED, Outcome, bits
-from epcheck.conformance.records.record import Direct, Opinion, Record
+from epcheck.conformance.records.record import Direct, Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 
-ENDS_WORKER = (record.CRASH, record.TIMEOUT)
+ENDS_WORKER = (terms.CRASH, terms.TIMEOUT)
 """The statuses of LOST."""
 
-UNSTEADY = (record.FLAKY, record.ORDER_DEPENDENT)
+UNSTEADY = (terms.FLAKY, terms.ORDER_DEPENDENT)
 """Statuses of answers that change."""
 
 FRESH_RUNS = 2
@@ -218,12 +219,12 @@ class CaseLifecycle:
         if outcome.kind == PLACED and _must_run(self.prepared, target, outcome):
             return [Run(target, Where.OWN_SESSION)]
         judged = self._judge(self.prepared, target, outcome)
-        if judged.status == record.PASS and outcome.kind == DONE:
+        if judged.status == terms.PASS and outcome.kind == DONE:
             return self._settle(target, judged, outcome)
         actions: list[Action] = []
         if outcome.kind not in (DONE, PLACED):
             actions.append(Failed(target))
-        if judged.status == record.UNPLACED:
+        if judged.status == terms.UNPLACED:
             actions.append(Declined(target))
         if self._needs_repeat(target, outcome, judged):
             self.states[target.name] = Confirming(outcome)
@@ -233,7 +234,7 @@ class CaseLifecycle:
 
     def _needs_repeat(self, target: Target, outcome: Outcome, first: Opinion) -> bool:
         """Whether a first opinion is not final; what the reference says always is, since nobody reports on it."""
-        if first.status == record.PASS or self._is_reference(target):
+        if first.status == terms.PASS or self._is_reference(target):
             return False
         answered_in_a_pack = outcome.shared > 1 and outcome.kind == DONE
         return answered_in_a_pack or repeats.needs_confirmation(self.prepared, target, first)
@@ -291,7 +292,7 @@ class CaseLifecycle:
 
     def _bits(self, target: Target, judged: Opinion, outcome: Outcome) -> str:
         """The bits of an answer, where somebody will compare them: the reference's, and those of a failure."""
-        if judged.status == record.PASS:
+        if judged.status == terms.PASS:
             wanted = self._is_reference(target)
         else:
             wanted = target is not self._plan.baseline or target in (*self.candidates, *self._plan.below.values())
@@ -338,7 +339,7 @@ class CaseLifecycle:
             judged,
             self._settled(baseline).opinion if baseline and baseline.name != candidate.name else None,
             oracles,
-            echoes(self.prepared, answer, answers) if judged.status != record.PASS else (),
+            echoes(self.prepared, answer, answers) if judged.status != terms.PASS else (),
             self.expectations(candidate),
             self._explanation(candidate) if self._plan.below else None,
         )

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from epcheck.conformance.judging import claim
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 
 PLACE_ONLY = b"place only "
 """What the groups begin with whose cases are only placed."""
 
-TOGETHER = (record.MISMATCH, record.FLAKY, record.ORDER_DEPENDENT)
+TOGETHER = (terms.MISMATCH, terms.FLAKY, terms.ORDER_DEPENDENT)
 """Statuses that leave the session to others: cases that will probably end so share one, apart from those that pass."""
 
 
@@ -46,11 +46,11 @@ class Grouping:
         if prepared.must_be_refused or not prepared.graph:
             return b""
         status = last or claim.predicted_status(prepared, target, expected)
-        if status == record.UNPLACED and claim.may_be_placed_only(prepared, target, facts or {}):
+        if status == terms.UNPLACED and claim.may_be_placed_only(prepared, target, facts or {}):
             return PLACE_ONLY + prepared.shell
         if self._declined and _kind(prepared, target) in self._declined:
             return b""
-        if status != record.PASS and status not in TOGETHER:
+        if status != terms.PASS and status not in TOGETHER:
             return b""
         return b"%s %s %s" % (status.encode(), prepared.emptiness, prepared.shell) if prepared.emptiness else b""
 

@@ -13,8 +13,9 @@ from epcheck.conformance.cache import cache
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.cache.row_groups import UNREADABLE, Rows, Shelf, plain_pickle, shelf
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record, strict_json
-from epcheck.conformance.records.record import Accuracy, Difference, Opinion
+from epcheck.conformance.records import strict_json, terms, typed_json
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.opinion import Difference, Opinion
 from epcheck.conformance.scheduling.case_lifecycle import Settled
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.targets.target import Target
@@ -22,7 +23,7 @@ from epcheck.conformance.targets.target import Target
 KNOWN = (("onnxruntime",), ("reference",))
 """The workers' own backends; the code of all others is unknown."""
 
-STEADY = (record.PASS, record.MISMATCH, record.UNPLACED, record.REFUSED)
+STEADY = (terms.PASS, terms.MISMATCH, terms.UNPLACED, terms.REFUSED)
 """Statuses that the same target will give again."""
 
 
@@ -140,7 +141,7 @@ def _statuses_key(target_name: str) -> bytes:
 def to_row(opinion: Opinion, answer: str) -> tuple[Any, ...]:
     """An opinion, and the bits of the outputs it is of, as the cache has them: in nothing but builtin types."""
     o = opinion
-    differences = strict_json.dumps(record.to_json(o.differences)) if o.differences else ""
+    differences = strict_json.dumps(typed_json.to_json(o.differences)) if o.differences else ""
     a = o.accuracy
     accuracy = None if a is None else (a.elements, a.max_ulp, a.sum_ulp, a.counts)
     return (
@@ -155,7 +156,7 @@ def from_row(target: str, row: Any) -> tuple[Opinion, str]:
         (
             status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, accuracy, answer,
         ) = row  # fmt: skip
-        differences = [record.from_json(Difference, item) for item in strict_json.loads(text)] if text else []
+        differences = [typed_json.read(Difference, item) for item in strict_json.loads(text)] if text else []
     except UNREADABLE as error:
         raise ValueError(f"not an opinion: {error!r}") from error
     opinion = Opinion(

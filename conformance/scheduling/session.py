@@ -23,7 +23,7 @@ from epcheck.conformance.judging.opinion import SharedOpinions
 from epcheck.conformance.judging.verdict import unbuilt
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.preparation.preparer_pool import Preparation
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.outcome import Outcome
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling import run_history
@@ -223,7 +223,7 @@ class Session:
     def _conclude(self, life: CaseLifecycle, records: tuple[Record, ...]) -> None:
         """Hand the records on; take down how each candidate fared, as far as the next run cannot guess it."""
         for target, made in zip(life.candidates, records, strict=True):
-            can_be_guessed = made.status == record.PASS and claim.unclaimed(life.prepared, target) is None
+            can_be_guessed = made.status == terms.PASS and claim.unclaimed(life.prepared, target) is None
             self._statuses.put(target, life.prepared.case.id, "" if can_be_guessed else made.status)
             self._sink(made)
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Self
 
-from epcheck.conformance.records.record import CRASH, TIMEOUT, Opinion, Record
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import CRASH, TIMEOUT
 from epcheck.generators.case import Case
 from epcheck.generators.error import EpcheckError
 

@@ -25,7 +25,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.records.record import MISMATCH, STATUSES, Expected, Opinion
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Expected
+from epcheck.conformance.records.terms import MISMATCH, STATUSES
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.suite import matches
 

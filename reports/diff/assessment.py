@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from epcheck.conformance.records.record import FAILURE
+from epcheck.conformance.records.terms import FAILURE
 from epcheck.reports.diff.classification import APPEARED, KINDS, REGRESSION
 from epcheck.reports.diff.difference import ComparedSummary, Difference
 from epcheck.reports.runs.fingerprint import describe_changes

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK, PASS, SKIPPED
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK, PASS, SKIPPED
 from epcheck.reports.diff.row import Row
 
 REGRESSION, NOT_RUN, FLAPPING, TOLERATED, REPAIRED, OTHERWISE, APPEARED, VANISHED, STILL = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from epcheck.conformance.records.record import Run
+from epcheck.conformance.records.run import Run
 from epcheck.reports.diff.difference import ComparedRun
 from epcheck.reports.diff.row import Row, placement_of
 from epcheck.reports.runs.run_folder import StoreError, read_records, read_run

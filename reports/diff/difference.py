@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from epcheck.conformance.records.record import FAILURE, PASS, Run
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import FAILURE, PASS
 from epcheck.reports.diff import drift
 from epcheck.reports.diff.classification import APPEARED, KINDS, VANISHED, classify
 from epcheck.reports.diff.drift import AccuracyDrift, PlacementChange, SpeedDrift

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.records.record import to_json
+from epcheck.conformance.records.typed_json import to_json
 from epcheck.reports.diff.assessment import Assessment
 
 DIFFERENCE_SCHEMA = 1

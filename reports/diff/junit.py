@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from epcheck.conformance.records.record import CRASH, TIMEOUT
+from epcheck.conformance.records.terms import CRASH, TIMEOUT
 from epcheck.reports.diff.assessment import NOT_RUN as TARGET_NOT_RUN
 from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.classification import FLAPPING, NOT_RUN, REGRESSION, STILL

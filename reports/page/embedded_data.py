@@ -12,7 +12,9 @@ from typing import IO, Any
 from markupsafe import Markup
 
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, OK, CaseFacts, Record, accuracy_of
+from epcheck.conformance.records.case_facts import CaseFacts
+from epcheck.conformance.records.record import Record, accuracy_of
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, OK
 from epcheck.reports.page.columns import Column, column
 from epcheck.reports.runs.summary import Summary
 

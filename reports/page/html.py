@@ -12,7 +12,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO
 
-from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, NOTED, OK, Run
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, OK
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import POINTS, Chart, Series
 from epcheck.reports.page.device_claims import Claims, claims

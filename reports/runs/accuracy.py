@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from epcheck.conformance.records.record import ULP_EDGES, Accuracy
+from epcheck.conformance.records.accuracy import ULP_EDGES, Accuracy
 
 
 @dataclass(frozen=True)

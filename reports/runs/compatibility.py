@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.records.record import Run, Share, allowing, differing_facts, tell_apart
+from epcheck.conformance.records.run import Run, Share
+from epcheck.conformance.records.target_facts import allowing, differing_facts, tell_apart
 from epcheck.reports.runs.run_folder import RUN, StoreError, read_run
 
 SELECTS = ("operators", "dtypes", "patterns", "limit")

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from epcheck.conformance.records.record import INCIDENTAL, Run
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.target_facts import INCIDENTAL
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from epcheck.conformance.records.record import EXPECTED, FAILURE, FIXED, NOTED, PASS, SKIPPED, UNPLACED, Run
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, PASS, SKIPPED, UNPLACED
 from epcheck.reports.runs.summary import Summary, TargetSummary
 
 

@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from typing import IO, Any
 
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.records.record import Run, to_json
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.typed_json import to_json
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary

@@ -9,18 +9,9 @@ from contextlib import ExitStack
 from typing import IO
 from xml.sax.saxutils import escape
 
-from epcheck.conformance.records.record import (
-    CRASH,
-    EXPECTED,
-    FAILURE,
-    FIXED,
-    NOTED,
-    SKIPPED,
-    TIMEOUT,
-    UNPLACED,
-    Record,
-    Run,
-)
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import CRASH, EXPECTED, FAILURE, FIXED, NOTED, SKIPPED, TIMEOUT, UNPLACED
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry, spool
 from epcheck.reports.runs.summary import Summary

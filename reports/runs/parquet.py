@@ -20,18 +20,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.records.record import (
-    EXPECTED,
-    FAILURE,
-    OK,
-    PASS,
-    Accuracy,
-    Opinion,
-    Record,
-    Run,
-    accuracy_of,
-    to_json,
-)
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Record, accuracy_of
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, OK, PASS
+from epcheck.conformance.records.typed_json import to_json
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
 

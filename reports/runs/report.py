@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple, Protocol
 
-from epcheck.conformance.records.record import Record, Run
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.run import Run
 from epcheck.reports.runs.summary import Summary
 
 

@@ -21,17 +21,10 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from epcheck.conformance.records import atomic_file, file_lock, strict_json
-from epcheck.conformance.records.record import (
-    BLAMES,
-    READINGS,
-    STATUSES,
-    Record,
-    Run,
-    decode,
-    encode,
-    from_json,
-    to_json,
-)
+from epcheck.conformance.records.record import Record, decode, encode
+from epcheck.conformance.records.run import Run, run_from_json
+from epcheck.conformance.records.terms import BLAMES, READINGS, STATUSES
+from epcheck.conformance.records.typed_json import to_json
 from epcheck.generators.error import EpcheckError
 
 RUN, JOURNAL, LOCK = "run.json", "journal.jsonl", ".lock"
@@ -199,7 +192,7 @@ def read_run(folder: Path) -> Run:
     """The run's description. Raises StoreError when the folder holds no run that this version can read."""
     path = folder / RUN
     try:
-        return from_json(Run, strict_json.loads(path.read_bytes()))
+        return run_from_json(strict_json.loads(path.read_bytes()))
     except FileNotFoundError:
         raise StoreError(f"{folder}: is not a run folder, it has no {RUN}; name the folder of a run") from None
     except OSError as error:

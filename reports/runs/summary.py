@@ -9,18 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from epcheck.conformance.records.record import (
-    EXPECTED,
-    FAILURE,
-    FIXED,
-    NOTED,
-    OK,
-    PASS,
-    Record,
-    Run,
-    accuracy_of,
-    added,
-)
+from epcheck.conformance.records.accuracy import added
+from epcheck.conformance.records.record import Record, accuracy_of
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, OK, PASS
 from epcheck.reports.runs.accuracy import AccuracyProfile, ProfileBuilder
 from epcheck.reports.runs.dtypes import dtype_order
 from epcheck.reports.runs.findings import Finding, FindingBuilder, finding_key

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.records.record import Run, from_json
+from epcheck.conformance.records.run import Run, run_from_json
 from epcheck.reports.runs import parquet
 from epcheck.reports.runs.parquet import TargetCounts
 from epcheck.reports.runs.run_folder import StoreError
@@ -122,7 +122,7 @@ def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
     if missing := _PLAIN_COLUMNS - set(metadata.schema.names):
         raise FileProblemError(path, ProblemKind.DAMAGED, f"lacks the column '{min(missing)}'")
     try:
-        run = from_json(Run, strict_json.loads(fields[parquet.RUN_KEY.encode()]))
+        run = run_from_json(strict_json.loads(fields[parquet.RUN_KEY.encode()]))
         counts = strict_json.loads(fields[parquet.COUNTS_KEY.encode()])
         counted = {target: TargetCounts.from_json(document) for target, document in counts.items()}
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:

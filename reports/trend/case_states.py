@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from epcheck.conformance.records.record import FLAKY
+from epcheck.conformance.records.terms import FLAKY
 from epcheck.reports.store.machines import MachineRuns
 from epcheck.reports.store.query import query
 from epcheck.reports.store.run_file import FileProblemError, ProblemKind, StoredRun

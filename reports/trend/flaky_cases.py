@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from epcheck.conformance.records.record import Run
+from epcheck.conformance.records.run import Run
 from epcheck.reports.runs.fingerprint import fingerprint_class
 from epcheck.reports.store.store import Store
 from epcheck.reports.trend.case_history import FLAKY_FLIPS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.records.record import to_json
+from epcheck.conformance.records.typed_json import to_json
 from epcheck.reports.store.machines import Machine
 from epcheck.reports.store.nights import Night
 from epcheck.reports.trend.trend import Trend

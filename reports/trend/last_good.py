@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epcheck.conformance.records.record import Run
+from epcheck.conformance.records.run import Run
 from epcheck.reports.diff.compared_runs import read_compared_run
 from epcheck.reports.diff.difference import ComparedRun
 from epcheck.reports.runs.fingerprint import fingerprint_class

@@ -21,7 +21,8 @@ from small_cases import HERE
 from epcheck import reports
 from epcheck.api import RunOptions
 from epcheck.api.suite.selection import resumed, selection
-from epcheck.conformance.records.record import FAILURE, Run
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import FAILURE
 from epcheck.conformance.scheduling.shard import Shard
 from epcheck.generators import suite
 

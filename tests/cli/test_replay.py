@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from small_cases import HERE
 
 from epcheck.api import ReplayOptions, replay
-from epcheck.conformance.records.record import MISMATCH, PASS
+from epcheck.conformance.records.terms import MISMATCH, PASS
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array

@@ -16,7 +16,7 @@ from one_node import Array, Implementation, Mutant
 
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.records import record
+from epcheck.conformance.records import record, terms
 from epcheck.conformance.records.outcome import DONE, FAILED, Outcome
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
@@ -40,7 +40,7 @@ def failures(implementation: Implementation, operator: str) -> dict[str, str]:
         built.case.id: opinion(prepared_case.of(built), CALLABLE, outcome(implementation, built))
         for built in built_cases(operator)
     }
-    return {case: f"{o.status}: {o.message}" for case, o in opinions.items() if o.status != record.PASS}
+    return {case: f"{o.status}: {o.message}" for case, o in opinions.items() if o.status != terms.PASS}
 
 
 def outcome(implementation: Callable[[bytes, Mapping[str, Array]], tuple[Array, ...]], built: BuiltCase) -> Outcome:

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.records.record import FLAKY, ORDER_DEPENDENT, PASS, SKIPPED, TIMEOUT, Record, accuracy_of
+from epcheck.conformance.records.record import Record, accuracy_of
+from epcheck.conformance.records.terms import FLAKY, ORDER_DEPENDENT, PASS, SKIPPED, TIMEOUT
 from epcheck.reports import read_records, read_run
 
 CHANGING, STEADY = 150, 150

@@ -21,7 +21,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from epcheck.conformance.records.record import EXPECTED, FAILURE, PASS, Run
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, PASS
 from epcheck.reports.runs import parquet
 
 GOLDEN = Path(__file__).with_name("release_nights.json")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from stored_records import a_run, stored
 
-from epcheck.conformance.records.record import Record, Run
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.run import Run
 from epcheck.reports import write_outcomes
 
 

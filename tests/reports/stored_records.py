@@ -7,17 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from epcheck.conformance.records.record import (
-    CaseFacts,
-    Difference,
-    DirectML,
-    Expected,
-    Mismatch,
-    Opinion,
-    Record,
-    Run,
-    Value,
-)
+from epcheck.conformance.records.case_facts import CaseFacts, DirectML, Value
+from epcheck.conformance.records.opinion import Difference, Mismatch, Opinion
+from epcheck.conformance.records.record import Expected, Record
+from epcheck.conformance.records.run import Run
 from epcheck.reports import create
 
 DTYPES = ("float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from stored_records import a_run, a_slice, a_wrong_slice, changed, many, stored
 
-from epcheck.conformance.records.record import Record, Share, differing_facts, joined_facts
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.run import Share
+from epcheck.conformance.records.target_facts import differing_facts, joined_facts
 from epcheck.reports import StoreError, merge_runs, read_records, read_run, summarize, write_run
 
 CASES = [a_slice(sample=f"number_{number}") for number in range(6)]

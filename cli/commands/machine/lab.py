@@ -6,16 +6,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from epcheck.api.machine.lab import (
-    InstallLabOptions,
-    LabOptions,
-    LabStatus,
-    install_lab,
-    lab_status,
-    remove_lab,
-)
+from epcheck.api.machine.lab import InstallLabOptions, LabOptions, install_lab, lab_status, remove_lab
 from epcheck.cli.options import command
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.conformance.lab.status import LabStatus
 
 app = typer.Typer(
     add_completion=False, help="The real DirectML provider on Linux, in a private folder.", no_args_is_help=True

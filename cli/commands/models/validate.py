@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from epcheck.api.models.validate import ValidateOptions, Validation, default_page, validate
+from epcheck.api.models.validate import ValidateOptions, default_page, validate
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import safe
@@ -16,7 +16,7 @@ from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.models.validation import page
 from epcheck.models.validation.formatting import byte_size, failures, number, percent, reduce_command
 from epcheck.models.validation.formatting import failure as failure_of
-from epcheck.models.validation.validation import RIGHT
+from epcheck.models.validation.validation import RIGHT, Validation
 
 app = typer.Typer(add_completion=False)
 

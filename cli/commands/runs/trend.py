@@ -6,12 +6,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from epcheck.api.runs.trend import Trend, TrendOptions, trend
+from epcheck.api.runs.trend import TrendOptions, trend
 from epcheck.cli.options import command
 from epcheck.cli.terminal.plain import safe
 from epcheck.reports import StoreError
 from epcheck.reports.trend import sections
 from epcheck.reports.trend.sections import Section
+from epcheck.reports.trend.trend import Trend
 
 app = typer.Typer(add_completion=False)
 

@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from epcheck.api.option import Option
-from epcheck.api.suite.coverage import MISSING, STATES, UNREACHABLE, CoverageOptions, Triple, coverage
+from epcheck.api.suite.coverage import STATES, CoverageOptions, coverage
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
+from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, Triple
 
 app = typer.Typer(add_completion=False)
 

@@ -10,18 +10,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from epcheck.api.suite.directml import (
-    JUDGEMENTS,
-    LOST,
-    NOT_COMPILED,
-    Border,
-    DirectMLOptions,
-    DirectMLResult,
-    directml,
-    tally,
-)
+from epcheck.api.suite.directml import LOST, DirectMLOptions, DirectMLResult, directml, tally
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
+from epcheck.conformance.directml.probing import JUDGEMENTS, NOT_COMPILED, Border
 
 app = typer.Typer(add_completion=False)
 

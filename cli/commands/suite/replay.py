@@ -11,7 +11,7 @@ from epcheck.api.suite.replay import ReplayOptions, replay
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import safe
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 
 app = typer.Typer(add_completion=False)
@@ -26,7 +26,7 @@ def run_folder(options: ReplayOptions) -> int:
     console = Console(emoji=False, highlight=False, soft_wrap=True)
     passed = True
     for item in replay(options):
-        passed &= item.status == record.PASS
+        passed &= item.status == terms.PASS
         for line in words(item):
             console.print(safe(line))
     return failure.GOOD if passed else failure.FAILURES
@@ -41,5 +41,5 @@ def words(item: Record) -> Iterable[str]:
         for wrong in difference.first:
             ulp = "" if wrong.ulp is None else f", {wrong.ulp:g} ULP away"
             yield f"  {difference.output}{list(wrong.at)}: expected {wrong.expected}, got {wrong.got}{ulp}"
-    if item.baseline is not None and item.baseline.status != record.PASS:
+    if item.baseline is not None and item.baseline.status != terms.PASS:
         yield f"  {item.baseline.target}, the baseline: {item.baseline.status}: {item.baseline.message}"

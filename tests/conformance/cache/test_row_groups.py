@@ -14,7 +14,7 @@ import pytest
 from epcheck.conformance.cache import cache, row_groups
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.cache.row_groups import Rows, plain_pickle
-from epcheck.conformance.records import record
+from epcheck.conformance.records.opinion import Opinion
 from epcheck.generators import suite
 
 UNREADABLE = [
@@ -133,7 +133,7 @@ def test_a_row_executes_nothing(tmp_path: Path, kept: Cache) -> None:
     assert not witness.exists()
 
 
-@pytest.mark.parametrize("harmless", [OSError, print, np.float32(1), Path("a"), record.Opinion("cpu", "pass")])
+@pytest.mark.parametrize("harmless", [OSError, print, np.float32(1), Path("a"), Opinion("cpu", "pass")])
 def test_a_row_makes_no_class_not_even_a_harmless_one(harmless: Any) -> None:
     with pytest.raises(pickle.UnpicklingError, match="is no builtin type"):
         plain_pickle(pickle.dumps(harmless))

@@ -11,7 +11,8 @@ import pytest
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.comparison.ulp import ulp_error
-from epcheck.conformance.records.record import Accuracy, Difference, Mismatch, added
+from epcheck.conformance.records.accuracy import Accuracy, added
+from epcheck.conformance.records.opinion import Difference, Mismatch
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 

@@ -16,7 +16,7 @@ from epcheck.conformance.comparison import blocks, bounds, compare
 from epcheck.conformance.comparison.exact import same
 from epcheck.conformance.comparison.ulp import UlpDistance, ulp_distance, ulp_error
 from epcheck.conformance.comparison.wrong_elements import FIRST
-from epcheck.conformance.records.record import Difference, Mismatch
+from epcheck.conformance.records.opinion import Difference, Mismatch
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 

@@ -11,7 +11,7 @@ import pytest
 
 from epcheck.conformance.directml import probing
 from epcheck.conformance.directml.client import CallRefusedError, Directly, WorkerLostError
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
@@ -140,7 +140,7 @@ def test_cases_run_on_the_target_directml() -> None:
     )
     found = records("directml", slice_, quantised, none)
     assert {case_id: one.status for case_id, one in found.items()} == {
-        slice_: record.PASS, quantised: record.PASS, none: record.UNPLACED,
+        slice_: terms.PASS, quantised: terms.PASS, none: terms.UNPLACED,
     }  # fmt: skip
     assert "the node is to be refused before anything is called" in found[none].reason
 
@@ -153,4 +153,4 @@ def test_a_failure_of_the_provider_is_explained_by_directml() -> None:
     )
     found = records("dml", refused, wrong, explained=True)
     blamed = {case_id: (one.direct.blame, one.direct.opinion.status) for case_id, one in found.items() if one.direct}
-    assert blamed == {refused: (record.LOWERING, record.PASS), wrong: (record.BELOW, record.MISMATCH)}
+    assert blamed == {refused: (terms.LOWERING, terms.PASS), wrong: (terms.BELOW, terms.MISMATCH)}

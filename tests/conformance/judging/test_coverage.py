@@ -12,7 +12,7 @@ from command_line import call, refused
 from small_cases import identities, records_of
 
 from epcheck.conformance.judging import coverage
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.target import resolve
 from epcheck.generators.claims import Claims, claims_of, table_path, why_unreachable
@@ -65,12 +65,12 @@ def test_a_run_says_which_claims_pass_fail_and_are_declined() -> None:
 
     seen = coverage.tally(
         [
-            said("Slice", 13, "float32", record.PASS),
-            said("Slice", 13, "float32", record.UNPLACED),
-            said("Slice", 13, "bool", record.UNPLACED),
-            said("Slice", 13, "int64", record.PASS),
-            said("Slice", 13, "int64", record.CRASH),
-            said("Elsewhere", 1, "int64", record.PASS),
+            said("Slice", 13, "float32", terms.PASS),
+            said("Slice", 13, "float32", terms.UNPLACED),
+            said("Slice", 13, "bool", terms.UNPLACED),
+            said("Slice", 13, "int64", terms.PASS),
+            said("Slice", 13, "int64", terms.CRASH),
+            said("Elsewhere", 1, "int64", terms.PASS),
         ]
     )
     found = states(coverage.of_run(FEW, seen))

@@ -9,8 +9,8 @@ from judged_cases import CLAIMED, DIRECTML, FUNCTION, ON_DML, REFUSAL, RIGHT, UN
 
 from epcheck.conformance.judging.opinion import condense, opinion
 from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
-from epcheck.conformance.records.record import Opinion
 from epcheck.conformance.targets.target import CPU, DML, Target
 
 

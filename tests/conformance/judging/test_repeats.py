@@ -6,7 +6,7 @@ from judged_cases import CLAIMED, DIRECTML, PLAIN_CPU, UNCLAIMED
 
 from epcheck.conformance.judging.repeats import needs_confirmation
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records.record import Opinion
+from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.targets.target import Target
 
 

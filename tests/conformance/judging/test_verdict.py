@@ -13,7 +13,9 @@ from epcheck.conformance.judging import verdict as judge
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.preparation import case_facts
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records.record import Opinion, Record, Value
+from epcheck.conformance.records.case_facts import Value
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 

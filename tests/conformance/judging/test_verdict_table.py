@@ -20,8 +20,10 @@ from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.judging.verdict import TABLE, verdict
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record
-from epcheck.conformance.records.record import BLAMES, READINGS, STATUSES, Opinion, Record
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import BLAMES, READINGS, STATUSES
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.generators import suite
@@ -48,7 +50,7 @@ EXPECTED = ("nothing", "this", "another", "another and this")
 
 def expectations(kind: str, status: str) -> tuple[Expectation, ...]:
     this = Expectation("*", status, "this")
-    another = Expectation("*", record.TIMEOUT if status != record.TIMEOUT else record.CRASH, "another")
+    another = Expectation("*", terms.TIMEOUT if status != terms.TIMEOUT else terms.CRASH, "another")
     return {"nothing": (), "this": (this,), "another": (another,), "another and this": (another, this)}[kind]
 
 

@@ -24,9 +24,10 @@ from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.outcome import DONE, Outcome
-from epcheck.conformance.records.record import PASS, Record
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask, run_plan
 from epcheck.conformance.scheduling.session import Session
@@ -72,7 +73,7 @@ def test_cases_that_are_not_claimed_and_pass_share_sessions_the_next_time(dml: T
         found: list[Record] = []
         with closing(Cache(tmp_path / "cache.sqlite")) as kept:
             run_plan(Plan(cases, (dml,)), found.append, cache=kept)
-        assert {(r.status, r.claimed, r.reading) for r in found} == {(PASS, False, record.NOTED)}
+        assert {(r.status, r.claimed, r.reading) for r in found} == {(PASS, False, terms.NOTED)}
         shared.append({r.candidate.shared for r in found})
     assert shared == [{1}, {len(cases)}]
 
@@ -94,7 +95,7 @@ def test_an_unwritten_output_is_never_a_pass(dml: Target, answers: dict[str, Out
     found = answers["over_nothing"]
     by_chance = replace(found, outputs={"y": np.zeros(4, np.float32)})
     opinions = [opinion(sum_over_nothing(), dml, outcome) for outcome in (found, by_chance)]
-    assert [opinion.status for opinion in opinions] == [record.MISMATCH, record.MISMATCH]
+    assert [opinion.status for opinion in opinions] == [terms.MISMATCH, terms.MISMATCH]
     assert opinions[1].message == "the provider does not write y: a buffer keeps what it held before"
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.records import record
-from epcheck.conformance.records.record import Opinion, Record
+from epcheck.conformance.records import record, terms
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets import target as targets
@@ -71,7 +72,7 @@ def cold(folder: Path, warm: WarmWorkers) -> dict[str, Record]:
 
 def test_the_run_is_worth_comparing(cold: dict[str, Record]) -> None:
     assert len(cold) > 500
-    assert {r.status for r in cold.values()} >= {record.PASS, record.MISMATCH, record.UNPLACED}
+    assert {r.status for r in cold.values()} >= {terms.PASS, terms.MISMATCH, terms.UNPLACED}
     assert {r.candidate.attempts for r in cold.values()} >= {1, 2}
     assert sum(r.candidate.shared > 1 for r in cold.values()) > 300
     assert not any(r.baseline is None or r.baseline.remembered for r in cold.values())

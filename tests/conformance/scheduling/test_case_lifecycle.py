@@ -11,9 +11,10 @@ from small_cases import identity
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, PLACED, TIMED_OUT, Outcome
-from epcheck.conformance.records.record import Opinion, Record
+from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.case_lifecycle import (
     Action,
     CaseLifecycle,
@@ -129,13 +130,13 @@ def test_what_passes_at_once_is_run_once(outcome: Outcome) -> None:
     assert driven.wanted == [("candidate", SHARED)]
     assert driven.life.states == {"candidate": FirstRun()}
     driven.ran(CANDIDATE, SHARED, outcome)
-    assert (driven.record.status, driven.record.candidate.attempts, driven.others) == (record.PASS, 1, [])
+    assert (driven.record.status, driven.record.candidate.attempts, driven.others) == (terms.PASS, 1, [])
     assert driven.life.stage is Stage.CONCLUDED
 
 
 def test_a_refusal_of_what_must_be_refused_passes_and_is_known_to_fail_a_session() -> None:
     driven = run_candidate(PLAN, (SHARED, REFUSED), case=REFUSAL)
-    assert (driven.record.status, driven.others) == (record.PASS, [Failed(CANDIDATE)])
+    assert (driven.record.status, driven.others) == (terms.PASS, [Failed(CANDIDATE)])
 
 
 def test_a_case_that_was_only_placed_is_run_where_the_provider_takes_it() -> None:
@@ -145,7 +146,7 @@ def test_a_case_that_was_only_placed_is_run_where_the_provider_takes_it() -> Non
     driven.ran(provider, SHARED, placed)
     assert driven.wanted == [("candidate", OWN_SESSION)]
     driven.ran(provider, OWN_SESSION, replace(RIGHT, assignment=((DML, "Identity"),)))
-    assert driven.record.status == record.PASS
+    assert driven.record.status == terms.PASS
 
 
 def test_a_case_that_was_only_placed_is_run_where_nobody_knows_whose_node_it_is() -> None:
@@ -159,7 +160,7 @@ def test_a_case_that_was_only_placed_and_that_the_provider_declines_is_not_run()
     provider = replace(CANDIDATE, provider=DML)
     placed = Outcome(PLACED, assignment=(("CPUExecutionProvider", "TopK"),), shared=8)
     driven = run_candidate(Plan((), (provider,)), (SHARED, placed), case=unclaimed)
-    assert (driven.record.status, driven.record.reading) == (record.UNPLACED, record.OK)
+    assert (driven.record.status, driven.record.reading) == (terms.UNPLACED, terms.OK)
     assert driven.others == [Declined(provider)]
 
 
@@ -169,10 +170,10 @@ def test_a_case_that_was_only_placed_and_that_the_provider_declines_is_not_run()
 @pytest.mark.parametrize(
     ("outcome", "where", "status"),
     [
-        (WRONG, SECOND_WORKER, record.MISMATCH),
-        (REFUSED, SECOND_WORKER, record.REFUSED),
-        (CRASH, OWN_PROCESS, record.CRASH),
-        (HANG, OWN_PROCESS, record.TIMEOUT),
+        (WRONG, SECOND_WORKER, terms.MISMATCH),
+        (REFUSED, SECOND_WORKER, terms.REFUSED),
+        (CRASH, OWN_PROCESS, terms.CRASH),
+        (HANG, OWN_PROCESS, terms.TIMEOUT),
     ],
 )
 def test_a_failure_is_confirmed_once_elsewhere(outcome: Outcome, where: Where, status: str) -> None:
@@ -182,12 +183,12 @@ def test_a_failure_is_confirmed_once_elsewhere(outcome: Outcome, where: Where, s
     assert driven.life.states == {"candidate": Confirming(outcome)}
     driven.ran(CANDIDATE, where, outcome)
     assert (driven.record.status, driven.record.candidate.attempts) == (status, 2)
-    assert driven.record.reading == record.FAILURE
+    assert driven.record.reading == terms.FAILURE
 
 
 def test_any_answer_confirms_that_a_case_is_not_refused() -> None:
     driven = run_candidate(PLAN, (SHARED, WRONG), (SECOND_WORKER, WRONG_OTHERWISE), case=REFUSAL)
-    assert (driven.record.status, driven.record.candidate.attempts) == (record.MISMATCH, 2)
+    assert (driven.record.status, driven.record.candidate.attempts) == (terms.MISMATCH, 2)
 
 
 def test_a_session_that_fails_is_known_to_fail_by_this_case() -> None:
@@ -198,13 +199,13 @@ def test_a_session_that_fails_is_known_to_fail_by_this_case() -> None:
 
 def test_what_a_target_declines_is_known_and_confirmed() -> None:
     driven = run_candidate(PLAN, (SHARED, DECLINED), (SECOND_WORKER, DECLINED))
-    assert driven.record.status == record.UNPLACED
+    assert driven.record.status == terms.UNPLACED
     assert driven.others == [Failed(CANDIDATE), Declined(CANDIDATE)]
 
 
 def test_what_fails_in_a_pack_and_alone_is_reported_as_it_is_alone() -> None:
     driven = run_candidate(PLAN, (SHARED, WRONG_IN_A_PACK), (SECOND_WORKER, replace(WRONG, shared=1)))
-    assert (driven.record.status, driven.record.candidate.shared) == (record.MISMATCH, 1)
+    assert (driven.record.status, driven.record.candidate.shared) == (terms.MISMATCH, 1)
 
 
 def test_what_failed_in_a_pack_and_passes_alone_is_begun_anew_in_a_session_of_its_own() -> None:
@@ -214,7 +215,7 @@ def test_what_failed_in_a_pack_and_passes_alone_is_begun_anew_in_a_session_of_it
     assert driven.wanted == [("candidate", OWN_SESSION)]
     assert driven.life.states == {"candidate": FirstRun()}
     driven.ran(CANDIDATE, OWN_SESSION, RIGHT)
-    assert (driven.record.status, driven.record.candidate.attempts) == (record.PASS, 1)
+    assert (driven.record.status, driven.record.candidate.attempts) == (terms.PASS, 1)
 
 
 # Isolation
@@ -240,37 +241,37 @@ def test_two_runs_that_disagree_are_followed_by_three_more() -> None:
 def test_it_does_not_matter_which_of_the_three_ends_first(order: tuple[int, ...]) -> None:
     runs = [(OWN_SESSION, WRONG), (OWN_PROCESS, RIGHT), (OWN_PROCESS, RIGHT)]
     driven = run_candidate(PLAN, (SHARED, WRONG), (SECOND_WORKER, RIGHT), *(runs[number] for number in order))
-    assert driven.record.status == record.ORDER_DEPENDENT
+    assert driven.record.status == terms.ORDER_DEPENDENT
 
 
 def test_what_is_wrong_only_after_others_is_order_dependent() -> None:
     found = isolated(WRONG, RIGHT, WRONG, RIGHT, RIGHT).record
-    assert (found.status, found.candidate.attempts) == (record.ORDER_DEPENDENT, 5)
+    assert (found.status, found.candidate.attempts) == (terms.ORDER_DEPENDENT, 5)
     assert "depends on what ran before (mismatch, pass, mismatch; alone pass, pass)" in found.reason
 
 
 def test_what_changes_with_nothing_changed_is_flaky() -> None:
-    assert isolated(WRONG, RIGHT, RIGHT, RIGHT, WRONG).record.status == record.FLAKY
+    assert isolated(WRONG, RIGHT, RIGHT, RIGHT, WRONG).record.status == terms.FLAKY
     found = isolated(WRONG, WRONG_OTHERWISE, RIGHT, RIGHT, WRONG).record
-    assert found.status == record.FLAKY
+    assert found.status == terms.FLAKY
     assert "its answer changes (mismatch, mismatch, pass; alone pass, mismatch)" in found.reason
 
 
-@pytest.mark.parametrize(("again", "status"), [(WRONG, record.ORDER_DEPENDENT), (RIGHT, record.FLAKY)])
+@pytest.mark.parametrize(("again", "status"), [(WRONG, terms.ORDER_DEPENDENT), (RIGHT, terms.FLAKY)])
 def test_what_is_expected_to_be_unsteady_is_not_run_alone(again: Outcome, status: str) -> None:
-    driven = isolated(WRONG, RIGHT, again, plan=expecting(record.FLAKY, record.ORDER_DEPENDENT))
-    assert (driven.record.status, driven.record.reading) == (status, record.EXPECTED)
+    driven = isolated(WRONG, RIGHT, again, plan=expecting(terms.FLAKY, terms.ORDER_DEPENDENT))
+    assert (driven.record.status, driven.record.reading) == (status, terms.EXPECTED)
     assert driven.record.candidate.attempts == 3
 
 
 def test_what_is_expected_to_be_unsteady_and_ends_a_worker_is_run_alone() -> None:
-    plan = expecting(record.FLAKY)
+    plan = expecting(terms.FLAKY)
     assert isolated(CRASH, RIGHT, WRONG, RIGHT, RIGHT, plan=plan).record.candidate.attempts == 5
 
 
 def test_a_worker_that_ended_in_the_minority_of_runs_is_an_accident() -> None:
     driven = isolated(CRASH, RIGHT, RIGHT, RIGHT, CRASH)
-    assert (driven.record.status, driven.record.candidate.attempts) == (record.PASS, 5)
+    assert (driven.record.status, driven.record.candidate.attempts) == (terms.PASS, 5)
     (_, note) = driven.others
     assert note == Note(
         f"candidate: a worker ended while it ran {CASE.case.id} (killed by SIGSEGV); other runs of it say: pass"
@@ -279,31 +280,31 @@ def test_a_worker_that_ended_in_the_minority_of_runs_is_an_accident() -> None:
 
 def test_a_worker_that_ended_in_most_runs_is_no_accident() -> None:
     driven = isolated(CRASH, RIGHT, CRASH, CRASH, RIGHT)
-    assert driven.record.status == record.FLAKY
+    assert driven.record.status == terms.FLAKY
     assert driven.others == [Failed(CANDIDATE)]
 
 
 # Quarantine
 
 
-@pytest.mark.parametrize(("status", "outcome"), [(record.CRASH, CRASH), (record.TIMEOUT, HANG)])
+@pytest.mark.parametrize(("status", "outcome"), [(terms.CRASH, CRASH), (terms.TIMEOUT, HANG)])
 def test_an_expected_end_of_the_worker_is_seen_once_where_it_takes_nobody_along(status: str, outcome: Outcome) -> None:
     driven = begun(expecting(status))
     assert [where for _, where in driven.wanted] == [OWN_PROCESS]
     assert driven.life.states == {"candidate": Quarantined()}
     driven.ran(driven.pending[0].target, OWN_PROCESS, outcome)
-    assert (driven.record.status, driven.record.reading) == (status, record.EXPECTED)
+    assert (driven.record.status, driven.record.reading) == (status, terms.EXPECTED)
     assert driven.record.candidate.attempts == 1
 
 
 def test_a_case_that_does_not_end_its_worker_as_expected_is_begun_anew() -> None:
-    driven = begun(expecting(record.CRASH))
+    driven = begun(expecting(terms.CRASH))
     (target,) = driven.life.candidates
     driven.ran(target, OWN_PROCESS, RIGHT)
     assert driven.wanted == [("candidate", OWN_SESSION)]
     assert driven.life.states == {"candidate": FirstRun()}
     driven.ran(target, OWN_SESSION, RIGHT)
-    assert driven.record.reading == record.FIXED
+    assert driven.record.reading == terms.FIXED
 
 
 # Baseline and reference
@@ -319,7 +320,7 @@ def test_a_case_is_concluded_when_every_target_is_settled() -> None:
     driven.ran(CANDIDATE, SHARED, RIGHT)
     assert (driven.records, driven.life.stage) == ((), Stage.RUNNING)
     driven.ran(BASELINE, SHARED, RIGHT)
-    assert (driven.record.status, driven.record.oracles) == (record.PASS, {"reference": "agrees"})
+    assert (driven.record.status, driven.record.oracles) == (terms.PASS, {"reference": "agrees"})
 
 
 def test_the_baseline_is_confirmed_like_the_candidate_and_the_reference_is_not() -> None:
@@ -329,7 +330,7 @@ def test_the_baseline_is_confirmed_like_the_candidate_and_the_reference_is_not()
     driven.ran(BASELINE, SHARED, WRONG)
     assert driven.wanted == [("baseline", SECOND_WORKER)]
     driven.ran(BASELINE, SECOND_WORKER, WRONG)
-    assert (driven.record.blame, driven.record.reading) == (record.BASELINE, record.NOTED)
+    assert (driven.record.blame, driven.record.reading) == (terms.BASELINE, terms.NOTED)
     assert driven.record.oracles["reference"].startswith("disagrees: ")
     assert driven.record.baseline is not None
     assert driven.record.baseline.attempts == 2
@@ -341,19 +342,19 @@ def test_the_final_opinions_of_oracles_may_be_remembered_and_those_of_candidates
         driven.ran(target, SHARED, RIGHT)
     kept = [action for action in driven.others if isinstance(action, Remember)]
     assert [(action.target.name, action.opinion.status) for action in kept] == [
-        ("baseline", record.PASS),
-        ("reference", record.PASS),
+        ("baseline", terms.PASS),
+        ("reference", terms.PASS),
     ]
     assert [bool(action.answer) for action in kept] == [False, True]
 
 
 def test_a_remembered_opinion_is_not_asked_for_again() -> None:
-    opinion = Opinion("baseline", record.MISMATCH, message="it adds one", remembered=True)
+    opinion = Opinion("baseline", terms.MISMATCH, message="it adds one", remembered=True)
     driven = begun(replace(ALL, reference=None), remembered={"baseline": Settled(opinion, "")})
     assert driven.wanted == [("candidate", SHARED)]
     driven.ran(CANDIDATE, SHARED, RIGHT)
     assert driven.record.baseline == opinion
-    assert driven.record.blame == record.BASELINE
+    assert driven.record.blame == terms.BASELINE
     assert driven.others == []
 
 
@@ -371,7 +372,7 @@ def test_an_answer_that_the_reference_gives_too_is_no_fault_of_the_candidate() -
     driven.ran(CANDIDATE, SECOND_WORKER, WRONG)
     driven.ran(BASELINE, SHARED, RIGHT)
     driven.ran(REFERENCE, SHARED, WRONG)
-    assert driven.record.blame == record.ORACLES_DISAGREE
+    assert driven.record.blame == terms.ORACLES_DISAGREE
 
 
 def test_every_candidate_has_a_record_and_one_that_has_recorded_the_case_does_not_run() -> None:
@@ -399,7 +400,7 @@ def test_a_failure_is_explained_before_the_case_is_concluded() -> None:
     assert (driven.wanted, driven.life.stage) == ([("direct", OWN_SESSION)], Stage.EXPLAINING)
     driven.ran(DIRECT, OWN_SESSION, RIGHT)
     assert driven.record.direct is not None
-    assert (driven.record.direct.blame, driven.record.direct.opinion.status) == (record.LOWERING, record.PASS)
+    assert (driven.record.direct.blame, driven.record.direct.opinion.status) == (terms.LOWERING, terms.PASS)
     assert driven.life.stage is Stage.CONCLUDED
 
 
@@ -411,13 +412,13 @@ def test_the_failure_that_explains_is_confirmed_as_well() -> None:
     assert driven.wanted == [("direct", SECOND_WORKER)]
     driven.ran(DIRECT, SECOND_WORKER, WRONG)
     assert driven.record.direct is not None
-    assert driven.record.direct.blame == record.BELOW
+    assert driven.record.direct.blame == terms.BELOW
 
 
 def test_a_pass_and_a_case_that_must_be_refused_need_no_explanation() -> None:
     assert run_candidate(EXPLAINED, (SHARED, RIGHT)).record.direct is None
     accepted = run_candidate(EXPLAINED, (SHARED, WRONG), (SECOND_WORKER, WRONG), case=REFUSAL)
-    assert (accepted.record.status, accepted.record.direct) == (record.MISMATCH, None)
+    assert (accepted.record.status, accepted.record.direct) == (terms.MISMATCH, None)
 
 
 def test_candidates_with_the_same_target_below_have_it_asked_once() -> None:
@@ -427,7 +428,7 @@ def test_candidates_with_the_same_target_below_have_it_asked_once() -> None:
         driven.ran(target, SECOND_WORKER, WRONG)
     assert driven.wanted == [("direct", OWN_SESSION)]
     driven.ran(DIRECT, OWN_SESSION, RIGHT)
-    assert [made.direct and made.direct.blame for made in driven.records] == [record.LOWERING] * 2
+    assert [made.direct and made.direct.blame for made in driven.records] == [terms.LOWERING] * 2
 
 
 def test_nothing_can_happen_to_a_target_that_is_settled() -> None:

@@ -14,7 +14,7 @@ import pytest
 from packed_backends import workers
 from small_cases import backend, identities, identity
 
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling import run as run_module
 from epcheck.conformance.scheduling import session as session_module
@@ -41,7 +41,7 @@ def run(cases: Sequence[Case], target: Target) -> tuple[dict[str, Record], tuple
 
 
 @pytest.mark.parametrize(
-    ("function", "status"), [("aborts_on_3_and_9", record.CRASH), ("refuses_3_and_9", record.REFUSED)]
+    ("function", "status"), [("aborts_on_3_and_9", terms.CRASH), ("refuses_3_and_9", terms.REFUSED)]
 )
 def test_every_culprit_of_a_pack_is_named_and_nobody_else(function: str, status: str) -> None:
     found, notes = run(identities(20), packed(function))
@@ -55,7 +55,7 @@ def test_every_culprit_of_a_pack_is_named_and_nobody_else(function: str, status:
 
 def test_a_pack_that_fails_though_no_case_does_alone_becomes_a_note() -> None:
     found, notes = run(identities(20), packed("aborts_on_3_beside_9"))
-    assert {r.status for r in found.values()} == {record.PASS}
+    assert {r.status for r in found.values()} == {terms.PASS}
     assert notes == (
         "aborts_on_3_beside_9: a session of 20 cases failed and none of them does alone "
         "(Identity-16/float32/number_0[runtime] and 19 more): the worker process ended: killed by SIGABRT",
@@ -65,7 +65,7 @@ def test_a_pack_that_fails_though_no_case_does_alone_becomes_a_note() -> None:
 def test_wrong_answers_are_no_reason_for_a_crash() -> None:
     """Every case is a mismatch, alone or not; that two of them together end the process is another matter."""
     found, notes = run(identities(20), packed("wrong_and_aborts_on_3_beside_9"))
-    assert {r.status for r in found.values()} == {record.MISMATCH}
+    assert {r.status for r in found.values()} == {terms.MISMATCH}
     (note,) = notes
     assert note.startswith("wrong_and_aborts_on_3_beside_9: a session of 20 cases failed and none of them does alone")
 
@@ -99,7 +99,7 @@ def test_declined_cases_are_no_reason_for_a_crash_either(tmp_path: Path) -> None
     here = (sys.executable,)
     dml = Target("dml", here, ("onnxruntime",), str(tmp_path / "worker.py"), None, DML, config=STRICT, pack=4)
     found, notes = run(list(suite.cases(["TopK"], ["float32"], ["TopK-24/*[initializer]"], limit=4)), dml)
-    assert {r.status for r in found.values()} == {record.UNPLACED}
+    assert {r.status for r in found.values()} == {terms.UNPLACED}
     (note,) = notes
     assert note.startswith("dml: a session of 4 cases failed and none of them does alone (TopK-24/")
 
@@ -107,7 +107,7 @@ def test_declined_cases_are_no_reason_for_a_crash_either(tmp_path: Path) -> None
 def test_two_workers_share_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found, notes = run(identities(200), packed("in_two_workers", jobs=2))
-    assert {r.status for r in found.values()} == {record.PASS}
+    assert {r.status for r in found.values()} == {terms.PASS}
     assert len(set(workers())) == 2
     assert notes == ()
 
@@ -130,7 +130,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_duplicates_nothing(
                 os.kill(killed, signal.SIGKILL)
         notes = [note for note in session.notes() if "killed by SIGKILL" in note]
     assert sorted(r.case_id for r in taken) == sorted(case.id for case in identities(400))
-    unsteady = [r.reason for r in taken if r.status != record.PASS]
+    unsteady = [r.reason for r in taken if r.status != terms.PASS]
     assert all("killed by SIGKILL" in reason for reason in unsteady)
     assert len(unsteady) + len(notes) <= 1  # what it was at, if it was at anything
 
@@ -163,5 +163,5 @@ def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch:
     monkeypatch.setattr(Session, "turn", counted)
     cases = [of_another_shell(case, str(number % 10)) for number, case in enumerate(identities(190))]
     found, _ = run([identity("number_3", 3), *cases], packed("aborts_on_3_and_9", pack=128))
-    wrong = {name for name, r in found.items() if r.status != record.PASS}
+    wrong = {name for name, r in found.items() if r.status != terms.PASS}
     assert wrong == {"number_3", "number_3_by_3", "number_9_by_9"}

@@ -18,8 +18,9 @@ from small_cases import HERE, backend, identities, identity
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.records import record
-from epcheck.conformance.records.record import Difference, Mismatch, Opinion, Record
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Difference, Mismatch, Opinion
+from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling import run_history, supervisor
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
@@ -210,7 +211,7 @@ def test_another_processor_is_another_fact(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [{"name": "a"}, {"pack": 1}, {"jobs": 3}, {"window": 1}, {"deadline_s": 1.0}, {"expectations": (
-        Expectation("*", record.CRASH, "it is a test"),)}],
+        Expectation("*", terms.CRASH, "it is a test"),)}],
     ids=str,
 )  # fmt: skip
 def test_what_changes_no_answer_does_not_change_the_fingerprint(change: dict[str, Any]) -> None:
@@ -255,7 +256,7 @@ def test_an_oracle_with_the_very_same_answer_is_found_among_remembered_answers(p
     for expected in (1, 0):
         asked.clear()
         found = run(path, [falsely_expected("a")], CANDIDATE, reference=REFERENCE)["aruntime"]
-        assert (found.status, found.blame) == (record.MISMATCH, record.ORACLES_DISAGREE)
+        assert (found.status, found.blame) == (terms.MISMATCH, terms.ORACLES_DISAGREE)
         assert "reference give" in found.reason
         assert found.oracles["reference"].startswith("disagrees: ")
         assert asked["reference"] == expected
@@ -263,8 +264,8 @@ def test_an_oracle_with_the_very_same_answer_is_found_among_remembered_answers(p
 
 def test_only_what_is_steady_is_remembered(path: Path, tmp_path: Path) -> None:
     """A crash, a timeout, and an answer that changes may be others the next time."""
-    assert set(record.STATUSES) - set(run_history.STEADY) == {
-        record.CRASH, record.TIMEOUT, record.FLAKY, record.ORDER_DEPENDENT, record.SKIPPED,
+    assert set(terms.STATUSES) - set(run_history.STEADY) == {
+        terms.CRASH, terms.TIMEOUT, terms.FLAKY, terms.ORDER_DEPENDENT, terms.SKIPPED,
     }  # fmt: skip
     cases = [identity(fault or "none", fault=fault) for fault in ("", "raise", "return_reshaped", "abort")]
     baseline = stand_in(tmp_path / "worker.py", "faulty")
@@ -272,10 +273,10 @@ def test_only_what_is_steady_is_remembered(path: Path, tmp_path: Path) -> None:
     assert timeless(first) == timeless(second)
     told = {name: (r.baseline.status, r.baseline.remembered) for name, r in second.items() if r.baseline is not None}
     assert told == {
-        "noneruntime": (record.PASS, True),
-        "raiseruntime": (record.REFUSED, True),
-        "return_reshapedruntime": (record.MISMATCH, True),
-        "abortruntime": (record.CRASH, False),
+        "noneruntime": (terms.PASS, True),
+        "raiseruntime": (terms.REFUSED, True),
+        "return_reshapedruntime": (terms.MISMATCH, True),
+        "abortruntime": (terms.CRASH, False),
     }
 
 
@@ -284,11 +285,11 @@ def test_an_answer_that_changes_is_not_remembered(path: Path, tmp_path: Path) ->
     for _ in range(2):
         found = run(path, identities(1), backend("right"), baseline=baseline)["number_0runtime"]
         assert found.baseline is not None
-        assert (found.baseline.status, found.baseline.remembered) == (record.FLAKY, False)
+        assert (found.baseline.status, found.baseline.remembered) == (terms.FLAKY, False)
 
 
 OPINION = Opinion(
-    "cpu", record.MISMATCH, "run", "y: it is wrong", assignment=(("CPUExecutionProvider", "Slice"),), create_s=0.25,
+    "cpu", terms.MISMATCH, "run", "y: it is wrong", assignment=(("CPUExecutionProvider", "Slice"),), create_s=0.25,
     run_s=0.5, attempts=2, log_tail="it said\nso", shared=32,
     differences=(
         Difference("y", "float32", (2, 3), "2 of 6", 2, 6, float("inf"), 1.5,
@@ -297,7 +298,7 @@ OPINION = Opinion(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("opinion", [OPINION, Opinion("cpu", record.PASS), replace(OPINION, assignment=None)])
+@pytest.mark.parametrize("opinion", [OPINION, Opinion("cpu", terms.PASS), replace(OPINION, assignment=None)])
 def test_an_opinion_loses_nothing_on_its_way(opinion: Opinion) -> None:
     assert run_history.from_row("cpu", run_history.to_row(opinion, "bits")) == (
         replace(opinion, remembered=True),
@@ -361,7 +362,7 @@ def last_statuses(path: Path, target: str) -> dict[str, str]:
 def test_a_case_that_crashed_goes_alone_the_next_time_and_spoils_no_pack(path: Path) -> None:
     first, incidents = in_packs(path, "aborts_on_3_and_9")
     assert incidents >= 1
-    assert {case_id for case_id, r in first.items() if r.status == record.CRASH} == CULPRITS
+    assert {case_id for case_id, r in first.items() if r.status == terms.CRASH} == CULPRITS
     second, incidents = in_packs(path, "aborts_on_3_and_9")
     assert incidents == 0
     assert timeless(second) == timeless(first)
@@ -372,10 +373,10 @@ def test_a_case_that_crashed_goes_alone_the_next_time_and_spoils_no_pack(path: P
 
 def test_a_case_that_passes_again_is_forgotten_and_shares_again(path: Path) -> None:
     in_packs(path, "refuses_3_and_9")
-    assert last_statuses(path, "packs") == dict.fromkeys(CULPRITS, record.REFUSED)
+    assert last_statuses(path, "packs") == dict.fromkeys(CULPRITS, terms.REFUSED)
     assert last_statuses(path, "another") == {}
     found, _ = in_packs(path, "right")
-    assert {r.status for r in found.values()} == {record.PASS}
+    assert {r.status for r in found.values()} == {terms.PASS}
     assert last_statuses(path, "packs") == {}
     found, _ = in_packs(path, "right")
     assert {r.candidate.shared for r in found.values()} == {12}
@@ -385,7 +386,7 @@ def test_statuses_of_cases_that_were_not_run_stay(path: Path) -> None:
     wrong = backend("always_wrong")
     for cases in ([identity("a")], [identity("b")], []):
         run(path, cases, wrong)
-    assert last_statuses(path, wrong.name) == dict.fromkeys((identity("a").id, identity("b").id), record.MISMATCH)
+    assert last_statuses(path, wrong.name) == dict.fromkeys((identity("a").id, identity("b").id), terms.MISMATCH)
 
 
 def test_statuses_that_cannot_be_read_are_none(path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from small_cases import backend, identities, identity, own_workers, records_of
 
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask, run_plan
@@ -22,15 +22,15 @@ from epcheck.generators.case import BuiltCase, Case
 
 def test_what_is_always_wrong_is_a_mismatch_confirmed_once() -> None:
     found = records_of([identity("a")], backend("always_wrong"))["a"]
-    assert (found.status, found.candidate.attempts, found.reading) == (record.MISMATCH, 2, record.FAILURE)
+    assert (found.status, found.candidate.attempts, found.reading) == (terms.MISMATCH, 2, terms.FAILURE)
     assert [wrong.got for wrong in found.candidate.differences[0].first] == ["0.0", "1.0"]
 
 
 def test_what_is_wrong_only_after_another_case_is_order_dependent() -> None:
     records = records_of(identities(8), backend("wrong_after_case_2"))
     statuses = {name: found.status for name, found in records.items()}
-    assert statuses.pop("number_5") == record.ORDER_DEPENDENT
-    assert set(statuses.values()) == {record.PASS}
+    assert statuses.pop("number_5") == terms.ORDER_DEPENDENT
+    assert set(statuses.values()) == {terms.PASS}
     said = records["number_5"].reason
     assert "what it answers depends on what ran before (mismatch, pass, mismatch; alone pass, pass)" in said
     assert records["number_5"].candidate.attempts == 5
@@ -38,49 +38,49 @@ def test_what_is_wrong_only_after_another_case_is_order_dependent() -> None:
 
 def test_what_changes_with_nothing_changed_is_flaky() -> None:
     found = records_of([identity("a")], backend("never_the_same"))["a"]
-    assert (found.status, found.blame) == (record.FLAKY, record.CANDIDATE)
+    assert (found.status, found.blame) == (terms.FLAKY, terms.CANDIDATE)
     assert "its answer changes (mismatch, mismatch, mismatch; alone mismatch, mismatch)" in found.reason
 
 
-UNSTEADY = tuple(Expectation("Identity-*", status, "memory") for status in (record.FLAKY, record.ORDER_DEPENDENT))
+UNSTEADY = tuple(Expectation("Identity-*", status, "memory") for status in (terms.FLAKY, terms.ORDER_DEPENDENT))
 
 
 def test_what_is_expected_to_be_unsteady_is_not_run_alone() -> None:
     never = records_of([identity("a")], backend("never_the_same", expectations=UNSTEADY))["a"]
-    assert (never.status, never.reading, never.candidate.attempts) == (record.FLAKY, record.EXPECTED, 3)
+    assert (never.status, never.reading, never.candidate.attempts) == (terms.FLAKY, terms.EXPECTED, 3)
     assert "its answer changes (mismatch, mismatch, mismatch)" in never.reason
     after = records_of(identities(8), backend("wrong_after_case_2", expectations=UNSTEADY))["number_5"]
-    assert (after.status, after.candidate.attempts) == (record.ORDER_DEPENDENT, 3)
+    assert (after.status, after.candidate.attempts) == (terms.ORDER_DEPENDENT, 3)
 
 
 def test_an_expected_end_of_the_worker_is_seen_once_where_nothing_ran_before() -> None:
-    known = tuple(Expectation(f"Identity-*/number_{n}*", record.CRASH, "it aborts") for n in (3, 9))
+    known = tuple(Expectation(f"Identity-*/number_{n}*", terms.CRASH, "it aborts") for n in (3, 9))
     cases = identities(12)
     aborting = backend("aborts_on_3_and_9", module="packed_backends")
     found = records_of(cases, replace(aborting, expectations=known))
-    lost = {name: (r.reading, r.candidate.attempts) for name, r in found.items() if r.status == record.CRASH}
-    assert lost == dict.fromkeys(("number_3", "number_9"), (record.EXPECTED, 1))
-    assert sum(r.status == record.PASS for r in found.values()) == 10
+    lost = {name: (r.reading, r.candidate.attempts) for name, r in found.items() if r.status == terms.CRASH}
+    assert lost == dict.fromkeys(("number_3", "number_9"), (terms.EXPECTED, 1))
+    assert sum(r.status == terms.PASS for r in found.values()) == 10
 
 
 def test_a_crash_that_was_expected_and_does_not_come_is_no_crash() -> None:
-    known = Expectation("Identity-*", record.CRASH, "it aborted")
-    assert records_of([identity("a")], backend("right", expectations=(known,)))["a"].reading == record.FIXED
+    known = Expectation("Identity-*", terms.CRASH, "it aborted")
+    assert records_of([identity("a")], backend("right", expectations=(known,)))["a"].reading == terms.FIXED
     wrong = records_of([identity("a")], backend("always_wrong", expectations=(known,)))["a"]
-    assert (wrong.status, wrong.reading, wrong.candidate.attempts) == (record.MISMATCH, record.FAILURE, 2)
+    assert (wrong.status, wrong.reading, wrong.candidate.attempts) == (terms.MISMATCH, terms.FAILURE, 2)
 
 
 def test_the_baseline_is_judged_like_the_candidate() -> None:
     found = records_of([identity("a")], backend("right"), baseline=backend("always_wrong"))["a"]
-    assert (found.status, found.blame, found.reading) == (record.PASS, record.BASELINE, record.NOTED)
+    assert (found.status, found.blame, found.reading) == (terms.PASS, terms.BASELINE, terms.NOTED)
     assert found.baseline is not None
-    assert (found.baseline.status, found.baseline.attempts) == (record.MISMATCH, 2)
+    assert (found.baseline.status, found.baseline.attempts) == (terms.MISMATCH, 2)
 
 
 def test_both_wrong_is_said_of_both() -> None:
     wrong = backend("always_wrong")
     found = records_of([identity("a")], wrong, baseline=replace(wrong, name="another"))["a"]
-    assert (found.status, found.blame) == (record.MISMATCH, record.BOTH)
+    assert (found.status, found.blame) == (terms.MISMATCH, terms.BOTH)
 
 
 def test_the_reference_is_asked_as_a_further_oracle_and_agrees() -> None:
@@ -93,17 +93,17 @@ def test_two_candidates_have_a_record_each() -> None:
     run_plan(Plan(identities(3), (backend("right"), backend("always_wrong"))), taken.append)
     names = ("python:faulty_backends:right", "python:faulty_backends:always_wrong")
     assert {(found.candidate.target, found.case.sample): found.status for found in taken} == {
-        **{(names[0], f"number_{n}"): record.PASS for n in range(3)},
-        **{(names[1], f"number_{n}"): record.MISMATCH for n in range(3)},
+        **{(names[0], f"number_{n}"): terms.PASS for n in range(3)},
+        **{(names[1], f"number_{n}"): terms.MISMATCH for n in range(3)},
     }
 
 
 def test_an_expectation_is_read_and_the_failure_stays_a_failure() -> None:
-    known = Expectation("Identity-*/a*", record.MISMATCH, "it adds one")
+    known = Expectation("Identity-*/a*", terms.MISMATCH, "it adds one")
     records = records_of([identity("a"), identity("b")], backend("always_wrong", expectations=(known,)))
     assert {name: (found.status, found.reading) for name, found in records.items()} == {
-        "a": (record.MISMATCH, record.EXPECTED),
-        "b": (record.MISMATCH, record.FAILURE),
+        "a": (terms.MISMATCH, terms.EXPECTED),
+        "b": (terms.MISMATCH, terms.FAILURE),
     }
 
 
@@ -119,9 +119,9 @@ def test_a_case_that_cannot_be_built_is_skipped_and_the_others_are_judged() -> N
         raise ZeroDivisionError(f"{case.sample}\nhas no shape")
 
     records = records_of([identity("a"), replace(identity("b"), builder=broken), identity("c")], backend("right"))
-    assert [records[name].status for name in "abc"] == [record.PASS, record.SKIPPED, record.PASS]
+    assert [records[name].status for name in "abc"] == [terms.PASS, terms.SKIPPED, terms.PASS]
     found = records["b"]
-    assert (found.reading, found.blame, found.baseline) == (record.FAILURE, record.NOBODY, None)
+    assert (found.reading, found.blame, found.baseline) == (terms.FAILURE, terms.NOBODY, None)
     assert found.reason == "the case cannot be built: ZeroDivisionError: b has no shape"
     assert "in broken" in found.candidate.log_tail
 
@@ -155,7 +155,7 @@ def test_a_target_that_goes_down_in_the_middle_leaves_what_was_recorded() -> Non
 
     with pytest.raises(TargetDown, match="does not start"):
         spoil_the_target_in_the_middle()
-    assert [found.status for found in taken] == [record.PASS] * len(taken)
+    assert [found.status for found in taken] == [terms.PASS] * len(taken)
     assert 3 <= len(taken) < 20
 
 

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from epcheck import reports
 from epcheck.conformance.preparation import case_facts
-from epcheck.conformance.records.record import CRASH, OK, PASS, TIMEOUT, UNPLACED, Opinion, Record
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import CRASH, OK, PASS, TIMEOUT, UNPLACED
 from epcheck.conformance.scheduling import shard
 from epcheck.conformance.scheduling.shard import Shard, ShardError
 from epcheck.generators import suite

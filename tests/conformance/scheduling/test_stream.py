@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_cases import HERE, identities, own_workers
 
-from epcheck.conformance.records.record import CRASH, PASS
+from epcheck.conformance.records.terms import CRASH, PASS
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.stream import LiveRun, LiveRunError
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from epcheck.conformance.records.record import STATUSES, Difference, Expected, Opinion
+from epcheck.conformance.records.opinion import Difference, Opinion
+from epcheck.conformance.records.record import Expected
+from epcheck.conformance.records.terms import STATUSES
 from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
 from epcheck.conformance.targets.target import Target

@@ -14,7 +14,9 @@ from command_line import call
 from small_cases import HERE, backend, identities, own_workers, records_of
 
 from epcheck import reports
-from epcheck.conformance.records.record import PASS, Record, Run
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.targets import target as targets
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import CPU, DML, MEBIBYTE, RECORDED, STRICT, TargetError, load_config, resolve

@@ -16,9 +16,9 @@ from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.judging.repeats import needs_confirmation
 from epcheck.conformance.preparation import directml_program, prepared_case
 from epcheck.conformance.preparation.directml_program import NoProgram
-from epcheck.conformance.records import record
+from epcheck.conformance.records import record, terms
+from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import DONE, FAILED, Outcome
-from epcheck.conformance.records.record import Opinion
 from epcheck.conformance.targets import target
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
 from epcheck.conformance.workers.program.direct import structures, viewed
@@ -185,17 +185,17 @@ def test_a_node_that_is_no_single_operator_is_unplaced_and_no_failure() -> None:
 # Blame one level deeper
 
 
-WRONG = Opinion("dml", record.MISMATCH, message="y: 1 of 2 elements are wrong")
+WRONG = Opinion("dml", terms.MISMATCH, message="y: 1 of 2 elements are wrong")
 
 
 @pytest.mark.parametrize(
     ("direct", "same_bits", "blame"),
     [
-        (Opinion("directml", record.PASS), False, record.LOWERING),
-        (replace(WRONG, target="directml"), True, record.BELOW),
-        (Opinion("directml", record.REFUSED, message="80070057 E_INVALIDARG"), False, record.UNSUPPORTED),
-        (Opinion("directml", record.CRASH, message="exit code 5"), False, record.DIFFERENTLY),
-        (Opinion("directml", record.UNPLACED, message="not called"), False, record.NOT_CALLED),
+        (Opinion("directml", terms.PASS), False, terms.LOWERING),
+        (replace(WRONG, target="directml"), True, terms.BELOW),
+        (Opinion("directml", terms.REFUSED, message="80070057 E_INVALIDARG"), False, terms.UNSUPPORTED),
+        (Opinion("directml", terms.CRASH, message="exit code 5"), False, terms.DIFFERENTLY),
+        (Opinion("directml", terms.UNPLACED, message="not called"), False, terms.NOT_CALLED),
     ],
 )
 def test_directml_s_own_answer_places_the_blame(direct: Opinion, same_bits: bool, blame: str) -> None:
@@ -203,12 +203,12 @@ def test_directml_s_own_answer_places_the_blame(direct: Opinion, same_bits: bool
 
 
 def test_two_refusals_are_one_fault() -> None:
-    refused = Opinion("dml", record.REFUSED, message="80004005")
-    assert explain.explained(refused, replace(refused, target="directml"), False).blame == record.BELOW
+    refused = Opinion("dml", terms.REFUSED, message="80004005")
+    assert explain.explained(refused, replace(refused, target="directml"), False).blame == terms.BELOW
 
 
 def test_the_verdict_says_what_directml_does_and_the_record_keeps_it() -> None:
-    direct = explain.explained(WRONG, Opinion("directml", record.PASS), False)
+    direct = explain.explained(WRONG, Opinion("directml", terms.PASS), False)
     found = judge.verdict(PREPARED, PLACED, Evidence(WRONG, direct=direct))
     assert found.reason.endswith("; directml is right, so the provider's lowering is to blame")
     assert record.decode(record.encode(found)).direct == direct

@@ -12,7 +12,7 @@ import pytest
 from faulty_backends import FAULTS
 from small_cases import backend, identities, identity, own_workers, processes_with, records_of
 
-from epcheck.conformance.records import record
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.session import Session
@@ -66,11 +66,11 @@ HARMLESS = (
     "return_big_endian", "return_strided", "return_more_than_asked", "return_a_sequence", "print", "read_stdin",
 )  # fmt: skip
 EXPECTED = {
-    **{name: (record.CRASH, words) for name, words in CRASHES.items()},
-    **{name: (record.TIMEOUT, words) for name, words in TIMEOUTS.items()},
-    **{name: (record.REFUSED, words) for name, words in REFUSALS.items()},
-    **{name: (record.MISMATCH, words) for name, words in MISMATCHES.items()},
-    **dict.fromkeys(HARMLESS, (record.PASS, "")),
+    **{name: (terms.CRASH, words) for name, words in CRASHES.items()},
+    **{name: (terms.TIMEOUT, words) for name, words in TIMEOUTS.items()},
+    **{name: (terms.REFUSED, words) for name, words in REFUSALS.items()},
+    **{name: (terms.MISMATCH, words) for name, words in MISMATCHES.items()},
+    **dict.fromkeys(HARMLESS, (terms.PASS, "")),
 }
 
 
@@ -98,18 +98,18 @@ def test_the_culprit_is_named_with_what_it_did(records: Mapping[str, Record], fa
     status, words = EXPECTED[fault]
     found = records[fault]
     assert (found.status, words in found.candidate.message) == (status, True), found.candidate.message
-    assert found.blame == (record.NOBODY if status == record.PASS else record.CANDIDATE)
-    assert found.reading == (record.OK if status == record.PASS else record.FAILURE)
+    assert found.blame == (terms.NOBODY if status == terms.PASS else terms.CANDIDATE)
+    assert found.reading == (terms.OK if status == terms.PASS else terms.FAILURE)
 
 
-@pytest.mark.parametrize("fault", [name for name, (status, _) in EXPECTED.items() if status != record.PASS])
+@pytest.mark.parametrize("fault", [name for name, (status, _) in EXPECTED.items() if status != terms.PASS])
 def test_a_fault_is_confirmed_before_it_is_reported(records: Mapping[str, Record], fault: str) -> None:
     assert records[fault].candidate.attempts == 2
 
 
 def test_every_other_case_is_judged(records: Mapping[str, Record]) -> None:
     others = {name: found.status for name, found in records.items() if name not in FAULTS}
-    assert others == {f"number_{number}": record.PASS for number in range(len(FAULTS))}
+    assert others == {f"number_{number}": terms.PASS for number in range(len(FAULTS))}
 
 
 def test_what_the_worker_said_last_is_kept(records: Mapping[str, Record]) -> None:
@@ -134,12 +134,12 @@ def test_no_process_is_left(records: Mapping[str, Record], marker: str) -> None:
 
 def test_a_refusal_that_must_be_is_not_excused_by_a_crash() -> None:
     case = identity("must_refuse", fault="abort", must_refuse=True)
-    assert records_of([case], backend("faulty"))["must_refuse"].status == record.CRASH
+    assert records_of([case], backend("faulty"))["must_refuse"].status == terms.CRASH
 
 
 def test_a_clean_error_is_the_refusal_that_must_be() -> None:
     case = identity("must_refuse", fault="raise", must_refuse=True)
-    assert records_of([case], backend("faulty"))["must_refuse"].status == record.PASS
+    assert records_of([case], backend("faulty"))["must_refuse"].status == terms.PASS
 
 
 def test_a_worker_killed_from_outside_costs_no_case_its_verdict_and_is_noted(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_worker_killed_from_outside_costs_no_case_its_verdict_and_is_noted(tmp
                 running.kill()
         notes = list(session.notes())
     assert {found.case_id for found in taken} == {case.id for case in identities(30)}
-    assert [found.status for found in taken] == [record.PASS] * 30
+    assert [found.status for found in taken] == [terms.PASS] * 30
     (repeated,) = (found for found in taken if found.candidate.attempts > 1)
     assert repeated.candidate.attempts == 5
     (note,) = notes

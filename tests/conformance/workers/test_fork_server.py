@@ -13,7 +13,8 @@ import psutil
 import pytest
 from small_cases import backend, identities, own_workers, records_of
 
-from epcheck.conformance.records.record import PASS, Record
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.supervisor import TargetDown

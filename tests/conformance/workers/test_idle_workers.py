@@ -17,7 +17,8 @@ import pytest
 from small_cases import backend, identities, own_workers
 
 from epcheck import reports
-from epcheck.conformance.records.record import PASS, Record
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.target import Target, resolve

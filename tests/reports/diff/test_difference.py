@@ -8,7 +8,7 @@ import random
 import pytest
 from compared_rows import a_compared_run, a_row
 
-from epcheck.conformance.records.record import READINGS, STATUSES
+from epcheck.conformance.records.terms import READINGS, STATUSES
 from epcheck.reports.diff.classification import (
     APPEARED,
     FLAPPING,

@@ -22,7 +22,10 @@ from stored_records import (
     stored,
 )
 
-from epcheck.conformance.records.record import Accuracy, DirectML, Expected, Record, Run, Value
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.case_facts import DirectML, Value
+from epcheck.conformance.records.record import Expected, Record
+from epcheck.conformance.records.run import Run
 from epcheck.reports import read_run, write_html
 
 SCRIPT = "</script><script>document.title='owned';window.owned=1</script><img src=x onerror=window.owned=1>\x00\u202e"

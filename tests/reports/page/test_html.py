@@ -21,7 +21,8 @@ from stored_records import (
     stored,
 )
 
-from epcheck.conformance.records.record import Record, Value
+from epcheck.conformance.records.case_facts import Value
+from epcheck.conformance.records.record import Record
 from epcheck.reports import write_html
 from epcheck.reports.page.columns import column
 

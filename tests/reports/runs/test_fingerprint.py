@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from stored_records import a_run
 
-from epcheck.conformance.records.record import Run
+from epcheck.conformance.records.run import Run
 from epcheck.reports.runs.fingerprint import (
     Changed,
     FingerprintClass,

@@ -18,7 +18,8 @@ from stored_records import (
     stored,
 )
 
-from epcheck.conformance.records.record import Accuracy, Record
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.record import Record
 from epcheck.reports import Tally, headline, read_records, sample_stem, summarize
 from epcheck.reports.runs.accuracy import ErrorStatistics
 from epcheck.reports.runs.dtypes import dtype_order

@@ -9,7 +9,8 @@ import pytest
 from stored_records import a_run, a_slice, a_wrong_slice, an_opinion, changed, stored
 
 from epcheck import reports
-from epcheck.conformance.records.record import Record, Run
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.run import Run
 from epcheck.reports.diff.compared_runs import open_pair, open_single
 from epcheck.reports.store.store import open_store
 from epcheck.reports.trend.flaky_cases import flaky_cases

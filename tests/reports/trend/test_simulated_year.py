@@ -31,7 +31,7 @@ from simulated_year import (
     write,
 )
 
-from epcheck.conformance.records.record import EXPECTED, FAILURE, PASS
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, PASS
 from epcheck.reports.diff import assessment, difference, drift
 from epcheck.reports.diff.classification import (
     APPEARED,

@@ -12,7 +12,8 @@ from command_line import call, refused
 from stored_nights import a_night, keep
 from stored_records import a_crashed_topk, a_slice, a_wrong_slice
 
-from epcheck.conformance.records.record import Record, Run
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.run import Run
 from epcheck.generators import suite
 from epcheck.reports.store.nights import Completeness
 from epcheck.reports.store.run_file import ProblemKind

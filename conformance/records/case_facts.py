@@ -1,0 +1,86 @@
+"""What was asked: a case as a reader of its record sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from epcheck.conformance.records import strict_json, typed_json
+from epcheck.conformance.records.accuracy import Accuracy
+
+
+@dataclass(frozen=True)
+class Value:
+    """One input or output of the node. where: `input` (of the graph), `initializer`, `output`. preview: its start."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    where: str
+    preview: str = ""
+
+
+@dataclass(frozen=True)
+class DirectML:
+    """The DirectML operator a node is lowered to: the struct's name, its members as on its page, what it violates."""
+
+    name: str
+    members: Mapping[str, Any]
+    violations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CaseFacts:
+    """What was asked: the case as a reader of the record sees it, the same for every target and every run.
+
+    types: type constraint -> numpy dtype name. expects: `the true result`, or which refusal. repro: the command line
+    that writes the case out. rounded: how far the correctly rounded outputs are from the truth; None where nothing has
+    a bound in ULP.
+    """
+
+    case_id: str
+    operator: str
+    domain: str
+    since_version: int
+    opset: int
+    dtype: str
+    sample: str
+    variant: str
+    types: Mapping[str, str]
+    attributes: Mapping[str, Any]
+    values: tuple[Value, ...]
+    directml: DirectML | None
+    expects: str
+    repro: str
+    rounded: Accuracy | None = None
+
+    @property
+    def operator_key(self) -> str:
+        """How a user names the operator: `Slice`, `com.microsoft::Gelu`."""
+        return f"{self.domain}::{self.operator}" if self.domain else self.operator
+
+    @cached_property
+    def text(self) -> str:
+        """The facts as one JSON object."""
+        return strict_json.dumps(typed_json.to_json(self))
+
+    @classmethod
+    def from_text(cls, case_id: str, text: str) -> Self:
+        """The facts of the case that `text` holds, as the property of that name has them. It is read when a fact other
+        than the id is asked for: a run writes the text on, ten thousand times a second, and looks at few of the facts.
+        """
+        facts = cls.__new__(cls)
+        facts.__dict__.update(case_id=case_id, text=text)
+        return facts
+
+    def __getattr__(self, name: str) -> Any:
+        known = self.__dict__
+        if name not in self.__dataclass_fields__ or "text" not in known or name in known:
+            raise AttributeError(name)
+        known.update(typed_json.loads(CaseFacts, self.text).__dict__)
+        return known[name]
+
+
+delattr(CaseFacts, "rounded")  # a default that stands in the class would be found before what is read from the text

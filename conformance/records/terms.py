@@ -1,0 +1,31 @@
+"""The words of a record: statuses, blames, and readings of a status."""
+
+from __future__ import annotations
+
+PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, SKIPPED = (
+    "pass", "mismatch", "unplaced", "refused", "crash", "timeout", "flaky", "order-dependent", "skipped",
+)  # fmt: skip
+
+
+STATUSES = (PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, SKIPPED)
+
+
+NOBODY, CANDIDATE, BASELINE, BOTH, ORACLES_DISAGREE = "", "candidate", "baseline", "both", "oracles-disagree"
+
+
+BLAMES = (NOBODY, CANDIDATE, BASELINE, BOTH, ORACLES_DISAGREE)
+
+
+LOWERING, BELOW, UNSUPPORTED, DIFFERENTLY, NOT_CALLED = "lowering", "directml", "unsupported", "differently", ""
+"""Whose fault a failure of DirectML's provider is, told by DirectML itself: called directly it is right, so the
+lowering is wrong; it fails alike, so DirectML or the driver is wrong; it does not take such an operator, so the
+provider should not have called it; it fails in another way; or it was not called."""
+
+
+OK, FAILURE, EXPECTED, FIXED, NOTED = "ok", "failure", "expected", "fixed", "noted"
+
+
+READINGS = (OK, FAILURE, EXPECTED, FIXED, NOTED)
+"""A status read against the claim and the expectation: `failure` is a conformance failure nobody expected, `expected`
+one that is recorded with its reason, `fixed` an expectation that no longer fails, `noted` a remark (a pass where
+nothing is claimed, a wrong baseline), `ok` all the rest."""
