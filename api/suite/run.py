@@ -20,7 +20,7 @@ from epcheck.api.suite.run_options import RunOptions
 from epcheck.api.suite.selection import resumed, selection
 from epcheck.conformance.cluster.node import ClusterError, Line
 from epcheck.conformance.records import target_facts
-from epcheck.conformance.records.run import Run, Share
+from epcheck.conformance.records.run import Run, Share, utc_now
 from epcheck.conformance.scheduling import shard
 from epcheck.conformance.scheduling.plan import Facts
 from epcheck.conformance.scheduling.shard import ShardError
