@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.node import Node
+from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.truth import Truth
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Case:
     @property
     def operator_key(self) -> str:
         """How a user names its operator: `Slice`, `com.microsoft::Gelu`."""
-        return f"{self.domain}::{self.operator}" if self.domain else self.operator
+        return qualified_name(self.operator, self.domain)
 
     @cached_property
     def id(self) -> str:

@@ -17,6 +17,11 @@ Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str,
 """The value of an attribute. An array is a tensor; an empty tuple is one of integers."""
 
 
+def qualified_name(operator: str, domain: str) -> str:
+    """How a user names an operator: `Slice`, `com.microsoft::Gelu`; the domain of ai.onnx is ''."""
+    return f"{domain}::{operator}" if domain else operator
+
+
 @dataclass(frozen=True)
 class Operand:
     """One input of a node.

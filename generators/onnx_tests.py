@@ -21,7 +21,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.node import Node, Operand
+from epcheck.generators.node import Node, Operand, qualified_name
 from epcheck.generators.operator import Operator
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Truth, Ulp
 
@@ -54,7 +54,7 @@ class NodeTest:
     @property
     def key(self) -> str:
         """The key of its operator in the suite, if that has it."""
-        return f"{self.node.domain}::{self.node.op_type}" if self.node.domain else self.node.op_type
+        return qualified_name(self.node.op_type, self.node.domain)
 
 
 @cache

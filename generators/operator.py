@@ -14,7 +14,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.case import Binding, BuiltCase, Case, Sample
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.node import Node
+from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.truth import Outputs, Refusal, Selection, Truth
 
 S = TypeVar("S", bound=Sample)
@@ -63,7 +63,7 @@ class Operator(Generic[S]):
     @property
     def key(self) -> str:
         """How a user names it: `Slice`, `com.microsoft::Gelu`."""
-        return f"{self.domain}::{self.name}" if self.domain else self.name
+        return qualified_name(self.name, self.domain)
 
     def types(self, node: Node, truth: Truth, dtypes: tuple[str, ...]) -> Mapping[str, str]:
         """Type constraint -> numpy dtype name: what the inputs bind, else the outputs, else the dtypes of the case.

@@ -54,14 +54,14 @@ def operator_of(key: str) -> Operator[Any]:
     return all_operators()[key]
 
 
-def family_of(key: str) -> str:
-    """The family of an operator: the module of `operators/` that declares it, in words (`batch normalization`); of one
-    that the suite does not have, as runs of other versions may, its name."""
-    return _families().get(key, key)
+def group_of(key: str) -> str:
+    """What reports group an operator under: the module of `operators/` that declares it, in words (`batch
+    normalization`). For an operator that the suite does not have, as runs of other versions may, its key."""
+    return _groups().get(key, key)
 
 
 @cache
-def _families() -> dict[str, str]:
+def _groups() -> dict[str, str]:
     return {
         operator.key: module.rpartition(".")[2].replace("_", " ")
         for module, declared in _declared()

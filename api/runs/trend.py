@@ -44,7 +44,7 @@ def trend(options: TrendOptions | None = None) -> Trend:
     if options.since and not _DAY.fullmatch(options.since):
         raise StoreError(f"--since {options.since}: is not a day; write it as 2026-11-21")
     opened = open_store(options.store or default_store())
-    found = trends.trend(opened, suite.family_of, options.since)
+    found = trends.trend(opened, suite.group_of, options.since)
     if options.json:
         _write(options.json, document(found))
     if options.markdown:

@@ -86,6 +86,19 @@ def claims_of(provider: str) -> Claims | None:
     )
 
 
+@cache
+def established_version(operator: str, domain: str = "") -> int:
+    """The newest version of an operator that a table claims; where none does, the newest that there is.
+
+    Every way for inputs to enter the model is tried in it. Later versions, which providers do not have yet, get fewer
+    cases. KeyError when nobody knows the operator.
+    """
+    versions = schema.since_versions(operator, domain)
+    claims = (claims_of(provider) for provider in PROVIDERS)
+    claimed = {version for table in claims if table for version in table.versions(domain, operator)}
+    return max(claimed & set(versions), default=versions[-1])
+
+
 def _kernel(row: Mapping[str, Any]) -> Kernel:
     return Kernel(
         query=row["support_query"] or "",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.node import qualified_name
 
 SOURCE = "https://raw.githubusercontent.com/microsoft/onnxruntime/main/docs/OperatorKernels.md"
 
@@ -104,4 +105,4 @@ def _element(type_string: str) -> str:
 
 def _name(key: tuple[str, str, int]) -> str:
     domain, name, since_version = key
-    return f"{'' if domain == 'ai.onnx' else f'{domain}::'}{name}-{since_version}"
+    return f"{qualified_name(name, '' if domain == 'ai.onnx' else domain)}-{since_version}"

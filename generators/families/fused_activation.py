@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
+from epcheck.generators.claims import established_version
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, fused
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd1
@@ -25,9 +25,6 @@ from epcheck.generators.truth import Ulp
 DOMAIN = "com.microsoft.dml"
 
 Attributes = tuple[tuple[str, Attribute], ...]
-
-NEWEST = 19
-"""The newest opset whose activations the DML EP knows."""
 
 NAMES = tuple(name for name in FUNCTIONS if name in FUSED and name != "ScaledTanh")
 """Those that ONNX has, too."""
@@ -53,7 +50,7 @@ def attributes(name: str, *parameters: float) -> Attributes:
     return (
         ("fused_activation", name),
         ("fused_activation_domain", ""),
-        ("fused_activation_since_version", max(v for v in schema.since_versions(name) if v <= NEWEST)),
+        ("fused_activation_since_version", established_version(name)),
         *(
             (f"fused_{parameter}", value)
             for parameter, value in zip(FUNCTIONS[name].parameters, parameters, strict=False)

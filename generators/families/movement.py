@@ -17,6 +17,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.claims import established_version
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
@@ -81,22 +82,19 @@ def movement(
     result: Result,
     lower: Lower | NotLowered,
     *,
-    fully: int,
     varied: tuple[str, ...] = ("T",),
     parameters: frozenset[str] | None = None,
     node: Callable[[MovementSample, Binding], Node] | None = None,
 ) -> Operator[MovementSample]:
     """An operator whose truth is exact.
 
-    fully: the version in which every way for inputs to enter the model is tried: the newest that providers have. Later
-    ones have a few of its samples, and all that it lacks.
     parameters: the inputs that exporters write as initializers; None for all but the first.
     """
     make = node or partial(node_of, name, parameters)
     return Operator(
         name,
         samples,
-        partial(variants, name, fully, varied, parameters),
+        partial(variants, name, varied, parameters),
         make,
         partial(truth, result),
         lower if isinstance(lower, NotLowered) else partial(lowering, result, lower),
@@ -112,14 +110,18 @@ def parameters_of(name: str, since_version: int, parameters: frozenset[str] | No
 
 def variants(
     name: str,
-    fully: int,
     varied: tuple[str, ...],
     parameters: frozenset[str] | None,
     sample: MovementSample,
     since_version: int,
     dtypes: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """`spread`, without the variants that would be the same model twice, and with less after the version `fully`."""
+    """`spread`, without the variants that would be the same model twice.
+
+    Every way for inputs to enter the model is tried in the established version. Later ones have a few of its samples,
+    and all that it lacks.
+    """
+    fully = established_version(name)
     definition = schema.schema(name, since_version)
     formals = {formal.name for formal in definition.inputs}
     if not sample.arguments.keys() <= formals | definition.attributes.keys():

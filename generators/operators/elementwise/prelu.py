@@ -18,6 +18,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import bounded
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.claims import established_version
 from epcheck.generators.directml import DataType, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import ParameterizedRelu
 from epcheck.generators.directml.lowering import Lowering, padded
@@ -28,8 +29,6 @@ from epcheck.generators.operator import Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 WEBNN_PRELU = f"{bounds.WEBNN}, prelu"
-NEWEST = 16
-"""The newest version: every way for the slope to enter the model is tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +114,9 @@ def variants(sample: PReluSample, since_version: int, dtypes: tuple[str, ...]) -
     if sample.refused:
         return (graph.INITIALIZER, graph.SYMBOLIC) if dtypes == ("float32",) else ()
     scalar = not sample.shape
-    return spread(sample, first=dtypes == ("float32",), newest=since_version == NEWEST, scalar=scalar)
+    return spread(
+        sample, first=dtypes == ("float32",), newest=since_version == established_version("PRelu"), scalar=scalar
+    )
 
 
 def node(sample: PReluSample, binding: Binding) -> Node:

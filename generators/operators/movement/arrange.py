@@ -365,11 +365,11 @@ def lower_reverse_sequence(node: Node, _outputs: tuple[Array, ...]) -> Lowering 
 
 
 OPERATORS = (
-    movement("Transpose", transpose_samples, transposed, lower_transpose, fully=21),
-    movement("Expand", expand_samples, expanded, lower_expand, fully=13),
-    movement("Tile", tile_samples, tiled, lower_tile, fully=13),
-    movement("DepthToSpace", depth_to_space_samples, depth_to_space, lower_depth_to_space, fully=13),
-    movement("SpaceToDepth", space_to_depth_samples, space_to_depth, lower_space_to_depth, fully=13),
-    movement("Crop", crop_samples, cropped, lower_crop, fully=1),
-    movement("ReverseSequence", reverse_sequence_samples, reversed_sequences, lower_reverse_sequence, fully=10),
+    movement("Transpose", transpose_samples, transposed, lower_transpose),
+    movement("Expand", expand_samples, expanded, lower_expand),
+    movement("Tile", tile_samples, tiled, lower_tile),
+    movement("DepthToSpace", depth_to_space_samples, depth_to_space, lower_depth_to_space),
+    movement("SpaceToDepth", space_to_depth_samples, space_to_depth, lower_space_to_depth),
+    movement("Crop", crop_samples, cropped, lower_crop),
+    movement("ReverseSequence", reverse_sequence_samples, reversed_sequences, lower_reverse_sequence),
 )

@@ -124,7 +124,7 @@ def _split(name: str, shape: tuple[int, ...], lengths: tuple[int, ...], axis: in
 
 
 EMPTY_PARTS = 11
-NEWEST_SPLIT = 18
+NUM_OUTPUTS = 18
 """Split-18 has `num_outputs`; before, the number of outputs alone says into how many equal parts to divide."""
 
 
@@ -150,12 +150,12 @@ def split_samples() -> Iterator[MovementSample]:
     yield _split("more_than_a_thread_group", (2, 2100), (1031, 1, 1068), 1)
     yield _split("seventeen_outputs", (17, 3), (1,) * 17)
     for count, length in ((2, 6), (3, 6), (1, 4)):
-        equal = MovementSample(name=f"equal_{count}", shape=(length, 2), outputs=count, until=NEWEST_SPLIT - 1)
+        equal = MovementSample(name=f"equal_{count}", shape=(length, 2), outputs=count, until=NUM_OUTPUTS - 1)
         yield equal
         yield MovementSample(
             name=f"num_outputs_{count}", shape=(length, 2), outputs=count, arguments={"num_outputs": count}
         )
-    yield MovementSample(name="equal_last_axis", shape=(2, 6), outputs=3, arguments={"axis": 1}, until=NEWEST_SPLIT - 1)
+    yield MovementSample(name="equal_last_axis", shape=(2, 6), outputs=3, arguments={"axis": 1}, until=NUM_OUTPUTS - 1)
     for count, length in ((3, 7), (2, 5), (4, 10)):
         yield MovementSample(
             name=f"num_outputs_{count}_of_{length}", shape=(2, length), outputs=count,
@@ -166,11 +166,11 @@ def split_samples() -> Iterator[MovementSample]:
     yield _split("refused_negative_length", (5, 3), (6, -1), since=EMPTY_PARTS)
     yield _split("refused_axis_at_rank", (5, 3), (2, 3), 2)
     yield _split("refused_axis_below_rank", (5, 3), (2, 3), -3)
-    yield MovementSample(name="refused_unequal", shape=(5, 2), outputs=2, until=NEWEST_SPLIT - 1)
+    yield MovementSample(name="refused_unequal", shape=(5, 2), outputs=2, until=NUM_OUTPUTS - 1)
     yield MovementSample(
         name="refused_split_and_num_outputs", shape=(4, 2), outputs=2, arguments={"split": (2, 2), "num_outputs": 2}
     )
-    yield MovementSample(name="refused_neither_split_nor_num_outputs", shape=(4, 2), outputs=2, since=NEWEST_SPLIT)
+    yield MovementSample(name="refused_neither_split_nor_num_outputs", shape=(4, 2), outputs=2, since=NUM_OUTPUTS)
 
 
 def parts(node: Node) -> tuple[Array, ...]:
@@ -185,7 +185,7 @@ def _lengths(node: Node, dim: int) -> tuple[int, ...]:
     lengths, count = parameter(node, "split"), node.integer("num_outputs", 0)
     if lengths is not None and count:
         raise RefusedError("either input 'split' or the attribute 'num_outputs' should be specified, but not both")
-    if lengths is None and not count and node.since_version >= NEWEST_SPLIT:
+    if lengths is None and not count and node.since_version >= NUM_OUTPUTS:
         raise RefusedError("either input 'split' or the attribute 'num_outputs' should be specified")
     if lengths is None and count:
         chunk = -(-dim // count)
@@ -208,6 +208,6 @@ def lower_split(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 
 OPERATORS = (
-    movement("Concat", concat_samples, concatenated, lower_concat, fully=13, node=concat_node),
-    movement("Split", split_samples, parts, lower_split, fully=NEWEST_SPLIT),
+    movement("Concat", concat_samples, concatenated, lower_concat, node=concat_node),
+    movement("Split", split_samples, parts, lower_split),
 )

@@ -219,7 +219,7 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 
 OPERATORS = (
-    movement("Gather", gather_samples, gathered, lower_gather, fully=13),
-    movement("GatherElements", gather_elements_samples, elements, lower_elements, fully=13),
-    movement("GatherND", gather_nd_samples, slices, lower_slices, fully=13),
+    movement("Gather", gather_samples, gathered, lower_gather),
+    movement("GatherElements", gather_elements_samples, elements, lower_elements),
+    movement("GatherND", gather_nd_samples, slices, lower_slices),
 )

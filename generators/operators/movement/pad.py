@@ -175,4 +175,4 @@ def lower(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     return Lowering(desc, (values,))
 
 
-OPERATORS = (movement.movement("Pad", samples, padded_values, lower, fully=21),)
+OPERATORS = (movement.movement("Pad", samples, padded_values, lower),)

@@ -227,8 +227,8 @@ def lower(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 
 OPERATORS = (
-    movement("Reshape", reshape_samples, reshaped, lower, fully=21),
-    movement("Flatten", flatten_samples, flattened, lower, fully=21),
-    movement("Squeeze", squeeze_samples, squeezed, lower, fully=21),
-    movement("Unsqueeze", unsqueeze_samples, unsqueezed, lower, fully=21),
+    movement("Reshape", reshape_samples, reshaped, lower),
+    movement("Flatten", flatten_samples, flattened, lower),
+    movement("Squeeze", squeeze_samples, squeezed, lower),
+    movement("Unsqueeze", unsqueeze_samples, unsqueezed, lower),
 )

@@ -181,7 +181,7 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 
 OPERATORS = (
-    movement("Scatter", scatter_samples, scattered_elements, lower_elements, fully=9),
-    movement("ScatterElements", scatter_elements_samples, scattered_elements, lower_elements, fully=16),
-    movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices, fully=16),
+    movement("Scatter", scatter_samples, scattered_elements, lower_elements),
+    movement("ScatterElements", scatter_elements_samples, scattered_elements, lower_elements),
+    movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices),
 )

@@ -22,6 +22,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding
+from epcheck.generators.claims import established_version
 from epcheck.generators.directml.descriptions.movement.filling import (
     DiagonalMatrix,
     DiagonalMatrix1,
@@ -239,18 +240,16 @@ def range_samples() -> Iterator[RangeSample]:
 
 def range_variants(sample: RangeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """All inputs are parameters; versions later than those that providers have get a few samples."""
-    if since_version > RANGE_FULLY and not sample.every_dtype:
+    if since_version > established_version("Range") and not sample.every_dtype:
         return ()
     if np.dtype(dtypes[0]).kind not in sample.kinds or (sample.only and dtypes[0] not in sample.only):
         return ()
-    if not (sample.every_dtype or (dtypes == ("float32",) and since_version == RANGE_FULLY)):
+    if not (sample.every_dtype or (dtypes == ("float32",) and since_version == established_version("Range"))):
         return ()
-    if since_version == RANGE_FULLY and sample.name in ALSO_CONSTANT:
+    if since_version == established_version("Range") and sample.name in ALSO_CONSTANT:
         return graph.INITIALIZER, graph.RUNTIME
     return (graph.RUNTIME,)
 
-
-RANGE_FULLY = 11
 
 ALSO_CONSTANT = ("ascending", "whole_range", "refused_two_starts")
 """The samples of Range that come with initializers, too; such a node does not depend on anything."""
@@ -486,22 +485,21 @@ def lower_trilu(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 _DATA_ONLY: frozenset[str] = frozenset()
 
 OPERATORS: tuple[Operator[Any], ...] = (
-    movement.movement("Shape", shape_samples, shape_of, ON_CPU, fully=21),
-    movement.movement("Size", size_samples, size_of, ON_CPU, fully=21),
+    movement.movement("Shape", shape_samples, shape_of, ON_CPU),
+    movement.movement("Size", size_samples, size_of, ON_CPU),
     (
         movement.movement(
             "ConstantOfShape",
             constant_samples,
             constant_of_shape,
             lower_constant,
-            fully=21,
             varied=("T2",),
             parameters=CONSTANT_PARAMETERS,
         )
     ),
-    (movement.movement("EyeLike", eye_samples, eye_like, lower_eye, fully=9, varied=("T1",))),
+    (movement.movement("EyeLike", eye_samples, eye_like, lower_eye, varied=("T1",))),
     Operator("Range", range_samples, range_variants, range_node, range_truth, lower_range),
-    movement.movement("OneHot", one_hot_samples, one_hot, lower_one_hot, fully=11, varied=("T3",)),
-    movement.movement("NonZero", non_zero_samples, non_zero, lower_non_zero, fully=13, parameters=_DATA_ONLY),
-    movement.movement("Trilu", trilu_samples, trilu, lower_trilu, fully=14),
+    movement.movement("OneHot", one_hot_samples, one_hot, lower_one_hot, varied=("T3",)),
+    movement.movement("NonZero", non_zero_samples, non_zero, lower_non_zero, parameters=_DATA_ONLY),
+    movement.movement("Trilu", trilu_samples, trilu, lower_trilu),
 )

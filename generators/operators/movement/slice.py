@@ -14,6 +14,7 @@ import numpy as np
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.claims import established_version
 from epcheck.generators.directml import Slice1, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node, Operand
@@ -22,7 +23,6 @@ from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 LENGTH = 6
-NEWEST = 13
 RULES_WRITTEN_OUT = 11
 """Slice-11 is the first page that states what is refused: repeated axes, axes out of range, steps of 0."""
 
@@ -233,7 +233,7 @@ def variants(sample: SliceSample, since_version: int, dtypes: tuple[str, ...]) -
     if since_version == 1:
         expressible = sample.steps is None and sample.index_dtype == "int64"
         return (graph.RUNTIME,) if expressible and (first or sample.every_dtype) else ()
-    return spread(sample, first=first, newest=since_version == NEWEST, scalar=not sample.shape)
+    return spread(sample, first=first, newest=since_version == established_version("Slice"), scalar=not sample.shape)
 
 
 def _starts_before_the_axis(sample: SliceSample) -> bool:

@@ -25,6 +25,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, dot, output, product, term, total, unit_of
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.claims import established_version
 from epcheck.generators.directml.descriptions.recurrent.recurrent import lowered
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.activations import FUNCTIONS, Activation, consumed
@@ -34,9 +35,6 @@ from epcheck.generators.truth import Outputs, Refusal, Truth
 
 RECURRENT = {name: function for name, function in FUNCTIONS.items() if name != "Selu"}
 """The functions that the pages name."""
-
-FULLY_VARIED = 14
-"""The newest version that the DML EP registers: here inputs enter the model in every way."""
 
 
 @dataclass(frozen=True)
@@ -278,7 +276,7 @@ def variants(cell: Cell, sample: RecurrentSample, since_version: int, dtypes: tu
         return ()
     if dtypes != ("float32",):
         return (graph.INITIALIZER,) if sample.every_dtype else ()
-    if since_version != FULLY_VARIED:
+    if since_version != established_version(cell.name):
         return (graph.INITIALIZER,)
     return tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
 

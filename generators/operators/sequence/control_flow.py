@@ -21,13 +21,11 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_he
 from epcheck.generators import data, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.claims import established_version
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
-
-NEWEST = 19
-"""The newest version that a provider claims; newer ones add types that numpy does not have."""
 
 SAME_SHAPE = 1
 """Up to this version both branches must give the same shapes."""
@@ -76,7 +74,7 @@ def variants(sample: IfSample, since_version: int, dtypes: tuple[str, ...]) -> t
     wanted = {"sequence": "seq(tensor(float))", "optional": "optional(tensor(float))"}.get(sample.body, "tensor(float)")
     if wanted not in _allowed(since_version):
         return ()
-    newest = since_version == NEWEST
+    newest = since_version == established_version("If")
     return spread(sample, first=dtypes == ("float32",), newest=newest, scalar=not any(sample.shapes))
 
 

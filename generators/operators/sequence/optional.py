@@ -22,6 +22,7 @@ from onnx import NodeProto, helper
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.claims import established_version
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, Operator, spread
 from epcheck.generators.operators.sequence.sequence import (
@@ -34,9 +35,6 @@ from epcheck.generators.operators.sequence.sequence import (
     sequence_type,
 )
 from epcheck.generators.truth import Output, Outputs, Truth
-
-NEWEST = 18
-"""The newest version that a provider claims; newer ones add types that numpy does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +77,8 @@ def variants(name: str, sample: OptionalSample, since_version: int, dtypes: tupl
     if not sample.optional and "tensor(float)" not in allowed:
         return ()
     scalar = not any(sample.shapes)
-    known = set(spread(sample, first=dtypes == ("float32",), newest=since_version == NEWEST, scalar=scalar))
+    newest = since_version == established_version(name)
+    known = set(spread(sample, first=dtypes == ("float32",), newest=newest, scalar=scalar))
     if not known:
         return ()
     known = (known - {graph.INITIALIZER}) | {graph.RUNTIME}

@@ -253,7 +253,7 @@ def test_a_store_without_nights_and_a_day_that_is_none_are_refused(tmp_path: Pat
 
 
 def test_every_operator_of_the_suite_has_a_family() -> None:
-    families = {suite.family_of(key) for key in suite.all_operators()}
+    families = {suite.group_of(key) for key in suite.all_operators()}
     assert {"batch normalization", "slice", "topk"} <= families
     assert len(families) < len(suite.all_operators()) / 2
-    assert suite.family_of("com.example::Gone") == "com.example::Gone"
+    assert suite.group_of("com.example::Gone") == "com.example::Gone"
