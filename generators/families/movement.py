@@ -85,16 +85,18 @@ def movement(
     varied: tuple[str, ...] = ("T",),
     parameters: frozenset[str] | None = None,
     node: Callable[[MovementSample, Binding], Node] | None = None,
+    established: int | None = None,
 ) -> Operator[MovementSample]:
     """An operator whose truth is exact.
 
     parameters: the inputs that exporters write as initializers; None for all but the first.
+    established: the version that is tried in every way, where no table of claims has the operator.
     """
     make = node or partial(node_of, name, parameters)
     return Operator(
         name,
         samples,
-        partial(variants, name, varied, parameters),
+        partial(variants, name, established, varied, parameters),
         make,
         partial(truth, result),
         lower if isinstance(lower, NotLowered) else partial(lowering, result, lower),
@@ -110,6 +112,7 @@ def parameters_of(name: str, since_version: int, parameters: frozenset[str] | No
 
 def variants(
     name: str,
+    established: int | None,
     varied: tuple[str, ...],
     parameters: frozenset[str] | None,
     sample: MovementSample,
@@ -121,7 +124,7 @@ def variants(
     Every way for inputs to enter the model is tried in the established version. Later ones have a few of its samples,
     and all that it lacks.
     """
-    fully = established_version(name)
+    fully = established or established_version(name)
     definition = schema.schema(name, since_version)
     formals = {formal.name for formal in definition.inputs}
     if not sample.arguments.keys() <= formals | definition.attributes.keys():

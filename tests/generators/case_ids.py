@@ -1,13 +1,13 @@
 """The ids of all cases, as they were released: `case_ids.txt`, a count and a digest for each operator version.
 
-An id is a promise: expectations, reports and stored runs name it. To change the ids deliberately, run this file and
-commit what it writes; a sample that is gone or renamed belongs into the release notes. `epcheck list --op OPERATOR`
-of both revisions says which ids differ.
+An id is a promise: expectations, reports and stored runs name it. `python tests/generators/case_ids.py` (or `nox -s
+case_ids`) writes the file anew and prints which operator versions differ; commit what it writes. A sample that is gone
+or renamed belongs into the release notes. `epcheck list --op OPERATOR` of both revisions says which ids differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -33,6 +33,21 @@ def released() -> dict[str, str]:
     return {name: rest for name, _, rest in (line.partition(" ") for line in lines)}
 
 
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """A line for each operator version whose ids differ: `Slice-13: 1200 cases before, 1201 now`."""
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            counts = [entries.get(name, "0").split()[0] for entries in (before, after)]
+            yield f"{name}: {counts[0]} cases before, {counts[1]} now"
+
+
+def main() -> None:
+    """Write the file, and print what differs from it."""
+    before, after = released(), summed_up(suite.cases())
+    text = "".join(f"{name} {rest}\n" for name, rest in sorted(after.items()))
+    RELEASED.write_text(text, encoding="utf-8", newline="\n")
+    print("\n".join(changes(before, after)) or "no id differs")
+
+
 if __name__ == "__main__":
-    lines = [f"{name} {rest}\n" for name, rest in sorted(summed_up(suite.cases()).items())]
-    RELEASED.write_text("".join(lines), encoding="utf-8", newline="\n")
+    main()

@@ -1,4 +1,4 @@
-"""What the implementations in this folder need of a one-node model: the node's attributes and the values of its inputs.
+"""What the implementations in `faults/` need of a one-node model: the node's attributes and the values of its inputs.
 
 An operator is a frozen dataclass whose fields are the steps of the computation, each a function with the right
 one as its default. A mutant is the operator with one step replaced.
@@ -6,34 +6,19 @@ one as its default. A mutant is the operator with one step replaced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Implementation = Callable[[bytes, Mapping[str, Array]], tuple[Array, ...]]
+from epcheck.generators.array import Array
 
 
 class RefusedError(ValueError):
     """The node is not valid; the message says why."""
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A wrong implementation. fault: what it does wrong, in words. caught_by: the id of a case that must tell."""
-
-    name: str
-    fault: str
-    implementation: Implementation
-    caught_by: str
-
-    def __call__(self, model: bytes, feeds: Mapping[str, Array]) -> tuple[Array, ...]:
-        return self.implementation(model, feeds)
 
 
 @dataclass(frozen=True)

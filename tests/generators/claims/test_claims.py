@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epcheck.generators.claims import Claims, claims_of
+from epcheck.generators import schema
+from epcheck.generators.claims import Claims, claims_of, established_version
 
 DML = "DmlExecutionProvider"
 
@@ -73,3 +74,15 @@ def test_other_providers_publish_no_table() -> None:
 
 def test_the_table_is_read_once() -> None:
     assert claims_of(DML) is claims_of(DML)
+
+
+@pytest.mark.parametrize(
+    ("operator", "domain", "version"),
+    [("Reshape", "", 21), ("Split", "", 18), ("Range", "", 11), ("Gelu", "com.microsoft", 1)],
+)
+def test_the_established_version_is_the_newest_that_is_claimed(operator: str, domain: str, version: int) -> None:
+    assert established_version(operator, domain) == version
+
+
+def test_an_operator_that_nobody_claims_is_established_in_its_newest_version() -> None:
+    assert established_version("Det") == schema.since_versions("Det")[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from fault import Fault, attribute, inputs, misread, swapped
+from mutant import Mutant, attribute, inputs, misread, swapped
 
 from epcheck.generators.node import Node
 
@@ -22,7 +22,7 @@ ATTENTION, QUANTIZED, MULTI_HEAD, GROUP, ROTARY, EMBED = (
 )
 
 
-def without(operator: str, *names: str) -> Fault:
+def without(operator: str, *names: str) -> Mutant:
     """The provider does not read these inputs."""
 
     def change(node: Node) -> Node:
@@ -56,7 +56,7 @@ def _padded_one_more(name: str, value: np.ndarray) -> np.ndarray:
     return value + 1 if name in ("mask_index", "key_padding_mask") and value.ndim == 1 else value
 
 
-FAULTS = (
+MUTANTS = (
     attribute(ATTENTION, "scale", None),
     attribute(ATTENTION, "unidirectional", None),
     attribute(ATTENTION, "mask_filter_value", None),

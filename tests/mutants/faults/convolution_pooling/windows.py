@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from fault import Array, Fault, attribute, inputs, misread, outputs
+from mutant import Mutant, attribute, inputs, misread, outputs
 
+from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute, Node
 
 CONTRIB, DML = "com.microsoft::", "com.microsoft.dml::"
@@ -18,7 +19,7 @@ def _changed(node: Node, **attributes: Attribute) -> Node:
     return replace(node, attributes={**node.attributes, **attributes})
 
 
-def _reversed(operator: str, name: str) -> Fault:
+def _reversed(operator: str, name: str) -> Mutant:
     """The provider reads the values of a list from the last axis to the first."""
 
     def change(node: Node) -> Node:
@@ -27,7 +28,7 @@ def _reversed(operator: str, name: str) -> Fault:
     return misread(operator, f"{name} is read backward", change)
 
 
-def _pads_interleaved(operator: str) -> Fault:
+def _pads_interleaved(operator: str) -> Mutant:
     """The provider reads [begin, end, begin, end] where [begin, begin, end, end] stands."""
 
     def change(node: Node) -> Node:
@@ -39,7 +40,7 @@ def _pads_interleaved(operator: str) -> Fault:
     return misread(operator, "begins and ends of pads are taken for interleaved", change)
 
 
-def _upper_for_lower(operator: str) -> Fault:
+def _upper_for_lower(operator: str) -> Mutant:
     """The provider puts the odd padding at the end, always."""
 
     def change(node: Node) -> Node:
@@ -49,23 +50,23 @@ def _upper_for_lower(operator: str) -> Fault:
     return misread(operator, "SAME_LOWER is taken for SAME_UPPER", change)
 
 
-def _input(operator: str, name: str, what: str, change: Any) -> Fault:
-    return inputs(operator, what, lambda given, value: change(value) if given == name else value)
+def _input(operator: str, name: str, what: str, change: Any) -> Mutant:
+    return inputs(operator, what, lambda read, value: change(value) if read == name else value)
 
 
-def _bias_left_out(operator: str) -> Fault:
+def _bias_left_out(operator: str) -> Mutant:
     return _input(operator, "B", "the bias is ignored", np.zeros_like)
 
 
-def _nan_lost(operator: str) -> Fault:
+def _nan_lost(operator: str) -> Mutant:
     return outputs(operator, "NaN comes out as 0", lambda y: np.nan_to_num(y, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
-def _infinity_saturates(operator: str) -> Fault:
+def _infinity_saturates(operator: str) -> Mutant:
     return outputs(operator, "infinity comes out as the greatest number", lambda y: np.nan_to_num(y, nan=np.nan))
 
 
-def _default(operator: str, name: str, value: Attribute) -> Fault:
+def _default(operator: str, name: str, value: Attribute) -> Mutant:
     """The provider has another default; what is given it reads."""
     return misread(
         operator,
@@ -82,7 +83,7 @@ def _flipped_last(weights: Array) -> Array:
     return np.flip(weights, tuple(range(1, weights.ndim - 1)))
 
 
-def _geometry(operator: str) -> tuple[Fault, ...]:
+def _geometry(operator: str) -> tuple[Mutant, ...]:
     return (
         attribute(operator, "dilations", None),
         attribute(operator, "strides", None),
@@ -93,7 +94,7 @@ def _geometry(operator: str) -> tuple[Fault, ...]:
     )
 
 
-def _convolution(operator: str) -> tuple[Fault, ...]:
+def _convolution(operator: str) -> tuple[Mutant, ...]:
     flip = _flipped_last if operator.endswith("NhwcConv") else _flipped
     return (
         *_geometry(operator),
@@ -102,7 +103,7 @@ def _convolution(operator: str) -> tuple[Fault, ...]:
     )
 
 
-def _activation(operator: str) -> tuple[Fault, ...]:
+def _activation(operator: str) -> tuple[Mutant, ...]:
     def exchanged(node: Node) -> Node:
         names: Mapping[str, str] = {"Relu": "LeakyRelu", "Elu": "Selu", "Sigmoid": "HardSigmoid"}
         return _changed(node, fused_activation=names.get(node.text("fused_activation", ""), "Relu"))
@@ -127,7 +128,7 @@ def _corners_exchanged(rois: Array) -> Array:
     return changed
 
 
-FAULTS = (
+MUTANTS = (
     *_convolution("Conv"),
     _nan_lost("Conv"),
     _infinity_saturates("Conv"),
@@ -189,7 +190,7 @@ FAULTS = (
     _input("MaxRoiPool", "rois", "x and y are exchanged", _corners_exchanged),
     _input("MaxRoiPool", "rois", "the last row and column are left out",
            lambda rois: rois - np.array([0, 0, 0, 1, 1], rois.dtype)),
-    *(fault for fault in _geometry(f"{CONTRIB}QLinearAveragePool") if "dilations" not in fault.what),
+    *(mutant for mutant in _geometry(f"{CONTRIB}QLinearAveragePool") if "dilations" not in mutant.fault),
     attribute(f"{CONTRIB}QLinearAveragePool", "ceil_mode", None),
     attribute(f"{CONTRIB}QLinearAveragePool", "count_include_pad", None),
     attribute(f"{CONTRIB}QLinearAveragePool", "channels_last", None),

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from fault import Array, Fault, attribute, inputs, misread, outputs, outputs_of, swapped
+from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of, swapped
 
+from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operators.elementwise import activation, affine, float_tests, gelu, identity, prelu, unary
@@ -20,7 +21,7 @@ from epcheck.generators.operators.elementwise import activation, affine, float_t
 Function = Callable[[Array], Array]
 
 
-def computed(operator: str, what: str, function: Function) -> Fault:
+def computed(operator: str, what: str, function: Function) -> Mutant:
     """The provider computes another function of the first input, in float64."""
 
     def answer(built: BuiltCase) -> Mapping[str, Array] | None:
@@ -32,10 +33,10 @@ def computed(operator: str, what: str, function: Function) -> Fault:
         with np.errstate(all="ignore"):
             return {**right, name: np.asarray(function(operand.value.astype(np.float64))).astype(value.dtype)}
 
-    return Fault(operator, what, answer)
+    return by_truth(operator, what, answer)
 
 
-def in_half_precision(operator: str) -> Fault:
+def in_half_precision(operator: str) -> Mutant:
     """The provider rounds what it says to float16 on the way."""
     return outputs(operator, "results pass through float16", _through_float16)
 
@@ -309,7 +310,7 @@ OTHERS = (
 FAMILIES = (unary, activation, gelu, prelu, affine, identity, float_tests)
 EXACT = {"Identity", "Dropout", "IsInf", "IsNaN", "PRelu", "Ceil", "Floor", "Round", "Relu", "ThresholdedRelu"}
 
-FAULTS = (
+MUTANTS = (
     *(computed(operator, what, function) for operator, rows in FUNCTIONS.items() for what, function in rows),
     *(outputs(operator, "NaN is lost", _without_nan) for operator in NAN_LOST),
     *(attribute(operator, name, value) for operator, name, values in ATTRIBUTES for value in values),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from fault import Array, Fault, attribute, inputs, misread, outputs, swapped
+from mutant import Mutant, attribute, inputs, misread, outputs, swapped
 
+from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute, Node, Operand
 
 
-def default(operator: str, name: str, value: Attribute) -> Fault:
+def default(operator: str, name: str, value: Attribute) -> Mutant:
     """The provider takes another value where the attribute is left out."""
 
     def change(node: Node) -> Node:
@@ -19,7 +20,7 @@ def default(operator: str, name: str, value: Attribute) -> Fault:
     return misread(operator, f"{name} is {value} by default", change)
 
 
-def left_out(operator: str, name: str) -> Fault:
+def left_out(operator: str, name: str) -> Mutant:
     """The provider does not see an optional input."""
 
     def change(node: Node) -> Node:
@@ -29,7 +30,7 @@ def left_out(operator: str, name: str) -> Fault:
     return misread(operator, f"the input {name} is not seen", change)
 
 
-def of_input(operator: str, what: str, name: str, change: object) -> Fault:
+def of_input(operator: str, what: str, name: str, change: object) -> Mutant:
     """The provider misreads one input."""
     return inputs(operator, what, lambda n, v: change(v) if n == name else v)  # type: ignore[operator, no-any-return]
 
@@ -92,7 +93,7 @@ def transposed_result(values: Array) -> Array:
     return np.ascontiguousarray(exchanged).reshape(values.shape)
 
 
-def negative_axis_is_absolute(operator: str, name: str = "axis") -> Fault:
+def negative_axis_is_absolute(operator: str, name: str = "axis") -> Mutant:
     """Axis -2 is read as axis 2."""
 
     def change(node: Node) -> Node:
@@ -137,7 +138,7 @@ CARRIED = tuple(
 )
 """What every operator that moves data can do to the elements on their way."""
 
-FAULTS = (
+MUTANTS = (
     *CARRIED,
     attribute("Concat", "axis", 0),
     attribute("Concat", "axis", -1),

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from fault import Array, Fault, attribute, inputs, misread, outputs, outputs_of, swapped
-from faults.matmul import without
+from faults.matmul.matmul import without
+from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of, swapped
 
+from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 
@@ -16,17 +17,17 @@ MICROSOFT = "com.microsoft::"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
 
-def zeroed(operator: str, wanted: str) -> Fault:
+def zeroed(operator: str, wanted: str) -> Mutant:
     """The provider takes an input for 0."""
     return inputs(operator, f"{wanted} is 0", lambda name, value: np.zeros_like(value) if name == wanted else value)
 
 
-def one_more(operator: str, wanted: str) -> Fault:
+def one_more(operator: str, wanted: str) -> Mutant:
     """The provider has a zero point one too large."""
     return inputs(operator, f"{wanted} is one more", lambda n, v: v + v.dtype.type(1) if n == wanted else v)
 
 
-def first_only(operator: str, *wanted: str) -> Fault:
+def first_only(operator: str, *wanted: str) -> Mutant:
     """The provider reads the first of several parameters only."""
     return inputs(
         operator,
@@ -69,9 +70,9 @@ def _rounded_last(node: Node) -> Mapping[str, Array] | None:
     }
 
 
-def formula(operator: str, what: str, answer: Callable[[Node], Mapping[str, Array] | None]) -> Fault:
+def formula(operator: str, what: str, answer: Callable[[Node], Mapping[str, Array] | None]) -> Mutant:
     """The provider computes something else; where that has no meaning it is right."""
-    return Fault(operator, what, lambda built: answer(built.node) or outputs_of(built.truth))
+    return by_truth(operator, what, lambda built: answer(built.node) or outputs_of(built.truth))
 
 
 def _dynamic(steps: int, symmetric: bool) -> Callable[[BuiltCase], Mapping[str, Array] | None]:
@@ -102,7 +103,7 @@ def _middle_zero_point(node: Node) -> Node:
     return replace(node, inputs=(*node.inputs, replace(scale, name="x_zero_point", value=zero)))
 
 
-FAULTS = (
+MUTANTS = (
     zeroed("MatMulInteger", "a_zero_point"),
     zeroed("MatMulInteger", "b_zero_point"),
     first_only("MatMulInteger", "a_zero_point"),
@@ -116,8 +117,8 @@ FAULTS = (
     zeroed(f"{MICROSOFT}DynamicQuantizeMatMul", "b_zero_point"),
     first_only(f"{MICROSOFT}DynamicQuantizeMatMul", "b_scale"),
     inputs(f"{MICROSOFT}DynamicQuantizeMatMul", "A is 1 % too large", lambda n, v: v * 1.01 if n == "A" else v),
-    Fault("DynamicQuantizeLinear", "the range has 256 steps", _dynamic(256, symmetric=False)),
-    Fault("DynamicQuantizeLinear", "the range is symmetric", _dynamic(255, symmetric=True)),
+    by_truth("DynamicQuantizeLinear", "the range has 256 steps", _dynamic(256, symmetric=False)),
+    by_truth("DynamicQuantizeLinear", "the range is symmetric", _dynamic(255, symmetric=True)),
     inputs("DynamicQuantizeLinear", "ties go away from 0", _outward),
     zeroed("QLinearMatMul", "a_zero_point"),
     zeroed("QLinearMatMul", "y_zero_point"),

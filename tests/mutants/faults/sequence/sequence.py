@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from fault import Fault, attribute, inputs, misread, outputs, outputs_of
+from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase
@@ -14,19 +14,19 @@ from epcheck.generators.node import Node
 from epcheck.generators.operators.sequence.sequence import ELEMENT
 
 
-def elements(operator: str, what: str, order: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Fault:
+def elements(operator: str, what: str, order: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Mutant:
     """The provider puts other tensors at the places of the sequence's."""
 
     def change(node: Node) -> Node:
-        given = [o for o in node.inputs if o is not None]
-        values = iter(order([o.value for o in given if o.name.startswith(ELEMENT)]))
-        changed = (replace(o, value=next(values)) if o.name.startswith(ELEMENT) else o for o in given)
+        operands = [o for o in node.inputs if o is not None]
+        values = iter(order([o.value for o in operands if o.name.startswith(ELEMENT)]))
+        changed = (replace(o, value=next(values)) if o.name.startswith(ELEMENT) else o for o in operands)
         return replace(node, inputs=tuple(changed))
 
     def answer(built: BuiltCase) -> dict[str, np.ndarray] | None:
         return outputs_of(suite.all_operators()[operator].truth(change(built.node)))
 
-    return Fault(operator, what, answer)
+    return by_truth(operator, what, answer)
 
 
 def backwards(values: list[np.ndarray]) -> list[np.ndarray]:
@@ -63,7 +63,7 @@ def exchanged(built: BuiltCase) -> dict[str, np.ndarray] | None:
     return None if right is None else dict(zip(right, list(right.values())[::-1], strict=True))
 
 
-FAULTS = (
+MUTANTS = (
     elements("SequenceConstruct", "the tensors stand in reverse", backwards),
     elements("SequenceConstruct", "every tensor is the first", first_again),
     outputs("SequenceEmpty", "there is one tensor too many", lambda v: v + v.dtype.type(1) if v.ndim == 0 else v),
@@ -88,5 +88,5 @@ FAULTS = (
     elements("OptionalGetElement", "the tensors stand in reverse", backwards),
     inputs("If", "the other branch runs", inverted),
     inputs("If", "then_branch always runs", always),
-    Fault("If", "the outputs are exchanged", exchanged),
+    by_truth("If", "the outputs are exchanged", exchanged),
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import fault
 import numpy as np
+from mutant import attribute, inputs, misread, outputs
 
+from epcheck.generators.array import Array
 from epcheck.generators.node import Node, Operand
-
-Array = fault.Array
 
 
 def without(name: str) -> Callable[[Node], Node]:
@@ -43,19 +42,19 @@ def step_is_one(name: str, value: Array) -> Array:
     return np.ones_like(value) if name == "frame_step" else value
 
 
-FAULTS = (
-    fault.attribute("DFT", "inverse", None),
-    fault.attribute("DFT", "onesided", None),
-    fault.misread("DFT", "dft_length is ignored", without("dft_length")),
-    fault.misread("DFT", "the next axis is taken", next_axis),
-    fault.misread("DFT", "the input axis is ignored", without("axis")),
-    fault.inputs("DFT", "the imaginary part is lost", imaginary_part_lost),
-    fault.outputs("DFT", "the spectrum turns the other way", conjugated),
-    fault.outputs("DFT", "scaled by 1.001", lambda value: (value * value.dtype.type(1.001)).astype(value.dtype)),
-    fault.attribute("STFT", "onesided", None),
-    fault.attribute("STFT", "onesided", 0),
-    fault.misread("STFT", "the window is ignored", without("window")),
-    fault.inputs("STFT", "frame_step is 1", step_is_one),
-    fault.inputs("STFT", "the imaginary part is lost", imaginary_part_lost),
-    fault.outputs("STFT", "the spectrum turns the other way", conjugated),
+MUTANTS = (
+    attribute("DFT", "inverse", None),
+    attribute("DFT", "onesided", None),
+    misread("DFT", "dft_length is ignored", without("dft_length")),
+    misread("DFT", "the next axis is taken", next_axis),
+    misread("DFT", "the input axis is ignored", without("axis")),
+    inputs("DFT", "the imaginary part is lost", imaginary_part_lost),
+    outputs("DFT", "the spectrum turns the other way", conjugated),
+    outputs("DFT", "scaled by 1.001", lambda value: (value * value.dtype.type(1.001)).astype(value.dtype)),
+    attribute("STFT", "onesided", None),
+    attribute("STFT", "onesided", 0),
+    misread("STFT", "the window is ignored", without("window")),
+    inputs("STFT", "frame_step is 1", step_is_one),
+    inputs("STFT", "the imaginary part is lost", imaginary_part_lost),
+    outputs("STFT", "the spectrum turns the other way", conjugated),
 )

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from fault import Array, Fault, attribute, inputs, misread, outputs, outputs_of
+from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
+from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 
@@ -25,28 +26,28 @@ TAKEN_FOR = {
 }
 
 
-def last_axis_only(operator: str) -> Fault:
+def last_axis_only(operator: str) -> Mutant:
     def change(node: Node) -> Node:
-        given = tuple(o and (replace(o, value=o.value[-1:]) if o.name == "axes" else o) for o in node.inputs)
+        read = tuple(o and (replace(o, value=o.value[-1:]) if o.name == "axes" else o) for o in node.inputs)
         listed = node.attributes.get("axes")
         attributes = dict(node.attributes) | ({"axes": listed[-1:]} if isinstance(listed, tuple) else {})
-        return replace(node, inputs=given, attributes=attributes)
+        return replace(node, inputs=read, attributes=attributes)
 
     return misread(operator, "of several axes only the last one is reduced", change)
 
 
-def axes_from_the_end(operator: str) -> Fault:
+def axes_from_the_end(operator: str) -> Mutant:
     def change(name: str, value: Array) -> Array:
         return np.where(value < 0, -value - 1, value) if name == "axes" else value
 
     return inputs(operator, "a negative axis counts from the front", change)
 
 
-def computes(operator: str, other: str) -> Fault:
+def computes(operator: str, other: str) -> Mutant:
     return misread(operator, f"computes {other}", lambda node: replace(node, op_type=other))
 
 
-def nothing_is_one_more(operator: str) -> Fault:
+def nothing_is_one_more(operator: str) -> Mutant:
     """A reduction over nothing leaves what the buffer held."""
 
     def answer(built: BuiltCase) -> Mapping[str, Array] | None:
@@ -54,25 +55,25 @@ def nothing_is_one_more(operator: str) -> Fault:
         empty = built.node.array("data").size == 0
         return right and {name: np.full_like(value, 7) if empty else value for name, value in right.items()}
 
-    return Fault(operator, "a reduction over nothing writes nothing", answer)
+    return by_truth(operator, "a reduction over nothing writes nothing", answer)
 
 
-def without_nan(operator: str, instead: float) -> Fault:
+def without_nan(operator: str, instead: float) -> Mutant:
     def change(_: str, value: Array) -> Array:
         return np.where(np.isnan(value), value.dtype.type(instead), value) if value.dtype.kind == "f" else value
 
     return inputs(operator, "NaN is passed over", change)
 
 
-def overflows(operator: str, name: str, limit: float) -> Fault:
-    def change(given: str, value: Array) -> Array:
-        is_data = given == name and value.dtype.kind == "f"
+def overflows(operator: str, name: str, limit: float) -> Mutant:
+    def change(read: str, value: Array) -> Array:
+        is_data = read == name and value.dtype.kind == "f"
         return np.where(value > limit, value.dtype.type(np.inf), value) if is_data else value
 
     return inputs(operator, "exp overflows instead of being shifted", change)
 
 
-def cut_into_two(operator: str) -> Fault:
+def cut_into_two(operator: str) -> Mutant:
     """Takes the axis of revision 13 as revision 11 does, and the other way around."""
 
     def change(node: Node) -> Node:
@@ -92,15 +93,15 @@ def every_maximum(built: BuiltCase) -> Mapping[str, Array] | None:
     return {"output": (x == np.max(x, axis=axis, keepdims=True)).astype(x.dtype)}
 
 
-def last_maximum(operator: str) -> Fault:
+def last_maximum(operator: str) -> Mutant:
     def answer(built: BuiltCase) -> Mapping[str, Array] | None:
         turned = inputs(operator, "", lambda _, x: np.flip(x)).answer(built)
         return turned and {name: np.flip(value) for name, value in turned.items()}
 
-    return Fault(operator, "the last of equal maxima is marked", answer)
+    return by_truth(operator, "the last of equal maxima is marked", answer)
 
 
-def _reductions() -> list[Fault]:
+def _reductions() -> list[Mutant]:
     faults = []
     for operator, other in TAKEN_FOR.items():
         faults += [
@@ -115,7 +116,7 @@ def _reductions() -> list[Fault]:
     return faults
 
 
-FAULTS = (
+MUTANTS = (
     *_reductions(),
     without_nan("ReduceMax", -np.inf),
     without_nan("ReduceMin", np.inf),
@@ -141,6 +142,6 @@ FAULTS = (
     overflows("Softmax", "input", 88),
     overflows("LogSoftmax", "input", 88),
     outputs("LogSoftmax", "the logarithm of a share that has underflowed", lambda y: np.where(y < -104, -np.inf, y)),
-    Fault("Hardmax", "every maximum is marked", every_maximum),
+    by_truth("Hardmax", "every maximum is marked", every_maximum),
     last_maximum("Hardmax"),
 )

@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from fault import Array, Fault, attribute, inputs, misread, outputs, outputs_of, swapped
+from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of, swapped
 
+from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 
 ACTIVATION = "fused_activation"
 
 
-def instead(operator: str, what: str, function: Callable[..., Any]) -> Fault:
+def instead(operator: str, what: str, function: Callable[..., Any]) -> Mutant:
     """The provider computes another function of the inputs, in their own types; it refuses what must be refused."""
 
     def answer(built: BuiltCase) -> Mapping[str, Array] | None:
@@ -26,10 +27,10 @@ def instead(operator: str, what: str, function: Callable[..., Any]) -> Fault:
         result = np.asarray(function(*(o.value for o in built.node.inputs if o is not None)))
         return {name: np.broadcast_to(result.astype(value.dtype), value.shape)}
 
-    return Fault(operator, what, answer)
+    return by_truth(operator, what, answer)
 
 
-def through(operator: str, dtype: str) -> Fault:
+def through(operator: str, dtype: str) -> Mutant:
     """The provider carries its inputs in another type."""
 
     def change(_name: str, value: Array) -> Array:
@@ -39,7 +40,7 @@ def through(operator: str, dtype: str) -> Fault:
     return inputs(operator, f"integers travel as {dtype}", change)
 
 
-def flushed(operator: str) -> Fault:
+def flushed(operator: str) -> Mutant:
     """The provider takes denormals for zero."""
 
     def change(_name: str, value: Array) -> Array:
@@ -50,12 +51,12 @@ def flushed(operator: str) -> Fault:
     return inputs(operator, "denormals are taken for zero", change)
 
 
-def without_nan(operator: str) -> Fault:
+def without_nan(operator: str) -> Mutant:
     """The provider loses NaN."""
     return outputs(operator, "NaN comes out as 0", lambda v: np.nan_to_num(v, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
-def saturated(operator: str, function: Callable[[Any, Any], Any]) -> Fault:
+def saturated(operator: str, function: Callable[[Any, Any], Any]) -> Mutant:
     """Integers stop at the ends of their range."""
 
     def at_the_end(a: Array, b: Array) -> Array:
@@ -68,7 +69,7 @@ def saturated(operator: str, function: Callable[[Any, Any], Any]) -> Fault:
     return instead(operator, "integers saturate", at_the_end)
 
 
-def last_missing(operator: str) -> Fault:
+def last_missing(operator: str) -> Mutant:
     """The provider does not see the last of three and more inputs."""
 
     def change(node: Node) -> Node:
@@ -215,4 +216,4 @@ SELECTION = (
     through("Clip", "float32"),
 )
 
-FAULTS = (*ARITHMETIC, *VARIADIC, *COMPARISONS, *LOGIC, *SELECTION)
+MUTANTS = (*ARITHMETIC, *VARIADIC, *COMPARISONS, *LOGIC, *SELECTION)

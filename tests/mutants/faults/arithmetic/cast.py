@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from fault import Array, Fault, outputs_of
+from mutant import Mutant, by_truth, outputs_of
 
+from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 
 
-def casting(operator: str, what: str, cast: Callable[[Array, np.dtype[np.generic]], Array]) -> Fault:
+def casting(operator: str, what: str, cast: Callable[[Array, np.dtype[np.generic]], Array]) -> Mutant:
     """The provider casts by another rule: (values, target) -> result."""
 
     def answer(built: BuiltCase) -> Mapping[str, Array] | None:
@@ -20,7 +21,7 @@ def casting(operator: str, what: str, cast: Callable[[Array, np.dtype[np.generic
         ((name, value),) = right.items()
         return {name: np.asarray(cast(built.node.array("input"), value.dtype)).astype(value.dtype)}
 
-    return Fault(operator, what, answer)
+    return by_truth(operator, what, answer)
 
 
 def _through_uint8(values: Array, target: np.dtype[np.generic]) -> Array:
@@ -58,7 +59,7 @@ def _without_nan(values: Array, _target: np.dtype[np.generic]) -> Array:
     return np.where(np.isnan(values), 0, values) if values.dtype.kind == "f" else values
 
 
-FAULTS = tuple(
+MUTANTS = tuple(
     casting(operator, what, rule)
     for operator in ("Cast", "CastLike")
     for what, rule in {

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from fault import Array, Fault, attribute, inputs, misread, swapped
+from mutant import Mutant, attribute, inputs, misread, swapped
 
+from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Attribute, Node
 
@@ -20,7 +21,7 @@ GROUP_NORM = "com.microsoft::GroupNorm"
 FUSED = tuple(f"com.microsoft.dml::DmlFused{name}" for name in (BATCH, INSTANCE, MVN))
 
 
-def changed(operator: str, what: str, attributes: dict[str, Attribute | None]) -> Fault:
+def changed(operator: str, what: str, attributes: dict[str, Attribute | None]) -> Mutant:
     """The provider takes attributes for other values where they are given (None: does not see them)."""
 
     def change(node: Node) -> Node:
@@ -30,7 +31,7 @@ def changed(operator: str, what: str, attributes: dict[str, Attribute | None]) -
     return misread(operator, what, change)
 
 
-def without(operator: str, name: str) -> Fault:
+def without(operator: str, name: str) -> Mutant:
     """The provider does not see an input."""
 
     def change(node: Node) -> Node:
@@ -39,12 +40,12 @@ def without(operator: str, name: str) -> Fault:
     return misread(operator, f"{name} is ignored", change)
 
 
-def of_operator(operator: str, other: str, what: str) -> Fault:
+def of_operator(operator: str, other: str, what: str) -> Mutant:
     return misread(operator, what, lambda node: replace(node, op_type=other))
 
 
-def of_input(operator: str, name: str, what: str, change: Callable[[Array], Array]) -> Fault:
-    return inputs(operator, what, lambda given, value: change(value) if given == name else value)
+def of_input(operator: str, name: str, what: str, change: Callable[[Array], Array]) -> Mutant:
+    return inputs(operator, what, lambda read, value: change(value) if read == name else value)
 
 
 def window_below(node: Node) -> Node:
@@ -54,7 +55,7 @@ def window_below(node: Node) -> Node:
     )
 
 
-def _window_reaches_down() -> Fault:
+def _window_reaches_down() -> Mutant:
     turned = misread("LRN", "an even window reaches further down", window_below)
 
     def answer(built: BuiltCase) -> Mapping[str, Array] | None:
@@ -64,7 +65,7 @@ def _window_reaches_down() -> Fault:
     return replace(turned, answer=answer)
 
 
-FAULTS = (
+MUTANTS = (
     *(
         attribute(operator, "epsilon", None)
         for operator in (BATCH, INSTANCE, LAYER, SIMPLIFIED, RMS, GROUP, SKIP, SKIP_SIMPLIFIED, GROUP_NORM, *FUSED[:2])

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from fault import Array, Fault, attribute, inputs, misread, outputs, swapped
+from mutant import Mutant, attribute, inputs, misread, outputs, swapped
 
+from epcheck.generators.array import Array
 from epcheck.generators.node import Node
 
 MICROSOFT, DML = "com.microsoft::", "com.microsoft.dml::"
 
 
-def without(operator: str, name: str) -> Fault:
+def without(operator: str, name: str) -> Mutant:
     """The provider does not read an optional input."""
 
     def change(node: Node) -> Node:
@@ -49,14 +50,14 @@ def _transposed_c(name: str, value: Array) -> Array:
     return value[:, None] if name == "C" and value.ndim == 1 else value
 
 
-def _equation(what: str, old: str, new: str) -> Fault:
+def _equation(what: str, old: str, new: str) -> Mutant:
     def change(node: Node) -> Node:
         return replace(node, attributes={"equation": node.text("equation", "").replace(old, new)})
 
     return misread("Einsum", what, change)
 
 
-def _nibbles_swapped(what: str, wanted: str) -> Fault:
+def _nibbles_swapped(what: str, wanted: str) -> Mutant:
     def change(name: str, value: Array) -> Array:
         return (value >> 4 | value << 4) if name == wanted and value.dtype == np.uint8 else value
 
@@ -67,7 +68,7 @@ def _case_folded(node: Node) -> Node:
     return replace(node, attributes={"equation": node.text("equation", "").lower()})
 
 
-FAULTS = (
+MUTANTS = (
     inputs("MatMul", "the last term of every sum is lost", _last_term_lost),
     inputs("MatMul", "a vector on the right leaves a dimension of 1", _column),
     inputs("MatMul", "every batch of B is the first", _first_batch),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import fault
 import numpy as np
+from mutant import attribute, inputs, misread
 
+from epcheck.generators.array import Array
 from epcheck.generators.node import Node
 
-Array = fault.Array
 CELLS = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
@@ -48,29 +48,29 @@ def half_precision(name: str, value: Array) -> Array:
     return value.astype(np.float16).astype(value.dtype) if name == "R" else value
 
 
-FAULTS = (
+MUTANTS = (
     *(
-        one
+        mutant
         for operator in CELLS
-        for one in (
-            fault.attribute(operator, "direction", None),
-            fault.attribute(operator, "clip", None),
-            fault.attribute(operator, "activations", None),
-            fault.attribute(operator, "activation_alpha", None),
-            fault.attribute(operator, "activation_beta", None),
-            fault.misread(operator, "B is ignored", without("B")),
-            fault.misread(operator, "sequence_lens is ignored", without("sequence_lens")),
-            fault.misread(operator, "initial_h is ignored", without("initial_h")),
-            fault.inputs(operator, "the sequence runs backward", time_reversed),
-            fault.inputs(operator, "R is read in half precision", half_precision),
+        for mutant in (
+            attribute(operator, "direction", None),
+            attribute(operator, "clip", None),
+            attribute(operator, "activations", None),
+            attribute(operator, "activation_alpha", None),
+            attribute(operator, "activation_beta", None),
+            misread(operator, "B is ignored", without("B")),
+            misread(operator, "sequence_lens is ignored", without("sequence_lens")),
+            misread(operator, "initial_h is ignored", without("initial_h")),
+            inputs(operator, "the sequence runs backward", time_reversed),
+            inputs(operator, "R is read in half precision", half_precision),
         )
     ),
-    fault.inputs("GRU", "the gates are taken as r, z, h", gates_permuted((1, 0, 2))),
-    fault.inputs("GRU", "Wb and Rb are exchanged", bias_halves_exchanged),
-    fault.attribute("GRU", "linear_before_reset", None),
-    fault.attribute("GRU", "linear_before_reset", 1),
-    fault.inputs("LSTM", "the gates are taken as i, f, o, c", gates_permuted((0, 2, 1, 3))),
-    fault.misread("LSTM", "initial_c is ignored", without("initial_c")),
-    fault.misread("LSTM", "peepholes are ignored", without("P")),
-    fault.attribute("LSTM", "input_forget", None),
+    inputs("GRU", "the gates are taken as r, z, h", gates_permuted((1, 0, 2))),
+    inputs("GRU", "Wb and Rb are exchanged", bias_halves_exchanged),
+    attribute("GRU", "linear_before_reset", None),
+    attribute("GRU", "linear_before_reset", 1),
+    inputs("LSTM", "the gates are taken as i, f, o, c", gates_permuted((0, 2, 1, 3))),
+    misread("LSTM", "initial_c is ignored", without("initial_c")),
+    misread("LSTM", "peepholes are ignored", without("P")),
+    attribute("LSTM", "input_forget", None),
 )
