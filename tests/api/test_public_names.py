@@ -1,0 +1,68 @@
+"""`epcheck.api` as a package: cheap to import, without a terminal, and complete."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epcheck import api
+from epcheck.api.option import Group, Option
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "api").rglob("*.py"))
+
+
+def test_importing_it_imports_none_of_the_calls() -> None:
+    script = "import sys, epcheck.api; print(sorted(name for name in sys.modules if name.startswith('epcheck.')))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['epcheck.api']"
+
+
+def test_every_public_name_exists_and_is_known_to_type_checkers() -> None:
+    tree = ast.parse((ROOT / "api" / "__init__.py").read_text(encoding="utf-8"))
+    (checking,) = (node for node in tree.body if isinstance(node, ast.If))
+    imported = {alias.name for node in checking.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert imported == set(api.__all__) <= set(dir(api))
+    assert [name for name in api.__all__ if getattr(api, name) is None] == []
+
+
+def test_a_name_that_it_has_not_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"module 'epcheck\.api' has no attribute 'walk'"):
+        _ = api.walk
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_nothing_in_it_knows_a_terminal(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                modules = [alias.name for alias in names]
+            case ast.ImportFrom(module=str(module), level=0):
+                modules = [module]
+            case ast.Call(func=ast.Name(id="print")) | ast.Attribute(value=ast.Name(id="sys"), attr="exit" | "stdout"):
+                pytest.fail(f"line {node.lineno}")
+            case _:
+                continue
+        assert {module.split(".")[0] for module in modules}.isdisjoint({"typer", "rich", "click"})
+        assert not any(module.startswith("epcheck.cli") for module in modules)
+
+
+OPTIONS = [name for name in api.__all__ if name.endswith("Options")]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_is_frozen_documented_and_declared_once(name: str) -> None:
+    options = getattr(api, name)
+    assert dataclasses.is_dataclass(options)
+    assert options.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert not (options.__doc__ or "").startswith(f"{name}(")
+    from typing import get_type_hints
+
+    for field, hint in get_type_hints(options, include_extras=True).items():
+        (note,) = hint.__metadata__
+        assert isinstance(note, Group) or (isinstance(note, Option) and note.help), field
