@@ -30,7 +30,7 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Plan, Sink
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.specification import resolve
 from epcheck.generators.case import Case
 
 KIBIBYTE = 1 << 10
@@ -48,7 +48,7 @@ class Setting:
 
 def run(cases: Sequence[Case], setting: Setting, sink: Sink) -> None:
     """One candidate against the oracles that are built in: no baseline, no ReferenceEvaluator."""
-    plan = Plan(cases, (targets.resolve(setting.target),), jobs=setting.jobs, pack=setting.pack)
+    plan = Plan(cases, (resolve(setting.target),), jobs=setting.jobs, pack=setting.pack)
     with closing(Cache(setting.cache)) as cache:
         run_plan(plan, sink, cache=cache)
 

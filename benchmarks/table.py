@@ -32,7 +32,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.choice import why_no_dml
 
 
 @dataclass
@@ -53,7 +53,7 @@ def main() -> int:
             out.print(f"{row.group:10} {row.key:22} {row.counts}", markup=False, soft_wrap=True)
         return 0
     rows = selected(arguments.only, dml=not arguments.no_dml)
-    obstacle = targets.why_no_dml()
+    obstacle = why_no_dml()
     if obstacle and any(row.dml for row in rows):
         say.print(f"without DirectML: {obstacle}", markup=False)
         rows = [row for row in rows if not row.dml]

@@ -28,7 +28,7 @@ from fault_injection import wrong_node
 from fault_injection.wrong_places import Place, Subject, drawn, subjects
 from onnx import TensorProto, helper
 
-from epcheck.conformance.targets import target
+from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import suite
 from epcheck.models.accuracy import metrics, thresholds
 from epcheck.models.bisection.bisect import first_wrong_node
@@ -122,7 +122,7 @@ def measured(place: Place, subject: Subject, baseline: Sessions) -> Row:
     """Name the node and reduce the model, by a worker that has the fault."""
     environment = {**os.environ, wrong_node.FAULT: place.description}
     faulty = replace(
-        target.resolve("python:fault_injection.wrong_node:run"),
+        resolve("python:fault_injection.wrong_node:run"),
         arguments=("python:fault_injection.wrong_node:run", "--path", str(HERE)),
         environment=environment,
     )
@@ -182,7 +182,7 @@ def main() -> None:
     suite.all_operators()  # what judges nodes is read once a process
     rows, peers = [], []
     print(f"{'named':6}{'left':5}{'ratio':7}{'sessions':10}{'place':60}fault")
-    with Sessions(target.resolve("cpu")) as baseline:
+    with Sessions(resolve("cpu")) as baseline:
         for place, subject in chosen(options.places, options.seed, zoo):
             row = measured(place, subject, baseline)
             rows.append(row)

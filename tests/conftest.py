@@ -13,7 +13,8 @@ import pytest
 from programs import checked_run
 
 from epcheck.conformance import lab
-from epcheck.conformance.targets.target import Target, resolve
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import Target
 
 ROOT = Path(__file__).parents[1]
 

@@ -13,7 +13,7 @@ from epcheck.conformance.directml import probing
 from epcheck.conformance.directml.client import Directly
 from epcheck.conformance.directml.probing import JUDGEMENTS, LOST, NOT_COMPILED, Border, Probed, tally
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.specification import DIRECTML, resolve
 from epcheck.conformance.targets.target import TargetError
 from epcheck.generators.directml.call import operators
 from epcheck.generators.directml.probes import probes
@@ -38,7 +38,7 @@ __all__ = [
 class DirectMLOptions:
     """Which DirectML is called, and what it is asked. operators: those whose borders are looked for; empty for all."""
 
-    target: Annotated[str, Option("directml, or directml@RELEASE.", flags=("--target", "-t"))] = targets.DIRECTML
+    target: Annotated[str, Option("directml, or directml@RELEASE.", flags=("--target", "-t"))] = DIRECTML
     borders: Annotated[
         bool, Option("Also ask of every operator what it takes and what it refuses.", flags=("--borders",))
     ] = False
@@ -71,7 +71,7 @@ def directml(options: DirectMLOptions | None = None) -> DirectMLResult:
     known = [name.removeprefix("DML_").removesuffix("_OPERATOR_DESC") for name in operators()]
     if unknown := [name for name in options.operators if name not in known]:
         raise TargetError(f"unknown DirectML operator '{unknown[0]}'; one is called SLICE1")
-    target = targets.resolve(options.target)
+    target = resolve(options.target)
     if not target.direct:
         raise TargetError(f"target '{options.target}' does not call DirectML directly; 'directml' does")
     with Directly(target) as client:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from epcheck.api.option import Option
 from epcheck.api.option_types import Dtypes, Operators, Thin
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.choice import best_choice, why_no_dml
+from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.generators import suite
 from epcheck.generators.case import Case as Case
 from epcheck.generators.suite import SelectionError as SelectionError
@@ -62,12 +63,12 @@ def operators() -> Iterator[OperatorCases]:
 
 def available_targets() -> tuple[AvailableTarget, ...]:
     """The targets that have a name, those of `epcheck.toml` among them, and last the default. Raises TargetError."""
-    best, lab = targets.best(), targets.why_no_dml() or "ready"
+    best, lab = best_choice(), why_no_dml() or "ready"
     return (
         AvailableTarget("cpu", "CPUExecutionProvider of this interpreter"),
         AvailableTarget("dml", lab),
         AvailableTarget("directml", lab),
         AvailableTarget("reference", "onnx.reference.ReferenceEvaluator"),
-        *(AvailableTarget(name, targets.CONFIG) for name in targets.load_config().get("targets", {})),
+        *(AvailableTarget(name, CONFIG) for name in load_config().get("targets", {})),
         AvailableTarget(DEFAULT, f"{best.specification}: {best.reason}"),
     )

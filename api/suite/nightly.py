@@ -16,8 +16,9 @@ from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance.cluster.node import ClusterError
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.records.run import Run
+from epcheck.conformance.targets.choice import default_baseline
 from epcheck.conformance.targets.environments import RuntimeInstallError
-from epcheck.conformance.targets.target import TargetError, default_baseline
+from epcheck.conformance.targets.target import TargetError
 from epcheck.reports.diff import assessment, difference, drift
 from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.compared_runs import open_pair, read_compared_run

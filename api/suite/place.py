@@ -19,10 +19,12 @@ from epcheck.conformance.cluster.node import ClusterError, Line, Order
 from epcheck.conformance.records.record import Record, encode
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets import expectation
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets import expectation_file
+from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
+from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.target import Target, TargetError
+from epcheck.conformance.targets.specification import NEED_LAB, direct_of, resolve
+from epcheck.conformance.targets.target import DML, Target, TargetError
 from epcheck.conformance.workers.process import WarmWorkers
 from epcheck.generators.case import Case
 
@@ -107,45 +109,45 @@ class _Here:
 
 
 def _targets(options: RunOptions, progress: Progress) -> tuple[tuple[Target, ...], Target | None, Target | None]:
-    config = targets.load_config(options.config)
+    config = load_config(options.config)
     specifications = tuple(dict.fromkeys(options.targets)) or (_best(progress),)
-    extra = tuple(entry for path in options.expect for entry in expectation.load(path))
+    extra = tuple(entry for path in options.expect for entry in expectation_file.load(path))
     candidates = tuple(
         replace(found, expectations=(*found.expectations, *extra))
         for found in (_resolve(s, config, options, progress) for s in specifications)
     )
-    chosen = options.baseline or targets.default_baseline(specifications)
+    chosen = options.baseline or default_baseline(specifications)
     baseline = None if chosen == "none" else _resolve(chosen, config, options, progress)
-    reference = targets.resolve("reference") if options.reference else None
+    reference = resolve("reference") if options.reference else None
     return candidates, baseline, reference
 
 
 def _below(candidates: Sequence[Target]) -> dict[str, Target]:
     """What explains the failures of each candidate that has DirectML's provider. Raises TargetError where none has."""
-    found = {target.name: targets.direct_of(target) for target in candidates if target.provider == targets.DML}
+    found = {target.name: direct_of(target) for target in candidates if target.provider == DML}
     if not found:
         raise TargetError("--explain calls DirectML for the failures of its provider; no candidate is one")
     return found
 
 
 def _resolve(specification: str, config: dict[str, Any], options: RunOptions, progress: Progress) -> Target:
-    if sys.platform != "win32" and specification.partition("@")[0] in targets.NEED_LAB and not lab.status().installed:
+    if sys.platform != "win32" and specification.partition("@")[0] in NEED_LAB and not lab.status().installed:
         obstacle = lab.can_install()
         if obstacle:
             raise TargetError(f"target '{specification}': {obstacle}")
         _install_lab(progress)
     with progress.installing() as step:
-        return targets.resolve(specification, config, step, options.vulkan)
+        return resolve(specification, config, step, options.vulkan)
 
 
 def _best(progress: Progress) -> str:
     """The best candidate this machine offers; says which and why when it is not DirectML."""
-    choice = targets.best()
+    choice = best_choice()
     if choice.install_lab:
         try:
             _install_lab(progress)
         except lab.LabError as error:
-            choice = targets.Choice("cpu", f"the DirectML lab cannot be installed: {error}")
+            choice = Choice("cpu", f"the DirectML lab cannot be installed: {error}")
     if choice.specification == "cpu":
         progress.say(f"Candidate: the CPU provider against the oracles, because {choice.reason}")
     else:
@@ -178,8 +180,8 @@ def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[
 def _orders(options: RunOptions) -> tuple[Order, ...]:
     """What the machines of a cluster have to know: one order for each candidate."""
     names = tuple(dict.fromkeys(options.targets))
-    tables: Mapping[str, Mapping[str, Any]] = targets.load_config(options.config).get("targets", {})
-    baseline = options.baseline or targets.default_baseline(names)
+    tables: Mapping[str, Mapping[str, Any]] = load_config(options.config).get("targets", {})
+    baseline = options.baseline or default_baseline(names)
     common = Order(
         run=uuid.uuid4().hex,
         candidate="",
@@ -199,4 +201,4 @@ def _orders(options: RunOptions) -> tuple[Order, ...]:
 def _expectations(options: RunOptions, table: Mapping[str, Any]) -> tuple[Expectation, ...]:
     """Those of this machine's files, which the machines of a cluster do not have."""
     own = [Path(table["expectations"])] if "expectations" in table else []
-    return tuple(entry for path in (*own, *options.expect) for entry in expectation.load(path))
+    return tuple(entry for path in (*own, *options.expect) for entry in expectation_file.load(path))

@@ -1,7 +1,7 @@
 """What need not be computed twice on one machine: prepared cases, and what baseline and reference said of them.
 
 One SQLite file in the user's cache folder, bounded in size; what was not used for longest goes first. Keys are digests
-of everything that a value depends on, epcheck's own code included, so nothing has to be invalidated. A cache that
+of everything that a value depends on, the code that makes it included, so nothing has to be invalidated. A cache that
 cannot be read or written costs time and nothing else.
 """
 
@@ -11,17 +11,15 @@ import contextlib
 import hashlib
 import math
 import os
-import platform
 import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import platformdirs
 
+from epcheck.conformance.cache.code_digest import code_digest
 from epcheck.generators.error import EpcheckError
 
 FOLDER = "EPCHECK_CACHE"
@@ -64,25 +62,13 @@ def default_path() -> Path | None:
     return (Path(chosen) if chosen else platformdirs.user_cache_path("epcheck")) / "cache.sqlite"
 
 
-@cache
-def _code() -> bytes:
-    """A digest of epcheck's own code and of the packages that decide what a case is."""
-    digest = hashlib.blake2b(platform.machine().encode())
-    folder = Path(__file__).parents[1]
-    for package in (folder.with_name("generators"), folder):
-        for path in sorted(package.rglob("*")):
-            if path.suffix in (".py", ".json"):
-                digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    for name in ("onnx", "numpy", "ml-dtypes"):
-        with contextlib.suppress(PackageNotFoundError):
-            digest.update(f"{name}=={version(name)}".encode())
-    return digest.digest()
-
-
 def key(kind: str, who: bytes | str, what: bytes | str) -> bytes:
-    """The key of what depends on these and on epcheck's code: what kind of entry, of whom, about what."""
+    """The key of what depends on these and on the code that makes it: what kind of entry, of whom, about what.
+
+    kind: one of `code_digest.MAKERS`. Raises KeyError for another.
+    """
     parts = [p if isinstance(p, bytes) else p.encode("utf-8", "surrogatepass") for p in (kind, who, what)]
-    return hashlib.blake2b(b"\0".join(parts), digest_size=16, key=_code()).digest()
+    return hashlib.blake2b(b"\0".join(parts), digest_size=16, key=code_digest(kind)).digest()
 
 
 def _checksum(name: bytes, value: bytes) -> bytes:

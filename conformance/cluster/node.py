@@ -23,9 +23,10 @@ from epcheck.conformance.records.record import encode
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.supervisor import TargetDown
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
+from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target, TargetError
 from epcheck.conformance.workers.process import WarmWorkers
 from epcheck.generators.case import Case
@@ -110,11 +111,11 @@ class _Post:
 
     def __init__(self, order: Order) -> None:
         """Raises one of REASONS."""
-        config = {"targets": {**(order.tables or {}), **targets.load_config().get("targets", {})}}
+        config = {"targets": {**(order.tables or {}), **load_config().get("targets", {})}}
         vulkan = Path(order.vulkan) if order.vulkan else None
 
         def resolved(specification: str) -> Target:
-            return targets.resolve(specification, config, vulkan=vulkan)
+            return resolve(specification, config, vulkan=vulkan)
 
         found = resolved(order.candidate)
         self.order = order

@@ -11,12 +11,13 @@ when something is missing. This package can be imported on Windows, where the la
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import default_folder
 from epcheck.conformance.lab.install import can_install, ensure_runtime, install, remove, stop
-from epcheck.conformance.lab.launch import Launch, prelude, python_launch, windows_path, windows_site_packages
+from epcheck.conformance.lab.launch import Launch, prelude, python_launch, windows_site_packages
 from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
 from epcheck.conformance.lab.packages.wheels import pip_install_windows
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.lab.status import LabStatus, StepStatus, status
 from epcheck.conformance.lab.use import in_use
+from epcheck.conformance.windows_path import windows_path
 
 __all__ = [
     "DEFAULT_RUNTIME",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from epcheck.conformance.lab import graphics, wine
 from epcheck.conformance.lab.errors import LabError
@@ -13,6 +13,7 @@ from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
 from epcheck.conformance.lab.packages.pins import runtime as runtime_wheel
 from epcheck.conformance.lab.packages.python_runtime import runtime_folder
 from epcheck.conformance.lab.steps import read_stamp
+from epcheck.conformance.windows_path import windows_path
 
 # Wine's daemons inherit the standard streams of the program that starts them and hold them open after it has ended.
 # So a program that does nothing, and has none, goes first.
@@ -76,8 +77,3 @@ def prelude(folder: Path | None = None) -> Path:
 def windows_site_packages(folder: Path | None = None) -> Path:
     """The folder, on this machine, where the lab's Windows Python keeps packages for every runtime."""
     return Layout.of(folder).site_packages
-
-
-def windows_path(path: Path) -> str:
-    """The name by which a program in the lab knows a file of this machine: `Z:\\\\tmp\\\\model.onnx`."""
-    return "Z:" + str(PurePosixPath(path.absolute())).replace("/", "\\")

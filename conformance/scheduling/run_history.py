@@ -7,15 +7,14 @@ import os
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from epcheck.conformance.cache import cache
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.cache.row_groups import UNREADABLE, Rows, Shelf, plain_pickle, shelf
+from epcheck.conformance.judging.opinion_row import from_row, to_row
 from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.records import strict_json, terms, typed_json
-from epcheck.conformance.records.accuracy import Accuracy
-from epcheck.conformance.records.opinion import Difference, Opinion
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.scheduling.case_lifecycle import Settled
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.targets.target import Target
@@ -136,31 +135,3 @@ def _read_statuses(cached: Cache, target: Target) -> dict[str, str]:
 
 def _statuses_key(target_name: str) -> bytes:
     return cache.key("statuses", target_name, "")
-
-
-def to_row(opinion: Opinion, answer: str) -> tuple[Any, ...]:
-    """An opinion, and the bits of the outputs it is of, as the cache has them: in nothing but builtin types."""
-    o = opinion
-    differences = strict_json.dumps(typed_json.to_json(o.differences)) if o.differences else ""
-    a = o.accuracy
-    accuracy = None if a is None else (a.elements, a.max_ulp, a.sum_ulp, a.counts)
-    return (
-        o.status, o.stage, o.message, differences, o.assignment, o.create_s, o.run_s, o.attempts, o.log_tail, o.shared,
-        accuracy, answer,
-    )  # fmt: skip
-
-
-def from_row(target: str, row: Any) -> tuple[Opinion, str]:
-    """What `to_row` was given. Raises ValueError when the row is none."""
-    try:
-        (
-            status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, accuracy, answer,
-        ) = row  # fmt: skip
-        differences = [typed_json.read(Difference, item) for item in strict_json.loads(text)] if text else []
-    except UNREADABLE as error:
-        raise ValueError(f"not an opinion: {error!r}") from error
-    opinion = Opinion(
-        target, status, stage, message, tuple(differences), assignment, create_s, run_s, attempts, log_tail, shared,
-        remembered=True, accuracy=None if accuracy is None else Accuracy(*accuracy),
-    )  # fmt: skip
-    return opinion, str(answer)

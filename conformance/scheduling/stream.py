@@ -15,9 +15,11 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.session import AT_ONCE, Session
 from epcheck.conformance.scheduling.supervisor import TargetDown
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.choice import default_baseline, why_no_dml
+from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.expectation import ExpectationError
+from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target, TargetError
 from epcheck.generators.case import Case
 
@@ -37,11 +39,11 @@ def choose(
 
     Raises one of REASONS.
     """
-    config = targets.load_config()
-    names = tuple(dict.fromkeys(candidates)) or ("cpu" if targets.why_no_dml() else "dml",)
-    chosen = baseline or targets.default_baseline(names)
-    against = None if chosen == "none" else targets.resolve(chosen, config, vulkan=vulkan)
-    return tuple(targets.resolve(name, config, vulkan=vulkan) for name in names), against
+    config = load_config()
+    names = tuple(dict.fromkeys(candidates)) or ("cpu" if why_no_dml() else "dml",)
+    chosen = baseline or default_baseline(names)
+    against = None if chosen == "none" else resolve(chosen, config, vulkan=vulkan)
+    return tuple(resolve(name, config, vulkan=vulkan) for name in names), against
 
 
 AHEAD = 4096

@@ -1,33 +1,19 @@
-"""Expectations: deviations of a target that are known, explained and tolerated for now, in TOML.
-
-    [[expect]]
-    case = "TopK-*/float32/nan_*"     # a glob over case ids, or a list of globs; '[' is literal
-    status = "mismatch"               # the status that is expected, one of record.STATUSES, or a list of them
-    reason = "NaN loses its place ..." # why: mandatory
-    link = "..."                      # where it is discussed: optional
-    bound = 2.0                       # ULP: a mismatch beyond it is not covered; optional
-
-What depends on what memory holds changes from run to run: its entry lists every status that it may have, even `pass`.
+"""Expectations: deviations of a target that are known, explained and tolerated for now.
 
 An expectation never changes how a case is judged. One that matches no case is stale, one whose case passes is `fixed`;
-both fail a strict run.
+both fail a strict run. How they are written down: `expectation_file`.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from pathlib import Path
-from typing import Any
 
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Expected
-from epcheck.conformance.records.terms import MISMATCH, STATUSES
+from epcheck.conformance.records.terms import MISMATCH
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.suite import matches
 
@@ -61,74 +47,6 @@ class Expectation:
     def as_expected(self) -> Expected:
         """What a record keeps of it."""
         return Expected(self.case, self.status, self.reason, self.link)
-
-
-FIELDS: Mapping[str, type | tuple[type, ...]] = {
-    "case": (str, list),
-    "status": (str, list),
-    **dict.fromkeys(("reason", "link"), str),
-    "bound": (int, float),
-}
-LISTS = ("case", "status")
-"""The fields that may be lists: an entry stands for each combination."""
-
-
-def parse(text: str, source: str) -> tuple[Expectation, ...]:
-    """The expectations of a TOML text; `source` names it in errors. Raises ExpectationError."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ExpectationError(f"{source} is not valid TOML: {error}") from None
-    if unknown := document.keys() - {"expect"}:
-        raise ExpectationError(f"{source}: unknown key '{min(unknown)}'; entries are tables named [[expect]]")
-    entries = document.get("expect", [])
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ExpectationError(f"{source}: write [[expect]] with two brackets, one table for each expectation")
-    numbered = enumerate(entries, 1)
-    return tuple(e for number, entry in numbered for e in _entry(entry, f"{source}, entry {number}"))
-
-
-def _entry(entry: dict[str, Any], where: str) -> tuple[Expectation, ...]:
-    if unknown := entry.keys() - FIELDS.keys():
-        raise ExpectationError(f"{where}: unknown field '{min(unknown)}'; an expectation has {', '.join(FIELDS)}")
-    for name in ("case", "status", "reason"):
-        if not str(entry.get(name, "")).strip():
-            raise ExpectationError(f"{where}: '{name}' is missing; every expectation says which case, what and why")
-    for name, value in entry.items():
-        if not isinstance(value, FIELDS[name]) or isinstance(value, bool):
-            raise ExpectationError(f"{where}: '{name}' has the wrong type, {type(value).__name__}")
-    if not entry.get("bound", 0) >= 0:
-        raise ExpectationError(f"{where}: 'bound' is {entry['bound']}; it is a number of ULP, 0 or more")
-    globs, statuses = (entry[name] if isinstance(entry[name], list) else [entry[name]] for name in LISTS)
-    if not all(isinstance(glob, str) and glob.strip() for glob in globs):
-        raise ExpectationError(f"{where}: 'case' is a glob or a list of globs")
-    for status in statuses:
-        if status not in STATUSES:
-            raise ExpectationError(f"{where}: unknown status '{status}'; one of {', '.join(STATUSES)}")
-    return tuple(Expectation(**{**entry, "case": glob, "status": one}) for glob in globs for one in statuses)
-
-
-def load(path: Path) -> tuple[Expectation, ...]:
-    """The expectations of a file. Raises ExpectationError when it cannot be read or is not valid."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExpectationError(f"expectations '{path}' cannot be read: {error}") from None
-    return parse(text, str(path))
-
-
-def shipped(target: str) -> tuple[Expectation, ...]:
-    """The expectations that epcheck ships for a target of that name ('dml', 'cpu'), one file for each operator family,
-    and one in `stack/` for what the graphics stack may be to blame for; none for others."""
-    folder = files("epcheck.conformance") / "expectations" / target
-    found = [*_files(folder, target), *_files(folder / "stack", f"{target}/stack")]
-    found.sort(key=lambda named: named[1].name)  # a family's own file, then what its graphics stack may be to blame for
-    return tuple(e for where, file in found for e in parse(file.read_text(encoding="utf-8"), where))
-
-
-def _files(folder: Traversable, where: str) -> list[tuple[str, Traversable]]:
-    entries = folder.iterdir() if folder.is_dir() else ()
-    return [(f"{where}/{file.name}", file) for file in entries if file.name.endswith(".toml")]
 
 
 def head(case_id: str) -> str:

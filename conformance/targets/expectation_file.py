@@ -1,16 +1,102 @@
-"""Expectations written from what a run found, to be read as a diff before they are kept."""
+"""Expectations in TOML: read from files, and written from what a run found.
+
+    [[expect]]
+    case = "TopK-*/float32/nan_*"     # a glob over case ids, or a list of globs; '[' is literal
+    status = "mismatch"               # the status that is expected, one of terms.STATUSES, or a list of them
+    reason = "NaN loses its place ..." # why: mandatory
+    link = "..."                      # where it is discussed: optional
+    bound = 2.0                       # ULP: a mismatch beyond it is not covered; optional
+
+What depends on what memory holds changes from run to run: its entry lists every status that it may have, even `pass`.
+What is written is shown as a diff before it is kept.
+"""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
 
+from epcheck.conformance.records.terms import STATUSES
 from epcheck.conformance.targets import case_globs, expectation
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
 from epcheck.generators import suite
 from epcheck.generators.suite import matches
+
+FIELDS: Mapping[str, type | tuple[type, ...]] = {
+    "case": (str, list),
+    "status": (str, list),
+    **dict.fromkeys(("reason", "link"), str),
+    "bound": (int, float),
+}
+
+
+LISTS = ("case", "status")
+"""The fields that may be lists: an entry stands for each combination."""
+
+
+def parse(text: str, source: str) -> tuple[Expectation, ...]:
+    """The expectations of a TOML text; `source` names it in errors. Raises ExpectationError."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExpectationError(f"{source} is not valid TOML: {error}") from None
+    if unknown := document.keys() - {"expect"}:
+        raise ExpectationError(f"{source}: unknown key '{min(unknown)}'; entries are tables named [[expect]]")
+    entries = document.get("expect", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ExpectationError(f"{source}: write [[expect]] with two brackets, one table for each expectation")
+    numbered = enumerate(entries, 1)
+    return tuple(e for number, entry in numbered for e in _entry(entry, f"{source}, entry {number}"))
+
+
+def _entry(entry: dict[str, Any], where: str) -> tuple[Expectation, ...]:
+    if unknown := entry.keys() - FIELDS.keys():
+        raise ExpectationError(f"{where}: unknown field '{min(unknown)}'; an expectation has {', '.join(FIELDS)}")
+    for name in ("case", "status", "reason"):
+        if not str(entry.get(name, "")).strip():
+            raise ExpectationError(f"{where}: '{name}' is missing; every expectation says which case, what and why")
+    for name, value in entry.items():
+        if not isinstance(value, FIELDS[name]) or isinstance(value, bool):
+            raise ExpectationError(f"{where}: '{name}' has the wrong type, {type(value).__name__}")
+    if not entry.get("bound", 0) >= 0:
+        raise ExpectationError(f"{where}: 'bound' is {entry['bound']}; it is a number of ULP, 0 or more")
+    globs, statuses = (entry[name] if isinstance(entry[name], list) else [entry[name]] for name in LISTS)
+    if not all(isinstance(glob, str) and glob.strip() for glob in globs):
+        raise ExpectationError(f"{where}: 'case' is a glob or a list of globs")
+    for status in statuses:
+        if status not in STATUSES:
+            raise ExpectationError(f"{where}: unknown status '{status}'; one of {', '.join(STATUSES)}")
+    return tuple(Expectation(**{**entry, "case": glob, "status": one}) for glob in globs for one in statuses)
+
+
+def load(path: Path) -> tuple[Expectation, ...]:
+    """The expectations of a file. Raises ExpectationError when it cannot be read or is not valid."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExpectationError(f"expectations '{path}' cannot be read: {error}") from None
+    return parse(text, str(path))
+
+
+def shipped(target: str) -> tuple[Expectation, ...]:
+    """The expectations that epcheck ships for a target of that name ('dml', 'cpu'), one file for each operator family,
+    and one in `stack/` for what the graphics stack may be to blame for; none for others."""
+    folder = files("epcheck.conformance") / "expectations" / target
+    found = [*_files(folder, target), *_files(folder / "stack", f"{target}/stack")]
+    found.sort(key=lambda named: named[1].name)  # a family's own file, then what its graphics stack may be to blame for
+    return tuple(e for where, file in found for e in parse(file.read_text(encoding="utf-8"), where))
+
+
+def _files(folder: Traversable, where: str) -> list[tuple[str, Traversable]]:
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return [(f"{where}/{file.name}", file) for file in entries if file.name.endswith(".toml")]
 
 
 @dataclass(frozen=True)
@@ -42,7 +128,7 @@ def baseline(
     """
     if not reason.strip():
         raise ExpectationError("an expectation needs a reason; say with --reason why these failures are tolerated")
-    known = expectation.parse(existing, source)
+    known = parse(existing, source)
     new = [one for one in failures if not is_expected(one, known)]
     ids = {status: {one.case_id for one in failures if one.status == status} for status in {f.status for f in failures}}
     by_entry: dict[tuple[str, str], list[str]] = {}
@@ -51,9 +137,9 @@ def baseline(
     texts = [existing.rstrip() + "\n"] if existing.strip() else []
     for (head, status), case_ids in by_entry.items():
         around = [case_id for case_id in _around(head, (*others, *_all(ids))) if case_id not in ids[status]]
-        texts.append(_entry(case_globs.globs(case_ids, around), status, reason, link))
+        texts.append(_entry_text(case_globs.globs(case_ids, around), status, reason, link))
     text = "\n".join(texts)
-    expectation.parse(text, f"{source}, with what is added")
+    parse(text, f"{source}, with what is added")
     return Baseline(text, len(new), len(failures) - len(new))
 
 
@@ -80,7 +166,7 @@ def _around(head: str, recorded: Iterable[str]) -> list[str]:
     return [*known, *(case_id for case_id in recorded if expectation.head(case_id).endswith(head))]
 
 
-def _entry(patterns: Sequence[str], status: str, reason: str, link: str) -> str:
+def _entry_text(patterns: Sequence[str], status: str, reason: str, link: str) -> str:
     lines = ["[[expect]]", f"case = {_listed(patterns)}", f"status = {_text(status)}", f"reason = {_text(reason)}"]
     return "\n".join([*lines, *([f"link = {_text(link)}"] if link else []), ""])
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epcheck.conformance.scheduling import stream
-from epcheck.conformance.targets.target import Target, resolve
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import Target
 from epcheck.models.execution.session import Level
 
 LARGE_BYTES = 256 << 20

@@ -8,7 +8,7 @@ import pytest
 from command_line import call, refused
 from stored_records import a_run, a_slice, a_wrong_slice, stored
 
-from epcheck.conformance.targets import expectation, expectation_file
+from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
 from epcheck.conformance.targets.expectation_file import Found
 from epcheck.generators import suite
@@ -34,7 +34,7 @@ def test_what_is_written_covers_the_failures_and_nothing_else() -> None:
 def test_a_case_of_the_suite_that_did_not_run_keeps_a_glob_from_being_written() -> None:
     some = WRONG[::2]
     text = expectation_file.baseline("", FILE, some, [], "ticket 1").text
-    known = expectation.parse(text, FILE)
+    known = expectation_file.parse(text, FILE)
     covered = {i for i in IDS if any(expectation_file.is_expected(Found(i, "mismatch"), [found]) for found in known)}
     assert covered == {found.case_id for found in some}
 
@@ -56,7 +56,7 @@ def test_failures_that_are_expected_already_are_not_written_again() -> None:
 
 def test_each_operator_and_status_is_an_entry() -> None:
     failures = [Found("A-1/x/a[r]", "crash"), Found("A-1/x/b[r]", "mismatch"), Found("B-1/x/a[r]", "mismatch")]
-    known = expectation.parse(expectation_file.baseline("", FILE, failures, [], "known").text, FILE)
+    known = expectation_file.parse(expectation_file.baseline("", FILE, failures, [], "known").text, FILE)
     assert known == tuple(Expectation(found.case_id, found.status, "known") for found in failures)
 
 
@@ -66,7 +66,7 @@ def test_an_id_is_not_taken_for_a_part_of_another_operators() -> None:
     text = expectation_file.baseline(
         "", FILE, failures, [f"com.microsoft::{found.case_id}" for found in failures], "known"
     ).text
-    assert expectation.parse(text, FILE)[0].case.startswith("Gelu-")
+    assert expectation_file.parse(text, FILE)[0].case.startswith("Gelu-")
     assert "*" in text
 
 
@@ -78,7 +78,7 @@ def test_a_reason_is_mandatory(reason: str) -> None:
 
 def test_words_of_strangers_stay_words() -> None:
     reason = 'a "quote"\\ \x7f\n[[expect]]\ncase = "*"'
-    (found,) = expectation.parse(written(reason=reason), FILE)
+    (found,) = expectation_file.parse(written(reason=reason), FILE)
     assert (found.case, found.reason) == ("Transpose-13/float16/*[runtime]", reason)
 
 
@@ -103,7 +103,7 @@ def test_the_command_shows_the_diff_and_writes_only_when_it_is_told_to(run: Path
     assert shown.err == f"{file}: 2 failures are expected with it (not written; --write does)\n"
     assert file.read_text(encoding="utf-8") == EXISTING
     assert call(*asked, "--write").out == shown.out
-    assert [found.case for found in expectation.load(file)] == ["TopK-*", "Slice-13/float16/far_*[runtime]"]
+    assert [found.case for found in expectation_file.load(file)] == ["TopK-*", "Slice-13/float16/far_*[runtime]"]
     assert call(*asked).err == f"{file}: nothing to add; 2 failures are expected already\n"
 
 

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
@@ -52,7 +52,7 @@ def identities(count: int) -> list[Case]:
 def backend(function: str, module: str = "faulty_backends", **changes: Any) -> Target:
     """The target `python:MODULE:FUNCTION`."""
     with contextlib.chdir(HERE):
-        return replace(targets.resolve(f"python:{module}:{function}"), **changes)
+        return replace(resolve(f"python:{module}:{function}"), **changes)
 
 
 def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> dict[str, Record]:

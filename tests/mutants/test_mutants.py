@@ -15,7 +15,7 @@ from epcheck.conformance.comparison import compare
 from epcheck.conformance.records import record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets.target import resolve
+from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.truth import Refusal

@@ -15,7 +15,8 @@ from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets.target import Target, direct_of, resolve
+from epcheck.conformance.targets.specification import direct_of, resolve
+from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
 from epcheck.generators.directml import AxisDirection, DataType, Slice1, TensorDesc, TopK1
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd

@@ -14,7 +14,7 @@ from small_cases import identities, records_of
 from epcheck.conformance.judging import coverage
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.targets.target import resolve
+from epcheck.conformance.targets.specification import resolve
 from epcheck.generators.claims import Claims, claims_of, table_path, why_unreachable
 
 DML = "DmlExecutionProvider"

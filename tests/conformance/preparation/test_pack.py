@@ -18,8 +18,8 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.grouping import Grouping
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets import target as targets
-from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 
@@ -33,7 +33,7 @@ TOPK = prepared("TopK-11/float32/defaults[initializer]")
 OTHER = prepared("Slice-13/int64/inner_backward_by_2[runtime]")
 
 
-CPU_ALONE = Target("cpu", (), (), provider=targets.CPU)
+CPU_ALONE = Target("cpu", (), (), provider=CPU)
 
 
 def records(target: Target, cases: list[Case], pack: bool = True) -> dict[str, Record]:
@@ -112,22 +112,22 @@ def test_each_case_gets_its_own_part_of_the_outcome() -> None:
     one, two = np.array([1.0], np.float32), np.array([2], np.int64)
     mine, yours = (f"{case.prefix}output" for case in (SLICE, OTHER))
     whole = Outcome(DONE, unwritten=(yours,), repeat_differs=(mine,), create_s=0.5, run_s=0.25)
-    nodes = [(targets.DML, "Slice", f"{SLICE.prefix}node"), (targets.CPU, "Slice", f"{OTHER.prefix}node")]
+    nodes = [(DML, "Slice", f"{SLICE.prefix}node"), (CPU, "Slice", f"{OTHER.prefix}node")]
     tensors = [[mine, "float32", [1]], [yours, "int64", [1]]]
     answer = pack.Answer(tensors, one.tobytes() + two.tobytes(), nodes)
     first, second = pack.unpack([SLICE, OTHER], whole, answer)
     assert (first.outputs, first.unwritten, first.repeat_differs) == ({"output": one}, (), ("output",))
     assert (second.outputs, second.unwritten, second.repeat_differs) == ({"output": two}, ("output",), ())
-    assert first.assignment == ((targets.DML, "Slice"),)
-    assert second.assignment == ((targets.CPU, "Slice"),)
+    assert first.assignment == ((DML, "Slice"),)
+    assert second.assignment == ((CPU, "Slice"),)
     assert (first.create_s, first.run_s, first.shared) == (0.25, 0.125, 2)
 
 
 @pytest.mark.parametrize(
     ("providers", "told"),
     [
-        ((targets.DML, targets.DML), ((targets.DML, pack.INLINED),)),
-        ((targets.DML, targets.CPU), ()),
+        ((DML, DML), ((DML, pack.INLINED),)),
+        ((DML, CPU), ()),
     ],
 )
 def test_nodes_of_inlined_functions_have_no_name_and_tell_where_they_are_alike(
@@ -135,17 +135,17 @@ def test_nodes_of_inlined_functions_have_no_name_and_tell_where_they_are_alike(
 ) -> None:
     """Nobody can say whose they are; where all went to one provider, nobody has to."""
     nodes = [(provider, operator, "") for provider, operator in zip(providers, ("Tanh", "Cast"), strict=True)]
-    named = (targets.DML, "Slice", f"{OTHER.prefix}node")
+    named = (DML, "Slice", f"{OTHER.prefix}node")
     answer = pack.Answer([], b"", [*nodes, named])
     first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answer)
-    assert (first.assignment, second.assignment) == (told, ((targets.DML, "Slice"),))
+    assert (first.assignment, second.assignment) == (told, ((DML, "Slice"),))
     placed, _ = pack.unpack([SLICE, OTHER], Outcome(PLACED), answer)
     assert placed.assignment == ()
 
 
 def answered(*bodies: bytes) -> pack.Answer:
     """What a session of SLICE and OTHER answers with these bytes for their outputs."""
-    nodes = [(targets.CPU, "Slice", f"{case.prefix}node") for case in (SLICE, OTHER)]
+    nodes = [(CPU, "Slice", f"{case.prefix}node") for case in (SLICE, OTHER)]
     return pack.Answer([*SLICE.expected[0], *OTHER.expected[0]], b"".join(bodies), nodes)
 
 
@@ -158,7 +158,7 @@ def test_cases_that_answer_exactly_what_is_expected_share_an_outcome() -> None:
 
 def test_a_session_of_its_own_is_as_exact_but_its_names_have_no_prefix() -> None:
     ((_, dtype, shape),), right = SLICE.expected
-    answer = pack.Answer([["output", dtype, shape]], right, [(targets.CPU, "Slice", "node")])
+    answer = pack.Answer([["output", dtype, shape]], right, [(CPU, "Slice", "node")])
     (outcome,) = pack.unpack([SLICE], Outcome(DONE), answer)
     assert (outcome.exact, outcome.outputs["output"].tobytes()) == (True, right)
     (of_another_name,) = pack.unpack([SLICE], Outcome(DONE), replace(answer, tensors=[["other", dtype, shape]]))
@@ -225,7 +225,7 @@ def test_an_unsteady_session_is_exactly_nothing() -> None:
     ],
 )
 def test_what_is_predicted_to_fail_stays_alone(case_id: str, shared: bool) -> None:
-    dml = Target("dml", (), (), provider=targets.DML)
+    dml = Target("dml", (), (), provider=DML)
     assert bool(Grouping().group(prepared(case_id), dml)) is shared
 
 
@@ -247,7 +247,7 @@ def test_cases_with_empty_outputs_keep_to_themselves() -> None:
 @pytest.mark.slow
 def test_packing_changes_no_verdict_on_cpu() -> None:
     """Every case of the suite, with everything that is wrong with the CPU provider and no expectation to predict it."""
-    shipped = targets.resolve("cpu")
+    shipped = resolve("cpu")
     cpu = replace(shipped, expectations=())
     cases = [case for case in suite.cases() if not _is_unsteady(shipped, case)]
     packed = records(cpu, cases)
@@ -259,8 +259,8 @@ def test_packing_changes_no_verdict_on_cpu() -> None:
 
 @pytest.mark.usefixtures("installed_lab")
 def test_packing_changes_no_verdict_on_directml() -> None:
-    dml = replace(targets.resolve("dml"), expectations=())
-    cases = list(_steady_sample(targets.resolve("dml")))
+    dml = replace(resolve("dml"), expectations=())
+    cases = list(_steady_sample(resolve("dml")))
     packed = records(dml, cases)
     assert verdicts(packed) == verdicts(records(dml, cases, pack=False))
     proofs = {
@@ -268,11 +268,11 @@ def test_packing_changes_no_verdict_on_directml() -> None:
         for r in packed.values()
         if r.candidate.shared > 1 and r.status == "pass"
     }
-    assert proofs >= {(name, ((targets.DML, name),)) for name in ("Slice", "TopK", "QLinearConv")}
-    assert {provider for _, nodes in proofs for provider, _ in nodes or ()} == {targets.DML}
+    assert proofs >= {(name, ((DML, name),)) for name in ("Slice", "TopK", "QLinearConv")}
+    assert {provider for _, nodes in proofs for provider, _ in nodes or ()} == {DML}
 
 
-def _steady_sample(dml: targets.Target) -> Iterator[Case]:
+def _steady_sample(dml: Target) -> Iterator[Case]:
     """Every sixth case of three operators, and some of all others; not those whose answer is what the memory holds."""
     for case in suite.cases():
         number = zlib.crc32(case.id.encode())
@@ -283,7 +283,7 @@ def _steady_sample(dml: targets.Target) -> Iterator[Case]:
             yield case
 
 
-def _is_unsteady(target: targets.Target, case: Case) -> bool:
+def _is_unsteady(target: Target, case: Case) -> bool:
     """Whether the answer is known to be what the memory holds."""
     return any(e.status in ("flaky", "order-dependent") for e in target.expected(case.id))
 
@@ -317,7 +317,7 @@ def test_a_failing_pack_is_split_until_the_culprit_stands_alone(
 ) -> None:
     (tmp_path / "faulty_in_packs.py").write_text(FAULTY, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    target = replace(targets.resolve(f"python:faulty_in_packs:{function}"), pack=16)
+    target = replace(resolve(f"python:faulty_in_packs:{function}"), pack=16)
     cases = list(suite.cases(["Slice"], ["float32"], ["Slice-13/float32/*_by_*[initializer]"]))
     found = records(target, cases)
     wrong = {case_id for case_id, item in found.items() if item.status != "pass"}

@@ -17,11 +17,11 @@ from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.workers.process import WarmWorkers
 from epcheck.generators import suite
 
-CPU = replace(targets.resolve("cpu"), expectations=())
+CPU = replace(resolve("cpu"), expectations=())
 """With nothing to predict what fails: that has to be found."""
 
 CASES = [case for case in suite.cases() if zlib.crc32(case.id.encode()) % 67 == 0]
@@ -41,7 +41,7 @@ def warm() -> Iterator[WarmWorkers]:
 def run(cache: Path | None, warm: WarmWorkers, **further: Any) -> dict[str, Record]:
     """Case id -> record."""
     taken: list[Record] = []
-    plan = Plan(CASES, (CPU,), targets.resolve("reference"), targets.resolve("reference"), **further)
+    plan = Plan(CASES, (CPU,), resolve("reference"), resolve("reference"), **further)
     with closing(Cache(cache)) as kept:
         run_plan(plan, taken.append, cache=kept, warm=warm)
     assert len(taken) == len(CASES)

@@ -17,6 +17,7 @@ import pytest
 from small_cases import HERE, backend, identities, identity
 
 from epcheck.conformance.cache.cache import Cache
+from epcheck.conformance.judging.opinion_row import from_row, to_row
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Difference, Mismatch, Opinion
@@ -26,7 +27,7 @@ from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.scheduling.supervisor import Job
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets import specification
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.process import WarmWorkers
@@ -36,7 +37,7 @@ from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.truth import Output, Outputs
 
 CASES = list(suite.cases(["Slice"], ["float32"], ["Slice-13/*"], limit=40))
-CPU, REFERENCE = targets.resolve("cpu"), targets.resolve("reference")
+CPU, REFERENCE = specification.resolve("cpu"), specification.resolve("reference")
 CANDIDATE = replace(CPU, name="candidate", expectations=())
 
 STAND_IN = """
@@ -300,25 +301,25 @@ OPINION = Opinion(
 
 @pytest.mark.parametrize("opinion", [OPINION, Opinion("cpu", terms.PASS), replace(OPINION, assignment=None)])
 def test_an_opinion_loses_nothing_on_its_way(opinion: Opinion) -> None:
-    assert run_history.from_row("cpu", run_history.to_row(opinion, "bits")) == (
+    assert from_row("cpu", to_row(opinion, "bits")) == (
         replace(opinion, remembered=True),
         "bits",
     )
 
 
 def test_it_is_the_opinion_of_whoever_has_that_fingerprint() -> None:
-    found, _ = run_history.from_row("my_cpu", run_history.to_row(OPINION, ""))
+    found, _ = from_row("my_cpu", to_row(OPINION, ""))
     assert found.target == "my_cpu"
 
 
 @pytest.mark.parametrize(
     "row",
-    [None, b"", b"garbage", (), run_history.to_row(OPINION, "")[:-1], ("pass",) * 12,
-     (*run_history.to_row(OPINION, "")[:3], "{", *run_history.to_row(OPINION, "")[4:])],
+    [None, b"", b"garbage", (), to_row(OPINION, "")[:-1], ("pass",) * 12,
+     (*to_row(OPINION, "")[:3], "{", *to_row(OPINION, "")[4:])],
 )  # fmt: skip
 def test_what_is_no_opinion_is_refused(row: Any) -> None:
     with pytest.raises(ValueError, match="not an opinion: "):
-        run_history.from_row("cpu", row)
+        from_row("cpu", row)
 
 
 def test_a_row_that_is_no_opinion_asks_again(path: Path, asked: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:

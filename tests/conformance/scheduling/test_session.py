@@ -16,7 +16,7 @@ from epcheck.conformance.scheduling.run import ask, run_plan
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.target import resolve
+from epcheck.conformance.targets.specification import resolve
 from epcheck.generators.case import BuiltCase, Case
 
 

@@ -10,7 +10,7 @@ import pytest
 from epcheck.conformance.records.opinion import Difference, Opinion
 from epcheck.conformance.records.record import Expected
 from epcheck.conformance.records.terms import STATUSES
-from epcheck.conformance.targets import expectation
+from epcheck.conformance.targets import expectation, expectation_file
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
 from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
@@ -32,7 +32,7 @@ reason = "the end is not clamped"
 
 def complaint(text: str) -> str:
     with pytest.raises(ExpectationError) as raised:
-        expectation.parse(text, "dml.toml")
+        expectation_file.parse(text, "dml.toml")
     return str(raised.value)
 
 
@@ -48,19 +48,19 @@ def mismatch(*max_ulps: float | None) -> Opinion:
 
 
 def test_a_valid_file() -> None:
-    assert expectation.parse(VALID, "dml.toml") == (
+    assert expectation_file.parse(VALID, "dml.toml") == (
         Expectation("TopK-*/float32/nan_*", "mismatch", "NaN loses its place", "issue 1", 2),
         Expectation("Slice-10/float32/end_int32_max_step_minus_1[initializer]", "crash", "the end is not clamped"),
     )
 
 
 def test_an_empty_file_expects_nothing() -> None:
-    assert expectation.parse("", "dml.toml") == ()
+    assert expectation_file.parse("", "dml.toml") == ()
 
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_every_status_may_be_expected(status: str) -> None:
-    (found,) = expectation.parse(entry(status=f'"{status}"'), "dml.toml")
+    (found,) = expectation_file.parse(entry(status=f'"{status}"'), "dml.toml")
     assert found.status == status
 
 
@@ -112,19 +112,19 @@ def test_each_mistake_is_told_in_one_sentence(text: str, said: str) -> None:
 def test_a_file_is_read_and_named_in_errors(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(VALID, encoding="utf-8")
-    assert expectation.load(path) == expectation.parse(VALID, "")
+    assert expectation_file.load(path) == expectation_file.parse(VALID, "")
     path.write_text("[[expect]]", encoding="utf-8")
     with pytest.raises(ExpectationError) as raised:
-        expectation.load(path)
+        expectation_file.load(path)
     assert str(raised.value).startswith(f"{path}, entry 1: 'case' is missing")
 
 
 def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
     with pytest.raises(ExpectationError, match=r"cannot be read: .*No such file"):
-        expectation.load(tmp_path / "missing.toml")
+        expectation_file.load(tmp_path / "missing.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ExpectationError, match=r"cannot be read: .*decode"):
-        expectation.load(tmp_path / "binary.toml")
+        expectation_file.load(tmp_path / "binary.toml")
 
 
 def test_only_its_own_status_is_covered() -> None:
@@ -170,7 +170,7 @@ def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_l
 
 @pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
 def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target: str) -> None:
-    shipped = expectation.shipped(target)
+    shipped = expectation_file.shipped(target)
     mine = Target("mine", (), (), expectations=shipped)
     ids = [e.case for e in shipped if "*" not in e.case] + [case.id for case in suite.cases()][::211]
     for case_id in ids:
@@ -207,7 +207,7 @@ def test_a_record_keeps_what_was_expected_and_why() -> None:
 
 @pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
 def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) -> None:
-    shipped = expectation.shipped(target)
+    shipped = expectation_file.shipped(target)
     ids = [case.id for case in suite.cases()]
     assert [e.case for e in expectation.stale(shipped, ids)] == []
     assert [e.case for e in shipped if len(e.reason) < 20] == []
@@ -215,12 +215,12 @@ def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) ->
 
 def test_targets_of_other_names_have_none() -> None:
     nothing: tuple[Any, ...] = ()
-    assert expectation.shipped("openvino") == nothing
+    assert expectation_file.shipped("openvino") == nothing
 
 
 def test_a_list_of_globs_is_an_expectation_for_each() -> None:
     text = '[[expect]]\ncase = ["Slice-1*", "TopK-1*"]\nstatus = "crash"\nreason = "why"\n'
-    assert [(e.case, e.reason) for e in expectation.parse(text, "dml.toml")] == [
+    assert [(e.case, e.reason) for e in expectation_file.parse(text, "dml.toml")] == [
         ("Slice-1*", "why"),
         ("TopK-1*", "why"),
     ]
@@ -230,11 +230,11 @@ def test_a_list_of_globs_is_an_expectation_for_each() -> None:
 def test_a_list_holds_globs_only(globs: str) -> None:
     text = f'[[expect]]\ncase = {globs}\nstatus = "crash"\nreason = "why"\n'
     with pytest.raises(expectation.ExpectationError, match="'case' is a glob or a list of globs"):
-        expectation.parse(text, "dml.toml")
+        expectation_file.parse(text, "dml.toml")
 
 
 @pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
 def test_every_shipped_expectation_matches_a_case(target: str) -> None:
-    shipped = expectation.shipped(target)
+    shipped = expectation_file.shipped(target)
     assert len(shipped) >= 9
     assert expectation.stale(shipped, [case.id for case in suite.cases()]) == ()

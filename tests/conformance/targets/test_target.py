@@ -17,9 +17,12 @@ from epcheck import reports
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import PASS
-from epcheck.conformance.targets import target as targets
+from epcheck.conformance.targets import choice, specification
+from epcheck.conformance.targets.choice import Choice, best_choice, why_no_dml
+from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.target import CPU, DML, MEBIBYTE, RECORDED, STRICT, TargetError, load_config, resolve
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import CPU, DML, MEBIBYTE, RECORDED, STRICT, Target, TargetError
 
 FEW = ("--op", "Slice", "-k", "rank_", "--limit", "4")
 
@@ -146,11 +149,11 @@ def test_a_table_may_name_an_interpreter_a_provider_and_its_options() -> None:
 def test_a_table_based_on_dml_takes_the_vulkan_driver_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 
-    def dml(version: str, *further: object) -> targets.Target:
+    def dml(version: str, *further: object) -> Target:
         asked.extend((version, *further))
-        return targets.Target("dml", (), ())
+        return Target("dml", (), ())
 
-    monkeypatch.setattr(targets, "_dml", dml)
+    monkeypatch.setattr(specification, "_dml", dml)
     resolve("mine", {"targets": {"mine": {"base": "dml@1.20.1"}}}, print, Path("icd.json"))
     assert asked == ["1.20.1", print, Path("icd.json")]
 
@@ -191,9 +194,9 @@ def test_without_a_lab_dml_says_what_to_do(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_best_target_says_why_it_is_not_directml(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "why_no_dml", lambda: "there is no GPU")
-    monkeypatch.setattr(targets.lab, "can_install", lambda: "this is no Linux")
-    assert targets.best() == targets.Choice("cpu", "there is no GPU")
+    monkeypatch.setattr(choice, "why_no_dml", lambda: "there is no GPU")
+    monkeypatch.setattr(choice.lab, "can_install", lambda: "this is no Linux")
+    assert best_choice() == Choice("cpu", "there is no GPU")
 
 
 def test_an_option_of_a_target_does_not_change_another() -> None:
@@ -207,8 +210,8 @@ def test_running_leaves_no_process() -> None:
 
 
 def test_dml_is_the_lab_s_or_the_machine_s() -> None:
-    if targets.why_no_dml():
-        pytest.skip(f"{targets.why_no_dml()}")
+    if why_no_dml():
+        pytest.skip(f"{why_no_dml()}")
     target = resolve("dml")
     assert (target.provider, target.config, target.device) == (DML, STRICT, "dml")
     assert target.owns_group == (sys.platform == "win32")

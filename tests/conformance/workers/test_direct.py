@@ -19,7 +19,7 @@ from epcheck.conformance.preparation.directml_program import NoProgram
 from epcheck.conformance.records import record, terms
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import DONE, FAILED, Outcome
-from epcheck.conformance.targets import target
+from epcheck.conformance.targets.specification import direct_of
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
 from epcheck.conformance.workers.program.direct import structures, viewed
 from epcheck.generators import suite
@@ -146,14 +146,14 @@ def test_the_total_size_of_a_tensor_is_that_of_dml_calc_buffer_tensor_size(desc:
 
 
 def test_the_direct_target_has_the_worker_of_the_provider_s() -> None:
-    direct = target.direct_of(PLACED)
+    direct = direct_of(PLACED)
     assert (direct.name, direct.arguments) == ("directml@1.20.1", ("directml", "--prelude", "p.py"))
     assert (direct.provider, direct.pack, direct.direct) == (None, 1, True)
 
 
 def test_only_directml_s_provider_has_directml_below_it() -> None:
     with pytest.raises(TargetError, match="target 'cpu' has no DirectML below it"):
-        target.direct_of(Target("cpu", (), (), provider=CPU))
+        direct_of(Target("cpu", (), (), provider=CPU))
 
 
 PREPARED = prepared_case.of(suite.case_by_id("TopK-11/float64/defaults[initializer]").build())

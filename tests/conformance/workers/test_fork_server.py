@@ -18,7 +18,7 @@ from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.supervisor import TargetDown
-from epcheck.conformance.targets.target import resolve
+from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.workers.process import Answer, Ended, Event, WarmWorkers, WorkerProcess
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")

@@ -21,7 +21,8 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets.target import Target, resolve
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.process import Answer, Event, WarmWorkers, WorkerProcess
 from epcheck.generators import suite
 

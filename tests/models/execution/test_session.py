@@ -12,7 +12,8 @@ import onnx
 import pytest
 from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
-from epcheck.conformance.targets.target import Target, resolve
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.execution.session import CRASH, CREATE, RUN, TIMEOUT, Sessions
 

@@ -13,7 +13,8 @@ import psutil
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from epcheck.conformance.targets.target import CPU, DML, Target, resolve
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.session import CREATE, Sessions

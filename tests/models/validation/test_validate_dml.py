@@ -14,7 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from epcheck.api import ReduceOptions, reduce
-from epcheck.conformance.targets.target import DML, Target, resolve
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import DML, Target
 from epcheck.models.bisection.culprit import Kind
 from epcheck.models.validation import page
 from epcheck.models.validation.options import ValidateOptions

@@ -1,0 +1,38 @@
+"""An opinion as a row of the cache. What rows look like is part of their key: see `cache.code_digest`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from epcheck.conformance.cache.row_groups import UNREADABLE
+from epcheck.conformance.records import strict_json, typed_json
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.opinion import Difference, Opinion
+
+
+def to_row(opinion: Opinion, answer: str) -> tuple[Any, ...]:
+    """An opinion, and the bits of the outputs it is of, as the cache has them: in nothing but builtin types."""
+    o = opinion
+    differences = strict_json.dumps(typed_json.to_json(o.differences)) if o.differences else ""
+    a = o.accuracy
+    accuracy = None if a is None else (a.elements, a.max_ulp, a.sum_ulp, a.counts)
+    return (
+        o.status, o.stage, o.message, differences, o.assignment, o.create_s, o.run_s, o.attempts, o.log_tail, o.shared,
+        accuracy, answer,
+    )  # fmt: skip
+
+
+def from_row(target: str, row: Any) -> tuple[Opinion, str]:
+    """The opinion and the bits that `to_row` took. Raises ValueError when the row is none."""
+    try:
+        (
+            status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, accuracy, answer,
+        ) = row  # fmt: skip
+        differences = [typed_json.read(Difference, item) for item in strict_json.loads(text)] if text else []
+    except UNREADABLE as error:
+        raise ValueError(f"not an opinion: {error!r}") from error
+    opinion = Opinion(
+        target, status, stage, message, tuple(differences), assignment, create_s, run_s, attempts, log_tail, shared,
+        remembered=True, accuracy=None if accuracy is None else Accuracy(*accuracy),
+    )  # fmt: skip
+    return opinion, str(answer)

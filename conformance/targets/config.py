@@ -1,0 +1,63 @@
+"""The configuration file `epcheck.toml`: tables of targets, each checked before it is used."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from epcheck.conformance.targets.target import TargetError
+
+CONFIG = "epcheck.toml"
+
+
+TABLE: Mapping[str, type | tuple[type, ...]] = {
+    "base": str, "python": str, "function": str, "provider": str, "options": dict, "config": dict, "env": dict,
+    "device": str, "deadline_s": (int, float), "startup_s": (int, float), "memory_mib": int, "window": int, "pack": int,
+    "jobs": int, "expectations": str,
+}  # fmt: skip
+"""The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f."""
+
+
+def load_config(path: Path | None = None) -> dict[str, Any]:
+    """The checked content of `epcheck.toml`: of `path`, or of the working directory when there is one.
+
+    Raises TargetError when it cannot be read or has a key that epcheck does not know.
+    """
+    chosen = path or Path(CONFIG)
+    if path is None and not chosen.is_file():
+        return {}
+    try:
+        config = tomllib.loads(chosen.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise TargetError(f"{chosen} is not valid TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise TargetError(f"{chosen} cannot be read: {error}") from None
+    if unknown := config.keys() - {"targets"}:
+        raise TargetError(f"{chosen}: unknown key '{min(unknown)}'; it may have tables [targets.NAME]")
+    tables = config.get("targets", {})
+    if not isinstance(tables, dict):
+        raise TargetError(f"{chosen}: targets must be tables [targets.NAME]")
+    for name, table in tables.items():
+        _check_table(f"{chosen}: [targets.{name}]", table)
+    return config
+
+
+def _check_table(where: str, table: object) -> None:
+    if not isinstance(table, dict):
+        raise TargetError(f"{where} must be a table")
+    for key, value in table.items():
+        if key not in TABLE:
+            raise TargetError(f"{where}: unknown key '{key}'; a target has {', '.join(TABLE)}")
+        if not isinstance(value, TABLE[key]) or isinstance(value, bool):
+            raise TargetError(f"{where}: '{key}' has the wrong type, {type(value).__name__}")
+        if isinstance(value, int | float) and not 0 < value < float("inf"):
+            raise TargetError(f"{where}: '{key}' must be positive, not {value}")
+        for name, text in value.items() if isinstance(value, dict) else ((key, value),):
+            if not isinstance(text, str | int | float) or isinstance(text, bool):
+                raise TargetError(f"{where}: '{key}' holds a {type(text).__name__} ('{name}'); write text or a number")
+            if "\0" in f"{name}{text}":
+                raise TargetError(f"{where}: '{key}' holds a NUL character")
+    if len({"base", "python", "function"} & table.keys()) > 1:
+        raise TargetError(f"{where}: give one of base, python, function")

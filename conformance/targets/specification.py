@@ -1,0 +1,190 @@
+"""Targets: a provider in a runtime. Their specifications, as words on the command line and as tables in `epcheck.toml`.
+
+cpu                    CPUExecutionProvider of this interpreter's onnxruntime
+dml                    DmlExecutionProvider: this interpreter's on Windows, the lab's on Linux
+directml               DirectML's own operators, called without ONNX Runtime: of the dll that the target dml has
+dml@1.20.1, cpu@1.20.1 the same from a release of its own, in the lab or in a virtual environment
+reference              onnx.reference.ReferenceEvaluator
+python:module:function any callable (model_bytes, feeds) -> outputs
+PATH[#PROVIDER]        another Python interpreter with onnxruntime; the CPU provider unless one is named
+NAME                   a table [targets.NAME] of epcheck.toml
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from epcheck.conformance import lab
+from epcheck.conformance.targets import environments, expectation_file
+from epcheck.conformance.targets.target import CPU, DML, MEBIBYTE, RECORDED, STRICT, WORKER, Target, TargetError
+from epcheck.conformance.windows_path import windows_path
+
+DML_NAME, DIRECTML = "dml", "directml"
+
+
+NEED_LAB = (DML_NAME, DIRECTML)
+"""Targets that are in the lab where the system is not Windows."""
+
+
+PRELUDE = "EPCHECK_PRELUDE"
+"""Environment variable: a Python file that the worker of the native `dml` target executes before onnxruntime loads."""
+
+
+PACK = 128
+"""The largest pack of a provider; how many cases really share a session is measured in each run."""
+
+
+ProgressCallback = Callable[[lab.Progress], None]
+
+
+def resolve(
+    specification: str,
+    config: Mapping[str, Any] | None = None,
+    progress: ProgressCallback | None = None,
+    vulkan: Path | None = None,
+) -> Target:
+    """The target of a specification.
+
+    config: the tables of `load_config`. progress: told while a runtime is installed. vulkan: the ICD file of the
+    Vulkan driver that the lab uses instead of its own. Raises TargetError.
+    """
+    tables = (config or {}).get("targets", {})
+    if specification in tables:
+        return _from_table(specification, tables[specification], progress, vulkan)
+    if specification.startswith("python:"):
+        return _function(specification)
+    if "#" in specification or os.sep in specification or (os.altsep and os.altsep in specification):
+        path, _, provider = specification.partition("#")
+        return _interpreter(specification, path, provider or CPU)
+    name, at, version = specification.partition("@")
+    if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
+        raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
+    if name in ("cpu", DML_NAME):
+        target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
+        return replace(target, name=specification, expectations=expectation_file.shipped(name))
+    if name == DIRECTML:
+        return _directml(specification, version, progress, vulkan)
+    if specification == "reference":
+        return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0, forks=True)
+    known = ", ".join(["cpu", DML_NAME, DIRECTML, "reference", *tables])
+    raise TargetError(
+        f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
+        f"and the path of a Python interpreter"
+    )
+
+
+def _cpu(version: str) -> Target:
+    python = environments.ensure("onnxruntime", version) if version else Path(sys.executable)
+    return Target(
+        "cpu", (str(python),), ("onnxruntime",), provider=CPU, config=RECORDED, device="cpu", pack=PACK, jobs=0,
+        forks=True,
+    )  # fmt: skip
+
+
+def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
+    if sys.platform == "win32":
+        python = environments.ensure("onnxruntime-directml", version) if version else Path(sys.executable)
+        prelude = ("--prelude", os.environ[PRELUDE]) if PRELUDE in os.environ else ()
+        native = Target("dml", (str(python),), ("onnxruntime", *prelude), provider=DML, config=STRICT, device="dml")
+        return replace(native, options={"device_id": "0"}, pack=PACK)
+    try:
+        if not lab.status().installed:
+            raise TargetError("target 'dml': the lab is not installed; run: epcheck lab install")
+        if version:
+            lab.ensure_runtime(version, progress=progress)
+        launch = lab.python_launch(runtime=version or lab.DEFAULT_RUNTIME, vulkan=vulkan)
+    except lab.LabError as error:
+        raise TargetError(f"target 'dml': {error}") from error
+    return Target(
+        "dml",
+        launch.argv,
+        ("onnxruntime", "--prelude", windows_path(lab.prelude())),
+        worker=windows_path(WORKER),
+        environment=launch.env,
+        provider=DML,
+        options={"device_id": "0"},
+        config=STRICT,
+        device="dml",
+        deadline_s=60.0,
+        pack=PACK,
+        owns_group=False,
+        in_lab=True,
+    )
+
+
+def _directml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
+    direct = direct_of(_dml(version, progress, vulkan))
+    return replace(direct, name=specification, expectations=expectation_file.shipped(DIRECTML))
+
+
+def direct_of(target: Target) -> Target:
+    """The target that calls the DirectML of another target's provider directly: same dll, same device, no provider.
+
+    Raises TargetError when that target has another provider.
+    """
+    if target.provider != DML:
+        raise TargetError(f"target '{target.name}' has no DirectML below it; its provider is {target.provider}")
+    start, at, version = target.name.partition("@")
+    return replace(
+        target,
+        name=DIRECTML + at + version if start == DML_NAME else f"{DIRECTML} of {target.name}",
+        arguments=(DIRECTML, *target.arguments[1:]),
+        provider=None,
+        options={},
+        config={},
+        device=None,
+        pack=1,
+        direct=True,
+        expectations=(),
+    )
+
+
+def _function(specification: str) -> Target:
+    if not re.fullmatch(r"python:[\w.]+:[\w.]+", specification):
+        raise TargetError(f"target '{specification}': write python:module:function")
+    here = ("--path", str(Path.cwd()))
+    return Target(specification, (sys.executable,), (specification, *here), window=32, forks=True)
+
+
+def _interpreter(name: str, path: str, provider: str) -> Target:
+    if not Path(path).is_file():
+        raise TargetError(f"target '{name}': there is no interpreter at '{path}'")
+    strict = provider != CPU
+    return Target(
+        name, (path,), ("onnxruntime",), provider=provider, config=STRICT if strict else RECORDED,
+        device=None if strict else "cpu", pack=PACK, jobs=1 if strict else 0,
+    )  # fmt: skip
+
+
+def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback | None, vulkan: Path | None) -> Target:
+    try:
+        if "base" in table:
+            target = resolve(table["base"], None, progress, vulkan)
+        elif "function" in table:
+            target = _function(f"python:{table['function']}")
+        else:
+            target = _interpreter(name, table.get("python", sys.executable), table.get("provider", CPU))
+    except TargetError as error:
+        raise TargetError(f"[targets.{name}]: {error}") from None
+    given = {
+        key: table[key]
+        for key in ("provider", "device", "deadline_s", "startup_s", "window", "pack", "jobs")
+        if key in table
+    }
+    for key in ("options", "config"):
+        if key in table:
+            given[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}
+    if "env" in table:
+        base = os.environ if target.environment is None else target.environment
+        given["environment"] = {**base, **{key: str(value) for key, value in table["env"].items()}}
+    if "memory_mib" in table:
+        given["memory_bytes"] = table["memory_mib"] * MEBIBYTE
+    if "expectations" in table:
+        given["expectations"] = (*target.expectations, *expectation_file.load(Path(table["expectations"])))
+    return replace(target, name=name, **given)
