@@ -1,7 +1,7 @@
-"""Rows that are read together: what the cache keeps of each case, on shelves.
+"""Row groups: rows of the cache, one for each case, that are read and written together.
 
-A run asks for all cases of an operator version and dtype one after the other, and reading a row of a few kilobytes by
-itself takes several times as long as reading its whole shelf takes for each.
+A run asks for all cases of an operator version and dtype one after the other. To read a row of a few kilobytes by itself
+takes several times as long as it takes for each row of a group that is read as a whole.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ UNREADABLE = (
 """What reading rows may raise when they are none."""
 
 UNWRITTEN = 64
-"""Shelves with new rows, until those that wait for longest are written: most are complete by then."""
+"""How many row groups with new rows may wait: then the older half is written, most of it complete by then."""
 
-Shelf = Mapping[Any, Any]
+RowGroup = Mapping[Any, Any]
 """Name -> row, both of builtin types."""
 
 
-def shelf(case: Case) -> str:
-    """With which others a case is read: `Slice-13/float32`."""
+def group_of(case: Case) -> str:
+    """The name of the row group of a case: `Slice-13/float32`."""
     return case.id.rpartition("/")[0]
 
 
@@ -44,29 +44,29 @@ class _PlainUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is no builtin type")
 
 
-class Rows:
+class RowGroups:
     """The rows of one kind in a cache. What is damaged, or not there, is a miss."""
 
     def __init__(self, kept: Cache, kind: str, who: bytes | str = "") -> None:
-        """kind, who: as in `cache.key`, whose third part is the shelf."""
+        """kind, who: as in `cache.key`, whose third part is the row group."""
         self._cache = kept
         self._kind = kind
         self._who = who
-        self._read: dict[str, Shelf] = {}
+        self._read: dict[str, RowGroup] = {}
         self._new: dict[str, dict[Any, Any]] = {}
 
-    def of(self, shelves: Iterable[str]) -> dict[str, Shelf]:
-        """Name of a shelf -> its rows, of those that have any, as far as they are written."""
-        wanted = dict.fromkeys(shelves)
-        found = {name: self._read[name] for name in wanted if name in self._read}  # one goes on where a batch ends
+    def of(self, groups: Iterable[str]) -> dict[str, RowGroup]:
+        """Name of a row group -> its rows, of those that have any, as far as they are written."""
+        wanted = dict.fromkeys(groups)
+        found = {name: self._read[name] for name in wanted if name in self._read}  # a batch may end within a group
         found |= self._look_up([name for name in wanted if name not in found])
         self._read = found
         return found
 
-    def put(self, on: str, name: Any, row: Any) -> None:
-        """Keep a row on that shelf; it is written some time later, at the latest by `write`."""
+    def put(self, group: str, name: Any, row: Any) -> None:
+        """Keep a row of a row group; it is written some time later, at the latest by `write`."""
         if self._cache.is_used:
-            self._new.setdefault(on, {})[name] = row
+            self._new.setdefault(group, {})[name] = row
             if len(self._new) > UNWRITTEN:
                 self._write([*islice(self._new, UNWRITTEN // 2)])
 
@@ -74,22 +74,22 @@ class Rows:
         """Hand all new rows to the cache."""
         self._write([*self._new])
 
-    def _write(self, shelves: list[str]) -> None:
-        old = self._look_up(shelves)
-        for name in shelves:
+    def _write(self, groups: list[str]) -> None:
+        old = self._look_up(groups)
+        for name in groups:
             rows = {**old.get(name, {}), **self._new.pop(name)}
             self._read.pop(name, None)
             self._cache.put({self._key(name): pickle.dumps(rows, pickle.HIGHEST_PROTOCOL)})
 
-    def _look_up(self, shelves: Iterable[str]) -> dict[str, Shelf]:
-        keys = {self._key(name): name for name in shelves}
-        return {keys[key]: _shelf(value) for key, value in self._cache.get([*keys]).items()}
+    def _look_up(self, groups: Iterable[str]) -> dict[str, RowGroup]:
+        keys = {self._key(name): name for name in groups}
+        return {keys[key]: _group(value) for key, value in self._cache.get([*keys]).items()}
 
     def _key(self, name: str) -> bytes:
         return cache.key(self._kind, self._who, name)
 
 
-def _shelf(value: bytes) -> Shelf:
+def _group(value: bytes) -> RowGroup:
     try:
         rows = plain_pickle(value)
     except UNREADABLE:

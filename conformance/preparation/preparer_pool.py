@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.cache.row_groups import Rows, plain_pickle, shelf
+from epcheck.conformance.cache.row_groups import RowGroups, group_of, plain_pickle
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
 from epcheck.conformance.targets.target import Target
@@ -48,7 +48,7 @@ class Preparation:
     def __init__(self, cache: Cache, events: queue.SimpleQueue[Event], warm: WarmWorkers, helpers: int) -> None:
         """helpers: processes at most."""
         self.ready: deque[Prepared | Unprepared] = deque()
-        self._rows = Rows(cache, "prepared")
+        self._rows = RowGroups(cache, "prepared")
         self._events = events
         self._warm = warm
         self._most = helpers
@@ -77,9 +77,9 @@ class Preparation:
     def look_up(self) -> None:
         """See which of the cases that were taken in the cache has."""
         cases, self._new = self._new, []
-        shelves = [shelf(case) if suite.is_own(case) else "" for case in cases]
-        kept = self._rows.of(name for name in shelves if name)
-        for case, name in zip(cases, shelves, strict=True):
+        groups = [group_of(case) if suite.is_own(case) else "" for case in cases]
+        kept = self._rows.of(name for name in groups if name)
+        for case, name in zip(cases, groups, strict=True):
             if not name:
                 self._here.append(case)
             elif name not in kept or not self._read(case, kept[name].get(case.id)):
@@ -108,7 +108,7 @@ class Preparation:
             done.append(prepared_case.prepare((self._here or self._missing).popleft()))
         self.ready.extend(done)
         for prepared in _to_keep(done):
-            self._rows.put(shelf(prepared.case), prepared.case.id, prepared_case.to_row(prepared))
+            self._rows.put(group_of(prepared.case), prepared.case.id, prepared_case.to_row(prepared))
 
     def owns(self, event: Event) -> bool:
         """Whether the event comes from one of the helpers."""
@@ -127,7 +127,7 @@ class Preparation:
                     if isinstance(row, list):
                         self.ready.append(Unprepared(case, *row))
                     elif self._read(case, row):
-                        self._rows.put(shelf(case), case.id, row)
+                        self._rows.put(group_of(case), case.id, row)
                     else:
                         self._here.append(case)
             case _:

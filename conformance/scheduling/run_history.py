@@ -10,7 +10,7 @@ from functools import cached_property
 
 from epcheck.conformance.cache import cache
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.cache.row_groups import UNREADABLE, Rows, Shelf, plain_pickle, shelf
+from epcheck.conformance.cache.row_groups import UNREADABLE, RowGroup, RowGroups, group_of, plain_pickle
 from epcheck.conformance.judging.opinion_row import from_row, to_row
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records import terms
@@ -37,10 +37,10 @@ def fingerprint(target: Target, facts: Mapping[str, str]) -> bytes | None:
     return json.dumps([*map(repr, parts), environment, dict(facts)], sort_keys=True).encode()
 
 
-def opinions(cached: Cache, target: Target, facts: Mapping[str, str]) -> Rows | None:
+def opinions(cached: Cache, target: Target, facts: Mapping[str, str]) -> RowGroups | None:
     """The target's opinions in the cache, by the digest of the case; None where nobody knows what they depend on."""
     who = fingerprint(target, facts)
-    return None if who is None else Rows(cached, "opinion", who)
+    return None if who is None else RowGroups(cached, "opinion", who)
 
 
 class RememberedOpinions:
@@ -49,8 +49,8 @@ class RememberedOpinions:
     def __init__(self, plan: Plan, cache: Cache) -> None:
         self._cache = cache
         self._oracles = tuple(target for target in plan.oracles if target.name in plan.pure_oracles)
-        self._rows: dict[str, Rows | None] = {}
-        self._read: dict[str, dict[str, Shelf]] = {}
+        self._rows: dict[str, RowGroups | None] = {}
+        self._read: dict[str, dict[str, RowGroup]] = {}
 
     def read(self, cases: Iterable[Prepared], facts: Facts) -> None:
         """Read what is remembered of these cases, which are then asked for with `of`. facts: of every target; an
@@ -58,14 +58,14 @@ class RememberedOpinions:
         for target in self._oracles:
             if target.name not in self._rows:
                 self._rows[target.name] = opinions(self._cache, target, facts[target.name])
-        groups = {shelf(prepared.case) for prepared in cases}
+        groups = {group_of(prepared.case) for prepared in cases}
         self._read = {name: rows.of(groups) for name, rows in self._rows.items() if rows}
 
     def of(self, prepared: Prepared) -> Mapping[str, Settled]:
         """Oracle name -> what it said of the case; a damaged row is not remembered."""
         found: dict[str, Settled] = {}
         for name, groups in self._read.items():
-            row = groups.get(shelf(prepared.case), {}).get(prepared.digest)
+            row = groups.get(group_of(prepared.case), {}).get(prepared.digest)
             if row is not None:
                 try:
                     found[name] = Settled(*from_row(name, row))
@@ -76,7 +76,7 @@ class RememberedOpinions:
     def put(self, prepared: Prepared, target: Target, opinion: Opinion, answer: str) -> None:
         """Remember what an oracle says of a case, where it will say so again."""
         if opinion.status in STEADY and (rows := self._rows.get(target.name)):
-            rows.put(shelf(prepared.case), prepared.digest, to_row(opinion, answer))
+            rows.put(group_of(prepared.case), prepared.digest, to_row(opinion, answer))
 
     def write(self) -> None:
         """Hand what is new to the cache."""

@@ -1,4 +1,4 @@
-"""Rows on shelves: what is put there is found there, what is no row is a miss, and nothing is executed."""
+"""Row groups: what is put there is found there, what is no row is a miss, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from epcheck.conformance.cache import cache, row_groups
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.cache.row_groups import Rows, plain_pickle
+from epcheck.conformance.cache.row_groups import RowGroups, plain_pickle
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.generators import suite
 
@@ -34,23 +34,23 @@ def kept(path: Path) -> Iterator[Cache]:
         yield opened
 
 
-def test_what_is_put_on_a_shelf_is_found_there_by_the_next_run(path: Path) -> None:
+def test_what_is_put_into_a_row_group_is_found_there_by_the_next_run(path: Path) -> None:
     with closing(Cache(path)) as kept:
-        mine = Rows(kept, "prepared")
+        mine = RowGroups(kept, "prepared")
         mine.put("Slice-13/float32", "a", (1, b"x"))
         mine.put("Slice-13/float32", "b", (2, None))
         mine.put("TopK-11/int8", "c", ())
         mine.write()
     with closing(Cache(path)) as kept:
-        found = Rows(kept, "prepared").of(["TopK-11/int8", "Slice-13/float32", "Slice-13/int8", "TopK-11/int8"])
+        found = RowGroups(kept, "prepared").of(["TopK-11/int8", "Slice-13/float32", "Slice-13/int8", "TopK-11/int8"])
         assert found == {"Slice-13/float32": {"a": (1, b"x"), "b": (2, None)}, "TopK-11/int8": {"c": ()}}
-        assert Rows(kept, "prepared", b"somebody").of(["TopK-11/int8"]) == Rows(kept, "opinion").of(["TopK-11/int8"])
-        assert Rows(kept, "opinion").of(["TopK-11/int8"]) == {}
+        assert RowGroups(kept, "prepared", b"somebody").of(["TopK-11/int8"]) == {}
+        assert RowGroups(kept, "opinion").of(["TopK-11/int8"]) == {}
 
 
-def test_a_shelf_keeps_its_rows_when_others_are_added_and_replaced(kept: Cache) -> None:
+def test_a_row_group_keeps_its_rows_when_others_are_added_and_replaced(kept: Cache) -> None:
     """Also while it still waits to be written to the file."""
-    mine = Rows(kept, "prepared")
+    mine = RowGroups(kept, "prepared")
     for name, row in (("a", 1), ("b", 2), ("a", 3)):
         mine.put("Slice-13/float32", name, row)
         mine.write()
@@ -58,8 +58,8 @@ def test_a_shelf_keeps_its_rows_when_others_are_added_and_replaced(kept: Cache) 
     assert mine.of(["Slice-13/float32"]) == {"Slice-13/float32": {"a": 3, "b": 2}}
 
 
-def test_a_shelf_that_goes_on_in_the_next_batch_is_read_once(kept: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = Rows(kept, "prepared")
+def test_a_row_group_that_goes_on_in_the_next_batch_is_read_once(kept: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = RowGroups(kept, "prepared")
     for name in "abc":
         mine.put(name, "row", name)
     mine.write()
@@ -76,23 +76,24 @@ def test_a_shelf_that_goes_on_in_the_next_batch_is_read_once(kept: Cache, monkey
 
 
 def test_new_rows_do_not_pile_up(kept: Cache) -> None:
-    mine = Rows(kept, "prepared")
+    mine = RowGroups(kept, "prepared")
     for number in range(row_groups.UNWRITTEN + 1):
-        mine.put(f"shelf {number}", "row", number)
-    assert len(mine.of([f"shelf {number}" for number in range(row_groups.UNWRITTEN + 1)])) == row_groups.UNWRITTEN // 2
+        mine.put(f"row group {number}", "row", number)
+    written = mine.of([f"row group {number}" for number in range(row_groups.UNWRITTEN + 1)])
+    assert len(written) == row_groups.UNWRITTEN // 2
 
 
 def test_without_a_file_nothing_is_kept() -> None:
-    mine = Rows(Cache(None), "prepared")
+    mine = RowGroups(Cache(None), "prepared")
     mine.put("a", "row", 1)
     mine.write()
     assert mine.of(["a"]) == {}
 
 
 @pytest.mark.parametrize("value", [*UNREADABLE, pickle.dumps([1, 2]), pickle.dumps(None)])
-def test_what_is_no_shelf_is_a_miss_and_is_replaced(kept: Cache, value: bytes) -> None:
+def test_what_is_no_row_group_is_a_miss_and_is_replaced(kept: Cache, value: bytes) -> None:
     kept.put({cache.key("prepared", "", "a"): value})
-    mine = Rows(kept, "prepared")
+    mine = RowGroups(kept, "prepared")
     assert not mine.of(["a"]).get("a")
     mine.put("a", "row", 1)
     mine.write()
@@ -101,7 +102,7 @@ def test_what_is_no_shelf_is_a_miss_and_is_replaced(kept: Cache, value: bytes) -
 
 def test_a_case_stands_with_those_of_its_operator_version_and_dtypes() -> None:
     case = suite.case_by_id("TopK-11/float32/defaults[initializer]")
-    assert row_groups.shelf(case) == "TopK-11/float32"
+    assert row_groups.group_of(case) == "TopK-11/float32"
 
 
 @pytest.mark.parametrize("data", UNREADABLE)
@@ -129,7 +130,7 @@ def test_a_row_executes_nothing(tmp_path: Path, kept: Cache) -> None:
     with pytest.raises(pickle.UnpicklingError, match=r"is no builtin type"):
         plain_pickle(payload)
     kept.put({cache.key("prepared", "", "a"): payload})
-    assert Rows(kept, "prepared").of(["a"]) == {"a": {}}
+    assert RowGroups(kept, "prepared").of(["a"]) == {"a": {}}
     assert not witness.exists()
 
 

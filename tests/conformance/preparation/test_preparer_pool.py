@@ -16,7 +16,7 @@ import pytest
 from small_cases import backend, identities, identity, own_workers
 
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.cache.row_groups import Rows, shelf
+from epcheck.conformance.cache.row_groups import RowGroups, group_of
 from epcheck.conformance.preparation import prepared_case, preparer_pool
 from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
 from epcheck.conformance.preparation.preparer_pool import Preparation
@@ -210,8 +210,8 @@ def test_helpers_are_sent_the_suite_s_own_cases_among_others(
     assert {case.operator for case in sent} == {"Slice"}
     assert sorted([case.id for case in sent] + here) == sorted(case.id for case in mixed)
     with closing(Cache(tmp_path / "cache.sqlite")) as kept:
-        shelves = Rows(kept, "prepared").of({shelf(case) for case in mixed})
-    assert sorted(case_id for rows in shelves.values() for case_id in rows) == sorted(case.id for case in OWN)
+        groups = RowGroups(kept, "prepared").of({group_of(case) for case in mixed})
+    assert sorted(case_id for rows in groups.values() for case_id in rows) == sorted(case.id for case in OWN)
 
 
 def test_a_case_of_the_suite_s_name_that_somebody_else_builds_is_not_taken_from_the_cache(tmp_path: Path) -> None:
@@ -263,15 +263,15 @@ def test_a_damaged_row_is_prepared_again_and_replaced(tmp_path: Path, here: list
     path, (one, other) = tmp_path / "cache.sqlite", OWN[:2]
     right = {case.id: prepared_case.to_row(prepared_case.of(case.build())) for case in (one, other)}
     with closing(Cache(path)) as kept:
-        rows = Rows(kept, "prepared")
+        rows = RowGroups(kept, "prepared")
         for case in (one, other):
-            rows.put(shelf(case), case.id, damaged if case is one else right[case.id])
+            rows.put(group_of(case), case.id, damaged if case is one else right[case.id])
         rows.write()
     with driver(path=path) as running:
         assert running.run([one, other])[one.id] == prepared_case.of(one.build())
     assert here == [one.id]
     with closing(Cache(path)) as kept:
-        assert Rows(kept, "prepared").of([shelf(one)]) == {shelf(one): right}
+        assert RowGroups(kept, "prepared").of([group_of(one)]) == {group_of(one): right}
 
 
 def test_helpers_stay_warm_with_the_other_workers() -> None:
