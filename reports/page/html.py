@@ -81,8 +81,8 @@ class RunPage:
             symbols=SYMBOLS,
             meanings=MEANINGS,
             index=self._index.packed(summary),
-            bundles=self._chunks.packed(),
-            archives=self._repros.packed(),
+            chunks=self._chunks.packed(),
+            repros=self._repros.packed(),
         )
 
 

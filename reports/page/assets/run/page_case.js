@@ -1,4 +1,4 @@
-// One case, told from the verdict down to the raw record.
+// One case, from the verdict down to the raw record.
 
 const seconds = (s) => (s === null || s === undefined ? "–" : s < 1 ? `${(s * 1000).toPrecision(3)} ms` : `${s.toFixed(2)} s`);
 
@@ -110,11 +110,11 @@ function opinionsTable(record) {
     `${seconds(o.create_s)} / ${seconds(o.run_s)}`,
     String(o.attempts ?? 1),
   ]);
-  for (const [name, said] of Object.entries(record.oracles)) {
+  for (const [name, statement] of Object.entries(record.oracles)) {
     rows.push([
       el("span", {}, el("b", {}, name), el("span", { class: "quiet" }, " oracle")),
-      el("span", { class: "said " + (said === "agrees" ? "good" : "bad") }, said.split(":")[0]),
-      said.includes(":") ? said.slice(said.indexOf(":") + 1).trim() : "–", "–", "–", "–",
+      el("span", { class: "said " + (statement === "agrees" ? "good" : "bad") }, statement.split(":")[0]),
+      statement.includes(":") ? statement.slice(statement.indexOf(":") + 1).trim() : "–", "–", "–", "–",
     ]);
   }
   return table(["Who", "Says", "In words", "Nodes ran on", "Create / run", "Attempts"], rows, "plain opinions");

@@ -1,11 +1,11 @@
-// The data that travels in the page: the index of all cases, the bundles of their records, and small repros.
+// The data embedded in the page: the index of all cases, their records in chunks, and small repros.
 
 const SIGNS = { failure: "✕", fixed: "▲", expected: "≈", noted: "i", ok: "✓", nothing: "–" };
 const READINGS = ["failure", "fixed", "expected", "noted", "ok"];
 
 async function unpack(id) {
-  const packed = document.getElementById(id).textContent.trim();
-  const stream = new Blob([fromBase64(packed)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const encoded = document.getElementById(id).textContent.trim();
+  const stream = new Blob([fromBase64(encoded)]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
 }
 
@@ -18,7 +18,7 @@ function expand(column, n) {
   if ("=" in column) return new Array(n).fill(column["="]);
   if ("v" in column) return column.v;
   if ("d" in column) return column.i.map((place) => column.d[place]);
-  if ("a" in column) return rowsOf(column.a.map((one) => expand(one, n)), n);
+  if ("a" in column) return rowsOf(column.a.map((member) => expand(member, n)), n);
   if ("o" in column) {
     const keys = Object.keys(column.o);
     return rowsOf(keys.map((key) => expand(column.o[key], n)), n).map((row) => Object.fromEntries(row.map((v, i) => [keys[i], v])));
@@ -26,7 +26,7 @@ function expand(column, n) {
   const which = expand(column["?"], n);
   const sizes = column.g.map(() => 0);
   for (const kind of which) sizes[kind] += 1;
-  const members = column.g.map((one, kind) => expand(one, sizes[kind]).values());
+  const members = column.g.map((group, kind) => expand(group, sizes[kind]).values());
   return which.map((kind) => members[kind].next().value);
 }
 
@@ -49,20 +49,20 @@ async function loadIndex() {
   }
 }
 
-const bundles = new Map();
+const chunks = new Map();
 
 /** The whole record of a row. */
 async function loadRecord(row) {
   const number = Math.floor(row.number / index.bundle);
-  if (!bundles.has(number)) {
-    const held = Math.min(index.bundle, index.rows.length - number * index.bundle);
-    bundles.set(number, unpack("bundle-" + number).then((column) => expand(column, held)));
+  if (!chunks.has(number)) {
+    const size = Math.min(index.bundle, index.rows.length - number * index.bundle);
+    chunks.set(number, unpack("bundle-" + number).then((column) => expand(column, size)));
   }
-  const record = (await bundles.get(number))[row.number % index.bundle];
+  const record = (await chunks.get(number))[row.number % index.bundle];
   return { case_id: row.id, ...record, repro: record.repro.replaceAll("{id}", () => row.id) };
 }
 
-/** What reproduces a case as a zip file, or null where it does not travel. */
+/** What reproduces a case as a zip file, or null where the page has none. */
 async function loadArchive(id) {
   index.archives ??= unpack("archives");
   const found = await index.archives;

@@ -117,7 +117,7 @@ class CaseList {
     }
     const chosen = this.state[name];
     const names = [...counts.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-    if (chosen !== undefined && !names.some((one) => addressable(one) === chosen)) names.push(chosen);
+    if (chosen !== undefined && !names.some((known) => addressable(known) === chosen)) names.push(chosen);
     select.replaceChildren(
       el("option", { value: "*" }, "any"),
       ...names.map((value) =>

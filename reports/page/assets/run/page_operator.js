@@ -4,16 +4,16 @@ const byDtype = (a, b) => a.localeCompare(b, "en", { numeric: true });
 
 function operatorView(name, rows, list) {
   const target = list.state.target;
-  const targets = [...new Set(rows.map((row) => row.target))].filter((one) => !target || addressable(one) === target);
-  const of = (one) => rows.filter((row) => row.target === one);
+  const targets = [...new Set(rows.map((row) => row.target))].filter((targetName) => !target || addressable(targetName) === target);
+  const of = (targetName) => rows.filter((row) => row.target === targetName);
   return [
     el("header", { class: "card operator-head " + worstOf(rows) },
       el("p", { class: "steps" }, el("a", { href: "#section=matrix" }, "← All operators")),
       el("h1", {}, name),
-      el("p", { class: "verdict" }, said(rows))),
-    ...targets.map((one) => el("section", {},
-      el("h2", {}, "Version × dtype", list.several ? el("span", { class: "quiet" }, " on ", one) : null), versionsTable(name, one, of(one), list))),
-    ...targets.flatMap((one) => findingsOf(one, of(one), list)),
+      el("p", { class: "verdict" }, countsInWords(rows))),
+    ...targets.map((targetName) => el("section", {},
+      el("h2", {}, "Version × dtype", list.several ? el("span", { class: "quiet" }, " on ", targetName) : null), versionsTable(name, targetName, of(targetName), list))),
+    ...targets.flatMap((targetName) => findingsOf(targetName, of(targetName), list)),
     ...accuracyOf(name, targets, list),
   ];
 }
@@ -21,7 +21,7 @@ function operatorView(name, rows, list) {
 const worstOf = (rows) => READINGS.find((reading) => rows.some((row) => row.reading === reading));
 
 /** How the cases are read, in words. */
-function said(rows) {
+function countsInWords(rows) {
   const counts = READINGS.map((reading) => [rows.filter((row) => row.reading === reading).length, reading]).filter(([n]) => n);
   const passing = rows.filter((row) => row.status === "pass").length;
   return `${count(passing)} of ${count(rows.length)} cases pass; ` + counts.map(([n, reading]) => `${count(n)} ${reading}`).join(", ") + ".";

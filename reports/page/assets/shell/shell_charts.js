@@ -116,7 +116,7 @@ function chartOptions(chart, width) {
 function widest(texts, font) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = font;
-  return Math.max(0, ...texts.map((one) => pen.measureText(one).width));
+  return Math.max(0, ...texts.map((text) => pen.measureText(text).width));
 }
 
 const shorten = (string, length) => {
