@@ -24,7 +24,7 @@ from epcheck.conformance.scheduling.supervisor import DEVICE_LOST
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.device_claims import LEVEL, with_documented
 from epcheck.conformance.workers.process import Answer, Ended, Event, Rubbish, WorkerProcess
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.generators.directml import FeatureLevel, OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
@@ -108,12 +108,12 @@ class Directly:
         }
         described = [("", "uint8", (len(asked.text),)), *(feed[:3] for feed in asked.feeds)]
         process = self._started()
-        process.send(worker.frame(header, described, [asked.text, *(data for *_, data in asked.feeds)]))
+        process.send(protocol.frame(header, described, [asked.text, *(data for *_, data in asked.feeds)]))
         process.flush()
         answer = self._answer(self.target.deadline_s)
         said = dict(answer.header)
         if said["stage"] == "done":
-            return {name: array.copy() for name, array in worker.decode(said, answer.body)}
+            return {name: array.copy() for name, array in protocol.decode(said, answer.body)}
         message = str(said.get("message"))
         if DEVICE_LOST.search(message):
             self._drop()

@@ -1,6 +1,6 @@
 """What the target `directml` is sent in the place of a model: a case's DirectML operator, described, fed and bound.
 
-The worker's side is `conformance/direct`, which says what a program holds.
+The worker's side is `workers/program/backends/directml/backend.py`, which says what a program holds.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from epcheck.conformance.records.outcome import DONE, Outcome
-from epcheck.conformance.workers.program.worker import as_dtype, dtype_name, spans
+from epcheck.conformance.workers.program.protocol import as_dtype, dtype_name, spans
 from epcheck.generators.array import Array
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.process import Answer, Event, WarmWorkers, WorkerProcess
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program import protocol
 from epcheck.generators import suite
 from epcheck.generators.array import Array
 from epcheck.generators.case import Case
@@ -173,7 +173,7 @@ def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:
 def _request(chunk: _Chunk) -> list[bytes]:
     model = pickle.dumps(list(chunk), pickle.HIGHEST_PROTOCOL)
     header: dict[str, Any] = {"op": "run", "id": "", "providers": [], "config": {}, "device": None, "outputs": ["rows"]}
-    return worker.frame(header, [("", "uint8", (len(model),))], [model])
+    return protocol.frame(header, [("", "uint8", (len(model),))], [model])
 
 
 def _to_keep(done: Iterable[Prepared | Unprepared]) -> list[Prepared]:

@@ -15,7 +15,7 @@ from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, PLACED, T
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers.device_claims import with_documented
 from epcheck.conformance.workers.process import Answer, Ended, Event, Rubbish, WarmWorkers, WorkerProcess, describe_exit
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program import protocol
 from epcheck.generators.error import EpcheckError
 
 BATCH = 16
@@ -204,11 +204,11 @@ class Lane:
         return (self.target.window if size == 1 else PACKS_AHEAD * size) - self._under_way
 
     def _greeted(self, answer: Mapping[str, object]) -> None:
-        protocol, facts = answer.get("protocol"), answer.get("facts")
-        if protocol != worker.PROTOCOL:
+        version, facts = answer.get("protocol"), answer.get("facts")
+        if version != protocol.PROTOCOL:
             raise TargetDown(
-                f"target '{self.target.name}': its worker speaks protocol {str(protocol)[:80]}, "
-                f"this epcheck {worker.PROTOCOL}"
+                f"target '{self.target.name}': its worker speaks protocol {str(version)[:80]}, "
+                f"this epcheck {protocol.PROTOCOL}"
             )
         if self._ready or not isinstance(facts, dict) or not facts:
             self._lost("its worker sent a malformed greeting")
@@ -310,7 +310,7 @@ def _request(jobs: tuple[Job, ...], target: Target) -> list[bytes]:
         "outputs": [prefix + name for prefix, case in named for name in case.outputs],
     }
     described = [("", "uint8", (len(model),)), *(feed[:3] for feed in feeds)]
-    return worker.frame(header, described, [model, *(data for _, _, _, data in feeds)])
+    return protocol.frame(header, described, [model, *(data for _, _, _, data in feeds)])
 
 
 def _outcome(answer: Mapping[str, Any]) -> tuple[Outcome, float]:

@@ -40,8 +40,9 @@ class TargetError(EpcheckError, ValueError):
 class Target:
     """A provider in a runtime, ready to be started.
 
-    command: the interpreter and what stands before the worker file. environment: the whole environment of the worker,
-    None for this process's. arguments: the worker's own. worker: the worker file as that interpreter names it.
+    command: the interpreter and what stands before the worker program. environment: the whole environment of the
+    worker, None for this process's. arguments: the worker program's own. worker: its entry file as that interpreter
+    names it; the rest of the program stands in the same folder.
     provider: the execution provider whose work has to be proved; None for a callable. device: where its output
     buffers can be bound ('dml', 'cpu'), None where they cannot. deadline_s: seconds for one case; startup_s: seconds
     until the worker answers. memory_bytes: resident memory of a worker. window: cases sent ahead.

@@ -16,7 +16,7 @@ import threading
 from typing import IO, Any, Protocol, cast
 
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program.fork import FORK, FORKED, MESSAGE
 
 BUFFER = 1 << 18
 """Bytes. Many frames travel in one system call: each one costs a thread its turn at the interpreter."""
@@ -134,7 +134,7 @@ class Template:
                 self._workers[self._asked] = child
             assert self._control is not None
             with contextlib.suppress(OSError):  # it has ended: the thread says so
-                socket.send_fds(self._control, [worker.TOLD.pack(worker.FORK, self._asked, 0)], theirs)
+                socket.send_fds(self._control, [MESSAGE.pack(FORK, self._asked, 0)], theirs)
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
@@ -154,19 +154,25 @@ class Template:
             nothing = subprocess.DEVNULL
             number = theirs.fileno()
             self.process = start(
-                self._target, "--template", str(number), pass_fds=[number], stdin=nothing, stdout=nothing, stderr=stderr
+                self._target,
+                "--fork-server",
+                str(number),
+                pass_fds=[number],
+                stdin=nothing,
+                stdout=nothing,
+                stderr=stderr,
             )
         self._control = ours
         threading.Thread(target=self._hear, args=(ours,), name=f"{self._target.name} template", daemon=True).start()
 
     def _hear(self, control: socket.socket) -> None:
         with control, contextlib.suppress(OSError), control.makefile("rb") as told:
-            while len(message := told.read(worker.TOLD.size)) == worker.TOLD.size:
-                what, number, value = worker.TOLD.unpack(message)
+            while len(message := told.read(MESSAGE.size)) == MESSAGE.size:
+                what, number, value = MESSAGE.unpack(message)
                 with self._lock:
-                    child = self._workers.get(number) if what == worker.BORN else self._workers.pop(number, None)
+                    child = self._workers.get(number) if what == FORKED else self._workers.pop(number, None)
                 if child is not None:
-                    child.born(value) if what == worker.BORN else child.over(value)
+                    child.born(value) if what == FORKED else child.over(value)
         self._control = None
         with self._lock:
             left = list(self._workers.values())

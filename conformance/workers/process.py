@@ -21,7 +21,7 @@ import psutil
 
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.fork_server import BUFFER, Child, Template, can_fork, piped
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program import protocol
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -58,7 +58,7 @@ class Rubbish:
     """Bytes that are no frame came on the worker's stdout."""
 
     source: WorkerProcess
-    error: worker.NotAFrame
+    error: protocol.NotAFrame
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class WorkerProcess:
         self._events = events
         self.started = time.monotonic()
         self.listen(True)
-        self.send(worker.encode({"op": "hello"}, {}))
+        self.send(protocol.encode({"op": "hello"}, {}))
         self.flush()
 
     def send(self, chunks: list[bytes]) -> None:
@@ -180,7 +180,7 @@ class WorkerProcess:
 
     def close(self, patience_s: float = 2.0) -> None:
         """Let the process end by itself, or kill it after `patience_s` seconds."""
-        self.send(worker.encode({"op": "exit"}, {}))
+        self.send(protocol.encode({"op": "exit"}, {}))
         self.flush()
         self._outbox.put(None)
         try:
@@ -194,7 +194,7 @@ class WorkerProcess:
         try:
             with self.process.stdin as pipe:
                 while (chunks := self._outbox.get()) is not None:
-                    worker.write_frame(pipe, chunks)
+                    protocol.write_frame(pipe, chunks)
         except OSError:
             return  # the process ended; the reader reports it
 
@@ -203,11 +203,11 @@ class WorkerProcess:
         pipe = io.BufferedReader(self._answers, BUFFER)
         try:
             with self.process.stdout:
-                while (frame := worker.read_frame(pipe)) is not None:
+                while (frame := protocol.read_frame(pipe)) is not None:
                     self._events.put(Answer(self, *frame, time.monotonic()))
             self._ended[self._read].set()
             self.process.wait(PATIENCE_S)
-        except worker.NotAFrame as error:
+        except protocol.NotAFrame as error:
             self._events.put(Rubbish(self, error))
         except (OSError, MemoryError) as error:
             self.kill(f"its stdout cannot be read: {error!r}")

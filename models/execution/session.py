@@ -23,7 +23,7 @@ from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.workers import process as processes
 from epcheck.conformance.workers.process import Ended, Rubbish, WarmWorkers, WorkerProcess, describe_exit
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.models.graph.feed import Feed
 
@@ -230,7 +230,7 @@ class Sessions:
             "texts": texts,
             "absent": absent,
         }
-        return worker.encode(header, tensors)
+        return protocol.encode(header, tensors)
 
     def _started(self) -> WorkerProcess:
         """The worker, greeted. Raises TargetDown."""
@@ -356,7 +356,7 @@ def _decoded(header: Mapping[str, Any], body: bytes) -> Answer:
         stage,
         during="" if done else STEPS[stage],
         message="" if done else " ".join(str(header["message"]).split()) or str(header["error"]),
-        outputs=dict(worker.decode(header, body)),
+        outputs=dict(protocol.decode(header, body)),
         assignment=None if assignment is None else tuple((str(p), str(op), str(node)) for p, op, node in assignment),
         create_s=_seconds(header.get("create_s")),
         run_s=_seconds(header.get("run_s")),

@@ -5,28 +5,28 @@ from __future__ import annotations
 import sys
 import time
 
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program import protocol
 
 MODE = sys.argv[1]
 GREETINGS = {
-    "of_the_future": {"op": "hello", "protocol": worker.PROTOCOL + 1, "facts": {"a": "b"}},
+    "of_the_future": {"op": "hello", "protocol": protocol.PROTOCOL + 1, "facts": {"a": "b"}},
     "of_no_version": {"op": "hello", "facts": {"a": "b"}},
-    "without_facts": {"op": "hello", "protocol": worker.PROTOCOL, "facts": {}},
-    "with_odd_facts": {"op": "hello", "protocol": worker.PROTOCOL, "facts": [1]},
+    "without_facts": {"op": "hello", "protocol": protocol.PROTOCOL, "facts": {}},
+    "with_odd_facts": {"op": "hello", "protocol": protocol.PROTOCOL, "facts": [1]},
     "without_the_provider": {
         "op": "hello",
-        "protocol": worker.PROTOCOL,
+        "protocol": protocol.PROTOCOL,
         "facts": {"providers": "CPUExecutionProvider, Other"},
     },
 }
 
 if MODE in GREETINGS:
-    worker.write_frame(sys.stdout.buffer, worker.encode(GREETINGS[MODE], {}))
+    protocol.write_frame(sys.stdout.buffer, protocol.encode(GREETINGS[MODE], {}))
 elif MODE == "exits":
     print("ImportError: libfoo.so is not there", file=sys.stderr)
     sys.exit(5)
 elif MODE == "talks":
     print("Welcome to this machine! Authorized use only.", flush=True)
 elif MODE == "answers_first":
-    worker.write_frame(sys.stdout.buffer, worker.encode({"op": "done", "id": "x", "stage": "done"}, {}))
+    protocol.write_frame(sys.stdout.buffer, protocol.encode({"op": "done", "id": "x", "stage": "done"}, {}))
 time.sleep(60)

@@ -84,7 +84,7 @@ def _workers_of(parent: psutil.Process) -> list[psutil.Process]:
 def _is_template(process: psutil.Process) -> bool:
     """Of a process that this one started; what it forks has its command line, too."""
     with contextlib.suppress(psutil.Error):
-        return "--template" in process.cmdline()
+        return "--fork-server" in process.cmdline()
     return False
 
 

@@ -1,1 +1,1 @@
-"""The stand-alone worker; this folder needs numpy, onnxruntime and Python 3.9 only."""
+"""The stand-alone worker program; this folder needs numpy, onnxruntime and Python 3.9 only. `worker.py` starts it."""

@@ -74,7 +74,7 @@ PLACING = """
 import os
 import sys
 
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program import backends, main
 
 
 class Placing:
@@ -87,8 +87,8 @@ class Placing:
         return {"stage": "placed", "assignment": [["CPUExecutionProvider", "TopK", "node"]]}, {}
 
 
-worker.OnnxRuntime = Placing
-worker.main(sys.argv[1:])
+backends.make = lambda _specification: Placing()
+main.main(sys.argv[1:])
 """
 """A worker in which nodes are assigned to the CPU provider one by one, and not together."""
 

@@ -31,7 +31,7 @@ from epcheck.conformance.targets import specification
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.process import WarmWorkers
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program import machine
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.truth import Output, Outputs
@@ -44,10 +44,11 @@ STAND_IN = """
 import sys
 
 sys.path.insert(0, {folder!r})
-from epcheck.conformance.workers.program import worker
+from epcheck.conformance.workers.program import backends, main
 
-worker.OnnxRuntime = lambda: worker.Function({function!r})
-worker.main(sys.argv[1:])
+make = backends.make
+backends.make = lambda _specification: make("python:" + {function!r})
+main.main(sys.argv[1:])
 """
 
 
@@ -204,9 +205,9 @@ def test_another_processor_is_another_fact(tmp_path: Path) -> None:
     told = []
     for flags in ("fpu avx2 fma", "fpu avx2 fma avx512f amx_int8"):
         cpuinfo.write_text(f"processor\t: 0\nmodel name\t: A Processor\nflags\t\t: {flags}\n\nprocessor\t: 1\n")
-        told.append(worker.processor(cpuinfo))
+        told.append(machine.processor(cpuinfo))
     assert told == ["A Processor, fma, avx2", "A Processor, fma, avx2, avx512f, amx_int8"]
-    assert worker.processor(tmp_path / "none") == platform.processor()
+    assert machine.processor(tmp_path / "none") == platform.processor()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import DONE, FAILED, Outcome
 from epcheck.conformance.targets.specification import direct_of
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
-from epcheck.conformance.workers.program.direct import structures, viewed
+from epcheck.conformance.workers.program.backends.directml import structures
+from epcheck.conformance.workers.program.backends.directml.backend import viewed
 from epcheck.generators import suite
 from epcheck.generators.directml import DataType, Slice1, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import fused

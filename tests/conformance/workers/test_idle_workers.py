@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -141,8 +142,7 @@ def test_none_is_kept_of_a_run_that_fails(warm: WarmWorkers) -> None:
 
 @pytest.mark.parametrize("other", ["arguments", "environment", "interpreter", "worker file"])
 def test_a_worker_serves_no_other_target(warm: WarmWorkers, other: str, tmp_path: Path) -> None:
-    copy = tmp_path / "worker.py"
-    copy.write_bytes(Path(RIGHT.worker).read_bytes())
+    copy = shutil.copytree(Path(RIGHT.worker).parent, tmp_path / "program") / "worker.py"
     others = {
         "arguments": replace(RIGHT, arguments=(*RIGHT.arguments, "--path", str(tmp_path))),
         "environment": replace(RIGHT, environment={**os.environ, "OMP_NUM_THREADS": "3"}),

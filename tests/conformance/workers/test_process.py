@@ -45,11 +45,11 @@ def test_closing_one_that_does_not_end_kills_it_after_a_while() -> None:
     import numpy as np
     from faulty_backends import FAULTS
 
-    from epcheck.conformance.workers.program import worker
+    from epcheck.conformance.workers.program import protocol
 
     process, events = started("faulty")
     x = np.array([list(FAULTS).index("hang"), 0], np.float32)
-    process.send(worker.encode({"op": "run", "id": "a", "outputs": []}, {"": np.empty(0, np.uint8), "x": x}))
+    process.send(protocol.encode({"op": "run", "id": "a", "outputs": []}, {"": np.empty(0, np.uint8), "x": x}))
     time.sleep(0.3)
     process.close(patience_s=0.3)
     assert isinstance(ended := events.get(timeout=5), Ended)

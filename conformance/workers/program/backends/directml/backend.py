@@ -1,7 +1,4 @@
-"""The worker's backend `directml`: DirectML's operators without ONNX Runtime. Needs numpy and Python 3.9.
-
-It stands alone beside the worker, which loads it by its path; epcheck need not be importable. Everything native goes
-through ctypes: there is nothing to build. What it is asked for in the place of a model is a program, one JSON object:
+"""Programs for DirectML: what a worker of a direct target is sent in the place of a model. One JSON object:
 
     {"call": a call as epcheck.generators.directml.call makes it, "flags": DML_EXECUTION_FLAGS,
      "inputs": [tensor or null, ...], "outputs": [tensor or null, ...]}
@@ -24,8 +21,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ...machine import file_version
 from .com import CallFailed
-from .directml import PATTERNS, DirectML
+from .device import PATTERNS, DirectML
 from .structures import elements
 
 LIBRARY = "EPCHECK_DIRECTML"
@@ -41,8 +41,8 @@ class Declined(Exception):  # noqa: N818  (named for what was done)
     """There is no program for the case."""
 
 
-class Backend:
-    """What a worker asks for its facts, and for answers."""
+class DirectMLBackend:
+    """Runs programs on the DirectML of this interpreter's onnxruntime, or of LIBRARY."""
 
     def __init__(self) -> None:
         """Raises OSError where there is no Direct3D 12, or no DirectML."""
@@ -91,8 +91,6 @@ class Backend:
 
 def value(tensor: dict[str, Any], buffer: bytes) -> Any:
     """The output that lies in a buffer, in the dtype and shape that the model gives it."""
-    import numpy as np
-
     return (
         viewed(tensor, np.frombuffer(buffer, NUMPY[tensor["data_type"]]))
         .astype(tensor["dtype"])
@@ -102,8 +100,6 @@ def value(tensor: dict[str, Any], buffer: bytes) -> Any:
 
 def viewed(tensor: dict[str, Any], buffer: Any) -> Any:
     """The elements of a tensor among those of its buffer."""
-    import numpy as np
-
     buffer = buffer[: elements(tensor)]
     if tensor["strides"] is None or (tensor.get("as_stored") and elements(tensor) == math.prod(tensor["sizes"])):
         return buffer.reshape(tensor["sizes"])
@@ -113,11 +109,9 @@ def viewed(tensor: dict[str, Any], buffer: Any) -> Any:
 
 def compare(tensor: dict[str, Any], first: bytes, second: bytes, answer: dict[str, Any]) -> None:
     """Note an output that kept what was in its buffer before, or changed from one dispatch to the next."""
-    import numpy as np
-
-    one, other = (viewed(tensor, np.frombuffer(b, NUMPY[tensor["data_type"]])).tobytes() for b in (first, second))
-    if one != other:
-        a, b = np.frombuffer(one, np.uint8), np.frombuffer(other, np.uint8)
+    before, after = (viewed(tensor, np.frombuffer(b, NUMPY[tensor["data_type"]])).tobytes() for b in (first, second))
+    if before != after:
+        a, b = np.frombuffer(before, np.uint8), np.frombuffer(after, np.uint8)
         untouched = ((a == PATTERNS[0]) & (b == PATTERNS[1]))[a != b].all()
         answer["unwritten" if untouched else "repeat_differs"].append(tensor["name"])
 
@@ -131,13 +125,3 @@ def library() -> Path:
     if folder is None or not (folder / "DirectML.dll").is_file():
         raise OSError(f"this interpreter has no DirectML.dll; install onnxruntime-directml, or name one in {LIBRARY}")
     return folder / "DirectML.dll"
-
-
-def file_version(path: Path) -> str:
-    """The version resource of a DLL, as 1.2.3.4; an empty string when it has none."""
-    content = path.read_bytes()
-    start = content.find(b"\xbd\x04\xef\xfe")  # VS_FIXEDFILEINFO.dwSignature
-    if start < 0:
-        return ""
-    high, low = (int.from_bytes(content[start + 8 + at : start + 12 + at], "little") for at in (0, 4))
-    return f"{high >> 16}.{high & 0xFFFF}.{low >> 16}.{low & 0xFFFF}"

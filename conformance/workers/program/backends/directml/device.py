@@ -250,7 +250,7 @@ class _Dispatch:
     def run(self) -> Dispatched:
         """What the two dispatches wrote. Raises CallFailed."""
         device = self._directml.device
-        chunks = [(span.offset, one) for span, one in zip(self._into, self._data) if span]
+        chunks = [(span.offset, elements) for span, elements in zip(self._into, self._data) if span]
         for place, pattern in enumerate(PATTERNS):
             chunks.append((self._in_size + place * self._out_size, bytes([pattern]) * self._out_size))
         self._upload.write(chunks)
@@ -295,7 +295,7 @@ class _Dispatch:
             else BufferBinding()
             for tensor, span in zip(self._inputs, self._into)
         ]
-        if any(one.buffer for one in owned):
+        if any(binding.buffer for binding in owned):
             array = (BufferBinding * len(owned))(*owned)
             whole = BufferArrayBinding(len(owned), ctypes.addressof(array))
             self._alive += [array, whole]

@@ -69,8 +69,8 @@ class Structures:
     def __init__(self, call: Mapping[str, Any], inputs: Sequence[Tensor | None], outputs: Sequence[Tensor | None]):
         self._alive: list[Any] = []
         self._tensors = {
-            "input": [None if one is None else self._tensor(one) for one in inputs],
-            "output": [None if one is None else self._tensor(one) for one in outputs],
+            "input": [None if tensor is None else self._tensor(tensor) for tensor in inputs],
+            "output": [None if tensor is None else self._tensor(tensor) for tensor in outputs],
         }
         self.root = self._operator(call)
 
@@ -98,11 +98,11 @@ class Structures:
             tensor = None if value is None else self._tensors[kind][value]
             return ctypes.c_void_p, None if tensor is None else self._kept(tensor)
         if kind in ("inputs", "outputs"):
-            return ctypes.c_void_p, self._structures([self._tensors[kind[:-1]][one] for one in value])
+            return ctypes.c_void_p, self._structures([self._tensors[kind[:-1]][number] for number in value])
         if kind == "operator":
             return ctypes.c_void_p, None if value is None else self._kept(self._operator(value))
         if kind == "operators":
-            return ctypes.c_void_p, self._structures([self._operator(one) for one in value or ()])
+            return ctypes.c_void_p, self._structures([self._operator(nested) for nested in value or ()])
         if kind == "size_2d":
             return Pair, Pair(*value)
         if kind in _ARRAYS:

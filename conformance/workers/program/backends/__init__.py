@@ -1,0 +1,35 @@
+"""What computes in a worker. A backend has
+
+    facts() -> {str: str}                                     versions and whatever else its answers depend on
+    run(request, model, feeds) -> answer, outputs             one case: the session is created, run twice, dropped
+    model(request, model, tensors, begin) -> answer, outputs  a whole model, whose session is kept; `begin` reports the
+                                                              step that begins
+
+request: the header of the frame; model: bytes; feeds, tensors, outputs: name -> numpy array; answer: what the header of
+the answer says beyond `op`, `id` and `busy_s` (`protocol.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def make(specification: str) -> Any:
+    """The backend of `onnxruntime`, `reference`, `directml` or `python:module:function`. What it needs is imported
+    here, after the prelude."""
+    kind, _, function = specification.partition(":")
+    if kind == "onnxruntime":
+        from .onnxruntime import OnnxRuntimeBackend
+
+        return OnnxRuntimeBackend()
+    if kind == "reference":
+        from .reference import ReferenceBackend
+
+        return ReferenceBackend()
+    if kind == "directml":
+        from .directml.backend import DirectMLBackend
+
+        return DirectMLBackend()
+    from .function import FunctionBackend
+
+    return FunctionBackend(function)

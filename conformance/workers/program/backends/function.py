@@ -1,0 +1,70 @@
+"""Any callable as a backend."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..failure import failure
+from .values import differing, flattened, model_feeds
+
+
+class FunctionBackend:
+    """A callable (model_bytes, feeds) -> outputs: a mapping by name, or a sequence in the model's order."""
+
+    def __init__(self, specification: str, call: Callable[[bytes, dict[str, Any]], Any] | None = None) -> None:
+        """specification: `module:function`, which is imported unless `call` is there."""
+        if call is None:
+            module, _, function = specification.partition(":")
+            call = getattr(importlib.import_module(module), function)
+        self.call: Callable[[bytes, dict[str, Any]], Any] = call
+        self.specification = specification
+        self.kept = b""
+
+    def facts(self) -> dict[str, str]:
+        return {"function": self.specification}
+
+    def run(
+        self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Call it once with a case; the answer's header and the outputs."""
+        started = time.perf_counter()
+        try:
+            result = self.named(model, feeds, request["outputs"])
+            outputs = {name: np.asarray(value) for name, value in result.items()}
+        except Exception as error:
+            return {"stage": "run", **failure(error)}, {}
+        return {"stage": "done", "create_s": 0.0, "run_s": time.perf_counter() - started}, outputs
+
+    def model(
+        self, request: dict[str, Any], model: bytes, tensors: dict[str, Any], begin: Callable[[str], None]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Call it twice with a whole model; the answer's header and the wanted outputs."""
+        feeds = model_feeds(request, tensors)
+        if not request["kept"]:
+            self.kept = Path(request["path"]).read_bytes() if request["path"] else model
+        answer: dict[str, Any] = {"stage": "run", "create_s": 0.0}
+        begin("run")
+        try:
+            started = time.perf_counter()
+            outputs = self.named(self.kept, feeds, request["all_outputs"])
+            answer["run_s"] = time.perf_counter() - started
+            begin("repeat")
+            differs = differing(outputs, self.named(self.kept, feeds, request["all_outputs"]))
+            missing = [name for name in request["outputs"] if name not in outputs]
+            if missing:
+                raise ValueError(f"it gave no output '{missing[0]}'")
+            wanted = {name: outputs[name] for name in request["outputs"]}
+        except Exception as error:
+            return {**answer, **failure(error)}, {}
+        return {**answer, "stage": "done", "repeat_differs": differs}, flattened(wanted)
+
+    def named(self, model: bytes, feeds: dict[str, Any], names: list[str]) -> dict[str, Any]:
+        """Its outputs by name."""
+        result = self.call(model, feeds)
+        return result if isinstance(result, dict) else dict(zip(names, result))

@@ -1,0 +1,186 @@
+"""Sessions of ONNX Runtime on one provider."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from ..failure import failure
+from ..machine import file_version
+from .values import differing, flattened, model_feeds
+
+LEVELS = {
+    "disabled": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+"""Graph optimisation: a request's word -> the name in onnxruntime.GraphOptimizationLevel."""
+
+PATTERN = 0xDB
+"""Every byte of an output buffer before the second run."""
+
+
+class OnnxRuntimeBackend:
+    """Sessions on the providers that each request names."""
+
+    def __init__(self) -> None:
+        self.can_record = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
+        self.kept: Any = None
+        self.placed: Any = None
+        onnxruntime.set_default_logger_severity(4)
+
+    def facts(self) -> dict[str, str]:
+        """Versions of the runtime and of DirectML, and the providers it offers."""
+        found = {
+            "onnxruntime": onnxruntime.__version__,
+            "onnxruntime_build": onnxruntime.get_build_info(),
+            "providers": ", ".join(onnxruntime.get_available_providers()),
+            "assignment": "recorded" if self.can_record else "profiled",
+        }
+        directml = Path(onnxruntime.__file__).parent / "capi" / "DirectML.dll"
+        if directml.exists():
+            found["DirectML.dll"] = file_version(directml)
+        return found
+
+    def run(
+        self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Create the session, run it twice; the answer's header and the outputs."""
+        answer: dict[str, Any] = {"stage": "create", "assignment": None, "unwritten": [], "repeat_differs": []}
+        started = time.perf_counter()
+        try:
+            session = self.session(request, model)
+            answer["create_s"] = time.perf_counter() - started
+            if request.get("place"):
+                return {**answer, "stage": "placed", "assignment": self.assignment(session, recorded=True)}, {}
+            answer["stage"] = "run"
+            names = [output.name for output in session.get_outputs()]
+            started = time.perf_counter()
+            values = session.run(names, feeds)
+            answer["run_s"] = time.perf_counter() - started
+            outputs = dict(zip(names, values))
+            answer["assignment"] = self.assignment(session, self.keeps_record(request))
+            self.run_dirtied(session, request, feeds, outputs, answer)
+        except Exception as error:
+            return {**answer, **failure(error)}, {}
+        return {**answer, "stage": "done"}, outputs
+
+    def model(
+        self, request: dict[str, Any], model: bytes, tensors: dict[str, Any], begin: Callable[[str], None]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Run a whole model twice in one session, which is kept; the answer's header and the wanted outputs."""
+        feeds = model_feeds(request, tensors)
+        answer: dict[str, Any] = {"stage": "create", "assignment": None, "unwritten": [], "repeat_differs": []}
+        try:
+            if not request["kept"]:
+                # The memory of the last session is free before the next one takes its own.
+                self.kept = self.placed = None
+                begin("create")
+                started = time.perf_counter()
+                self.kept = self.session(request, request["path"] or model)
+                answer["create_s"] = time.perf_counter() - started
+            answer["stage"] = "run"
+            begin("run")
+            started = time.perf_counter()
+            values = self.kept.run(request["outputs"], feeds)
+            answer["run_s"] = time.perf_counter() - started
+            if self.placed is None:
+                self.placed = self.assignment(self.kept, self.keeps_record(request))
+            answer["assignment"] = self.placed
+            outputs = dict(zip(request["outputs"], values))
+            begin("repeat")
+            if can_be_bound(request, feeds, outputs):
+                self.run_dirtied(self.kept, request, feeds, outputs, answer)
+            else:
+                again = dict(zip(request["outputs"], self.kept.run(request["outputs"], feeds)))
+                answer["repeat_differs"] = differing(outputs, again)
+        except Exception as error:
+            return {**answer, **failure(error)}, {}
+        return {**answer, "stage": "done"}, flattened(outputs)
+
+    def session(self, request: dict[str, Any], model: bytes | str) -> Any:
+        """A single-threaded session without graph optimisation, so that the node under test is the node that runs;
+        a request for a whole model says otherwise."""
+        options = onnxruntime.SessionOptions()
+        level = LEVELS[request.get("level", "disabled")]
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+        options.intra_op_num_threads = options.inter_op_num_threads = request.get("threads", 1)
+        options.enable_mem_pattern = False
+        options.enable_cpu_mem_arena = False
+        for key, value in request["config"].items():
+            if request.get("place") and key == "session.disable_cpu_ep_fallback":
+                continue
+            options.add_session_config_entry(key, value)
+        if not self.keeps_record(request):
+            options.enable_profiling = True
+            options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
+        providers = [(name, dict(provider_options)) for name, provider_options in request["providers"]]
+        return onnxruntime.InferenceSession(model, options, providers=providers, enable_fallback=0)
+
+    def keeps_record(self, request: dict[str, Any]) -> bool:
+        """Whether the session records assignments: newer releases do, when they are asked to."""
+        return self.can_record and request["config"].get("session.record_ep_graph_assignment_info") == "1"
+
+    def assignment(self, session: Any, recorded: bool) -> list[list[str]]:
+        """[[provider, operator, node], ...] from the session's own record, or its profile where it keeps none."""
+        if recorded:
+            return [
+                [subgraph.ep_name, node.op_type, node.name]
+                for subgraph in session.get_provider_graph_assignment_info()
+                for node in subgraph.get_nodes()
+            ]
+        profile = Path(session.end_profiling())
+        events = json.loads(profile.read_text(encoding="utf-8"))
+        profile.unlink()
+        kernels = [event for event in events if event.get("name", "").endswith("_kernel_time")]
+        return [
+            [event["args"].get("provider", ""), event["args"].get("op_name", ""), event["name"][: -len("_kernel_time")]]
+            for event in kernels
+        ]
+
+    def run_dirtied(
+        self,
+        session: Any,
+        request: dict[str, Any],
+        feeds: dict[str, Any],
+        outputs: dict[str, Any],
+        answer: dict[str, Any],
+    ) -> None:
+        """Run again into buffers full of PATTERN on the provider's own device and compare, byte by byte."""
+        if not can_be_bound(request, feeds, outputs):
+            return
+        binding = session.io_binding()
+        for name, value in feeds.items():
+            binding.bind_cpu_input(name, value)
+        buffers = {}
+        for name, value in outputs.items():
+            if value.size == 0:
+                binding.bind_output(name, "cpu")
+                continue
+            dirty = np.full(value.nbytes, PATTERN, np.uint8).view(value.dtype).reshape(value.shape)
+            buffers[name] = onnxruntime.OrtValue.ortvalue_from_numpy(dirty, request["device"], 0)
+            binding.bind_ortvalue_output(name, buffers[name])
+        session.run_with_iobinding(binding)
+        for name, buffer in buffers.items():
+            again, first = buffer.numpy().tobytes(), outputs[name].tobytes()
+            if again != first:
+                second = np.frombuffer(again, np.uint8)
+                untouched = (second[second != np.frombuffer(first, np.uint8)] == PATTERN).all()
+                answer["unwritten" if untouched else "repeat_differs"].append(name)
+
+
+def can_be_bound(request: dict[str, Any], feeds: dict[str, Any], outputs: dict[str, Any]) -> bool:
+    """Whether the outputs can be written into buffers of ours: tensors of numbers, on a device that has buffers."""
+    values = [*feeds.values(), *outputs.values()]
+    return request["device"] is not None and all(
+        isinstance(v, np.ndarray) and v.dtype.kind not in "OSU" for v in values
+    )

@@ -1,0 +1,58 @@
+"""Values of whole models as tensors: sequences, maps, text and optionals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def flattened(values: dict[str, Any]) -> dict[str, Any]:
+    """Every tensor in what a session gives: those of a sequence `s` as `s[0]`, ..., of a map `m` as `m.keys` and
+    `m.values`, text as bytes; an optional that is empty has none."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None:
+            continue
+        if isinstance(value, list):
+            found.update(flattened({f"{name}[{index}]": each for index, each in enumerate(value)}))
+            continue
+        if isinstance(value, dict):
+            parts = {f"{name}.keys": np.array(list(value)), f"{name}.values": np.array(list(value.values()))}
+            found.update(flattened(parts))
+            continue
+        array = np.asarray(value)
+        found[name] = text_as_bytes(array) if array.dtype.kind in "OSU" else array
+    return found
+
+
+def text_as_bytes(text: Any) -> Any:
+    """An array of text as uint8 of one more axis: UTF-8, padded with zeros."""
+    encoded = np.char.encode(text.astype(str), "utf-8")
+    width = max(encoded.dtype.itemsize, 1)
+    return np.ascontiguousarray(encoded).astype(f"S{width}").reshape(*text.shape, 1).view(np.uint8)
+
+
+def model_feeds(request: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
+    """The feeds of a whole model, by the names of its inputs: tensors, sequences, text and None.
+
+    tensors: those of the frame after the model; those of sequences are taken out.
+    """
+    texts = {name: np.array(values, dtype=object).reshape(shape) for name, (shape, values) in request["texts"].items()}
+    sequences = {
+        name: [tensors.pop(f"{name}[{index}]") for index in range(length)]
+        for name, length in request["sequences"].items()
+    }
+    return {**tensors, **sequences, **texts, **dict.fromkeys(request["absent"])}
+
+
+def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """Names of what is not the same to the last bit in both."""
+    before, after = flattened(first), flattened(second)
+    return [
+        name
+        for name in sorted({*before, *after})
+        if name not in before
+        or name not in after
+        or (before[name].shape, before[name].tobytes()) != (after[name].shape, after[name].tobytes())
+    ]

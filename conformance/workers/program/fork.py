@@ -1,0 +1,76 @@
+"""The fork server's process: it has imported what a backend needs, and forks a worker for each request on a socket.
+
+Both sides send MESSAGE: what it says, the number that the client gave the worker, and a value.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import threading
+
+MESSAGE = struct.Struct("<BQq")
+"""What it says, the number of a worker, a value."""
+
+FORK, FORKED, EXITED = 1, 2, 3
+"""What a message says: fork this worker, whose stdin, stdout and stderr come along; it has this process id; it ended
+with this exit code."""
+
+
+def fork_workers(descriptor: int) -> bool:
+    """Fork a worker for each request on the socket. True in a worker, False when the requests have ended.
+
+    Where something that was imported runs threads, which a fork loses, the process becomes its first worker itself.
+    """
+    control = socket.socket(fileno=descriptor)
+    can_fork = threading.active_count() == 1
+    wake, awake = os.pipe()
+    os.set_blocking(awake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(awake, warn_on_full_buffer=False)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 2)  # its first worker alone has that stderr
+    workers: dict[int, int] = {}
+    gc.freeze()
+    while True:
+        ready, _, _ = select.select([control.fileno(), wake], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
+            report_exits(control, workers)
+        if control.fileno() not in ready:
+            continue
+        message, streams, _, _ = socket.recv_fds(control, MESSAGE.size, 3)
+        if len(message) < MESSAGE.size or len(streams) < 3:
+            return False
+        _, number, _ = MESSAGE.unpack(message)
+        pid = os.fork() if can_fork else 0
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if can_fork:
+                os.setsid()
+            else:
+                control.sendall(MESSAGE.pack(FORKED, number, os.getpid()))
+            control.close()
+            for place, stream in enumerate(streams):
+                os.dup2(stream, place)
+            for opened in (wake, awake, nothing, *streams):
+                os.close(opened)
+            return True
+        workers[pid] = number
+        control.sendall(MESSAGE.pack(FORKED, number, pid))
+        for stream in streams:
+            os.close(stream)
+
+
+def report_exits(control: socket.socket, workers: dict[int, int]) -> None:
+    """Report which workers have ended, and how. workers: process id -> number."""
+    for pid in list(workers):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            control.sendall(MESSAGE.pack(EXITED, workers.pop(pid), code))

@@ -1,0 +1,59 @@
+"""The process of a worker, from its arguments to the end of its requests."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+from pathlib import Path
+
+from . import backends, machine
+from .serve import serve, take_streams
+from .watch import ParentWatch
+
+COLLECT_AFTER = 50_000
+"""New objects after which Python looks for cycles of garbage: requests and answers leave none."""
+
+
+def main(arguments: list[str]) -> None:
+    """Keep stdin and stdout for frames, execute the prelude, make the backend, then serve, or fork who serves.
+
+    arguments: those of `worker.py`.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("backend")
+    parser.add_argument("--prelude")
+    parser.add_argument("--path", action="append", default=[])
+    parser.add_argument("--fork-server", type=int)
+    options = parser.parse_args(arguments)
+    watch = ParentWatch()
+    is_fork_server = options.fork_server is not None
+    streams = None if is_fork_server else take_streams()
+    put_on_path(options.path)
+    if not options.backend.startswith("python:"):
+        # The threads of numpy's BLAS have nothing to do here, and spin.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if options.prelude:
+        import runpy
+
+        runpy.run_path(options.prelude, run_name="epcheck_prelude")
+    backend = backends.make(options.backend)
+    facts = {**machine.facts(), **backend.facts(), **getattr(sys, "_epcheck_facts", {})}
+    if is_fork_server:
+        from .fork import fork_workers
+
+        watch.stop()
+        if not fork_workers(options.fork_server):
+            return
+        ParentWatch()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
+    serve(*(streams or take_streams()), backend, facts)
+
+
+def put_on_path(folders: list[str]) -> None:
+    """Put the folders first on `sys.path`, and take this one off it, where Python puts the folder of a script: a user's
+    module that is named like one of ours must be found."""
+    own = Path(__file__).parent.resolve()
+    sys.path[:] = [*folders, *(entry for entry in sys.path if Path(entry).resolve() != own)]

@@ -1,0 +1,175 @@
+"""The frames between a worker and its client, protocol 3, over stdin and stdout. Both sides import this module.
+
+A frame is
+
+    b"EPC1" | header length, uint32 LE | body length, uint64 LE | header, JSON in UTF-8 | body
+
+The body is raw little-endian tensor bytes, one after the other, as the header's `tensors` list them:
+[[name, numpy dtype name, shape], ...]. No pickle anywhere. The real stdin and stdout are kept for
+frames; file descriptor 0 is pointed at nothing and 1 at stderr, so what a library reads or prints cannot break them.
+
+Requests                                            Answers
+{"op": "hello"}                                     {"op": "hello", "protocol": 3, "facts": {str: str}}
+{"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
+ "config": {str: str}, "device", "place",            "create_s", "run_s", "busy_s", "unwritten",
+ "outputs": [name], "tensors": model first,          "repeat_differs", "tensors"}
+ then the feeds}
+{"op": "model", "id", "providers", "config",        {"op": "at", "id", "stage"} as each step begins,
+ "device", "level", "threads", "path", "kept",       then {"op": "done", ...} as for run
+ "outputs": [name], "all_outputs": [name],
+ "sequences", "texts", "absent", "tensors"}
+{"op": "exit"}                                      none; the process ends
+
+`stage` is "done", or where it failed: "create" or "run"; `error` is then the exception's type. `assignment` is the
+session's own record [[provider, operator, node], ...], null where the runtime keeps none. With `place` true, the
+session may fall back to CPU and is not run: "placed" is its stage, its assignment the answer.
+Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
+pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`.
+
+`model` runs a whole model: the file at `path`, whose external data the runtime maps itself; where that is null, the
+bytes of the first tensor; with `kept` true, once more in the session of the request before, which is always kept.
+`level` is the graph optimisation: "disabled", "basic", "extended" or "all"; `threads` as the runtime has it, 0 for its
+own choice; `outputs` are the wanted ones, in any order, `all_outputs` the model's in its own. Steps are "create", "run"
+and "repeat": they say where a worker was that ends. A sequence `s` travels as tensors `s[0]`, `s[1]`, ..., a map `m` as
+`m.keys` and `m.values`, text as UTF-8 bytes padded with zeros on a last axis; feeds that are sequences are named in
+`sequences` {name: length}, text is given in `texts` {name: [shape, [str]]}, optionals that are not there in `absent`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+PROTOCOL = 3
+MAGIC = b"EPC1"
+PREFIX = struct.Struct("<4sIQ")
+NATIVE_ORDER = {"<": True, "|": True, "=": sys.byteorder == "little", ">": False}
+"""Whether a numpy byte order is the frames' own."""
+
+MAX_HEADER = 1 << 24
+"""Bytes. A larger header is no header."""
+
+MAX_BODY = 1 << 32
+"""Bytes. Checked before anything is allocated."""
+
+CHUNK = 1 << 24
+"""Bytes. A body is read in such pieces: a length that lies costs no memory."""
+
+
+class NotAFrame(Exception):  # noqa: N818  (named for the fault)
+    """The peer wrote something that is no frame; `received` holds the bytes."""
+
+    def __init__(self, received: bytes) -> None:
+        super().__init__(f"{len(received)} bytes that are no frame: {received[:80]!r}")
+        self.received = received
+
+
+def encode(header: dict[str, Any], tensors: dict[str, Any]) -> list[bytes]:
+    """The chunks of one frame. tensors: name -> numpy array.
+
+    Raises TypeError for an array of Python objects, text or records: its bytes mean nothing to the peer.
+    """
+    described, chunks = [], []
+    for name, array in tensors.items():
+        if array.dtype.hasobject or array.dtype.names or array.dtype.kind in "SUMm":
+            raise TypeError(f"'{name}' has the dtype {array.dtype}, which is no tensor of numbers")
+        described.append((name, dtype_name(array.dtype), array.shape))
+        chunks.append(
+            (array if NATIVE_ORDER[array.dtype.byteorder] else array.astype(array.dtype.newbyteorder("<"))).tobytes()
+        )
+    return frame(header, described, chunks)
+
+
+def frame(header: dict[str, Any], described: list[Any], chunks: list[bytes]) -> list[bytes]:
+    """The chunks of one frame whose body exists already. described: (name, numpy dtype name, shape) of each chunk."""
+    head = json.dumps({**header, "tensors": described}, separators=(",", ":")).encode()
+    return [PREFIX.pack(MAGIC, len(head), sum(map(len, chunks))), head, *chunks]
+
+
+@functools.lru_cache(maxsize=None)
+def dtype_name(dtype: Any) -> str:
+    """`dtype.name`, which numpy works out anew each time."""
+    return str(dtype.name)
+
+
+@functools.lru_cache(maxsize=None)
+def as_dtype(name: str) -> Any:
+    """The numpy dtype of that name."""
+    import numpy as np
+
+    return np.dtype(str(name))
+
+
+def spans(tensors: Any, size: int, start: int = 0) -> Iterator[tuple[str, str, list[int], int, int]]:
+    """(name, dtype, shape, start, elements) for each of a header's `tensors` that begin at `start` of a body of `size`
+    bytes; the starts are in bytes.
+
+    Raises KeyError, TypeError or ValueError where the header does not describe the body.
+    """
+    for name, dtype_name, shape in tensors:
+        itemsize, count = as_dtype(dtype_name).itemsize, 1
+        for dim in shape:
+            if not isinstance(dim, int) or dim < 0:
+                raise ValueError(f"'{name}' has the shape {shape}")
+            count *= dim
+        if start + count * itemsize > size:
+            raise ValueError(f"'{name}' is larger than the body")
+        yield str(name), dtype_name, shape, start, count
+        start += count * itemsize
+
+
+def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
+    """(name, numpy array) for every tensor of a frame; the arrays are views of the body. Raises as `spans`."""
+    import numpy as np
+
+    end = 0
+    for name, dtype, shape, start, count in spans(header["tensors"], len(body)):
+        array = np.frombuffer(body, as_dtype(dtype), count, start).reshape(shape)
+        end = start + array.nbytes
+        yield name, array
+    if end != len(body):
+        raise ValueError(f"{len(body) - end} bytes of the body belong to no tensor")
+
+
+def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
+    """The next frame's header and body; None at the end of the stream. Raises NotAFrame."""
+    prefix = stream.read(PREFIX.size)
+    if not prefix:
+        return None
+    if len(prefix) < PREFIX.size or prefix[:4] != MAGIC:
+        raise NotAFrame(prefix)
+    _, header_length, body_length = PREFIX.unpack(prefix)
+    if header_length > MAX_HEADER or body_length > MAX_BODY:
+        raise NotAFrame(prefix)
+    head, body = _read_exactly(stream, header_length), _read_exactly(stream, body_length)
+    if head is None or body is None:
+        return None
+    try:
+        header = json.loads(head)
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise NotAFrame(head)
+    return header, body
+
+
+def _read_exactly(stream: IO[bytes], length: int) -> bytes | None:
+    """So many bytes; None when the stream ends before."""
+    pieces = []
+    while length > 0:
+        piece = stream.read(min(length, CHUNK))
+        if not piece:
+            return None
+        pieces.append(piece)
+        length -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def write_frame(stream: IO[bytes], chunks: list[bytes]) -> None:
+    """Write one encoded frame and flush."""
+    stream.write(b"".join(chunks))
+    stream.flush()

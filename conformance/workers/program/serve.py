@@ -1,0 +1,65 @@
+"""Requests in, answers out, one after the other."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import IO, Any
+
+from .failure import failure
+from .protocol import PROTOCOL, decode, encode, read_frame, write_frame
+
+
+def take_streams() -> tuple[IO[bytes], IO[bytes]]:
+    """stdin and stdout, for frames alone: what a library reads or prints from now on cannot break them."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests = os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.setmode(answers.fileno(), os.O_BINARY)
+        msvcrt.setmode(requests.fileno(), os.O_BINARY)
+    return requests, answers
+
+
+def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: Mapping[str, str]) -> None:
+    """Answer requests until the stream ends or `exit` comes. backend: as `backends` describes it."""
+    while (frame := read_frame(requests)) is not None:
+        header, body = frame
+        if header["op"] == "exit":
+            return
+        if header["op"] == "hello":
+            write_frame(answers, encode({"op": "hello", "protocol": PROTOCOL, "facts": facts}, {}))
+            continue
+        started = time.perf_counter()
+        answer, outputs = _answer(header, body, backend, answers)
+        done = {"op": "done", "id": header["id"], "busy_s": time.perf_counter() - started, **answer}
+        try:
+            chunks = encode(done, outputs)
+        except (AttributeError, TypeError) as error:  # an output that is no tensor
+            chunks = encode({**done, "stage": "run", **failure(error)}, {})
+        write_frame(answers, chunks)
+
+
+def _answer(
+    header: dict[str, Any], body: bytes, backend: Any, answers: IO[bytes]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the backend says: an answer's header and the outputs."""
+    tensors = decode(header, body)
+    if header["op"] != "model":
+        model = next(tensors)[1].tobytes()
+        result: tuple[dict[str, Any], dict[str, Any]] = backend.run(header, model, dict(tensors))
+        return result
+
+    def begin(step: str) -> None:
+        write_frame(answers, encode({"op": "at", "id": header["id"], "stage": step}, {}))
+
+    model = b"" if header["kept"] or header["path"] else next(tensors)[1].tobytes()
+    result = backend.model(header, model, dict(tensors), begin)
+    return result
