@@ -35,7 +35,7 @@ from epcheck.models.bisection.bisect import first_wrong_node
 from epcheck.models.bisection.culprit import Culprit
 from epcheck.models.bisection.reduce import ReduceError, reduce_model
 from epcheck.models.execution.asking import asker
-from epcheck.models.execution.session import Sessions
+from epcheck.models.execution.session import ModelSessions
 from epcheck.models.graph import values
 
 HERE = Path(__file__).parent
@@ -118,7 +118,7 @@ def chosen(count: int, seed: int, zoo: Mapping[str, Subject]) -> Iterator[tuple[
     print(f"{unseen} further places were drawn whose fault does not show in the outputs", file=sys.stderr)
 
 
-def measured(place: Place, subject: Subject, baseline: Sessions) -> Row:
+def measured(place: Place, subject: Subject, baseline: ModelSessions) -> Row:
     """Name the node and reduce the model, by a worker that has the fault."""
     environment = {**os.environ, wrong_node.FAULT: place.description}
     faulty = replace(
@@ -126,7 +126,7 @@ def measured(place: Place, subject: Subject, baseline: Sessions) -> Row:
         arguments=("python:fault_injection.wrong_node:run", "--path", str(HERE)),
         environment=environment,
     )
-    with Sessions(faulty) as candidate:
+    with ModelSessions(faulty) as candidate:
         for sessions in (candidate, baseline):
             sessions.run(_nothing(), {"x": np.zeros(1, np.float32)})  # start the worker
         started = time.perf_counter()
@@ -182,7 +182,7 @@ def main() -> None:
     suite.all_operators()  # what judges nodes is read once a process
     rows, peers = [], []
     print(f"{'named':6}{'left':5}{'ratio':7}{'sessions':10}{'place':60}fault")
-    with Sessions(resolve("cpu")) as baseline:
+    with ModelSessions(resolve("cpu")) as baseline:
         for place, subject in chosen(options.places, options.seed, zoo):
             row = measured(place, subject, baseline)
             rows.append(row)

@@ -23,9 +23,9 @@ from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
+from epcheck.conformance.targets.target import Target, TargetError, DML
 from epcheck.conformance.targets.specification import NEED_LAB, direct_of, resolve
-from epcheck.conformance.targets.target import DML, Target, TargetError
-from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 
 Take = Callable[[Line], None]
@@ -54,7 +54,7 @@ class Place(Protocol):
 
 
 def place_of(
-    options: RunOptions, progress: Progress, workers: WarmWorkers | None = None
+    options: RunOptions, progress: Progress, workers: IdleWorkers | None = None
 ) -> AbstractContextManager[Place]:
     """The place that the options name. workers: keep this machine's workers for the next run.
 
@@ -66,7 +66,7 @@ def place_of(
 class _Here:
     """This machine."""
 
-    def __init__(self, options: RunOptions, progress: Progress, workers: WarmWorkers | None) -> None:
+    def __init__(self, options: RunOptions, progress: Progress, workers: IdleWorkers | None) -> None:
         self._options = options
         self._workers = workers
         self._targets, self._baseline, self._reference = _targets(options, progress)

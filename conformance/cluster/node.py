@@ -1,4 +1,4 @@
-"""A machine's side of a distributed run: cases in, records out, the workers warm from one task to the next.
+"""A machine's side of a distributed run: cases in, records out, the workers kept from one task to the next.
 
 Works in the process of a Dask worker, and uses nothing of Dask. Targets are resolved here, so that `dml` is this
 machine's; the tables of the client's `epcheck.toml` travel, and a table that this machine's own has goes before them.
@@ -28,7 +28,7 @@ from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target, TargetError
-from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 from epcheck.generators.error import EpcheckError
 
@@ -128,7 +128,7 @@ class _Post:
             jobs=order.jobs,
             pack=order.pack,
         )
-        self._warm = WarmWorkers(keep=8 * (os.cpu_count() or 1))
+        self._idle_workers = IdleWorkers(keep=8 * (os.cpu_count() or 1))
         self._resources = contextlib.ExitStack()
         if any(not one.owns_group for one in (self.candidate, self.plan.baseline) if one):
             self._resources.enter_context(lab.in_use())
@@ -144,7 +144,7 @@ class _Post:
                 lambda record: lines.append((encode(record), record.reading)),
                 facts.update,
                 cache,
-                self._warm,
+                self._idle_workers,
             )
         return Answer(socket.gethostname(), facts, self.candidate.expectations, tuple(lines), notes)
 
@@ -161,7 +161,7 @@ class _Post:
     def close(self) -> None:
         """End the workers."""
         self._timer.cancel()
-        self._warm.close()
+        self._idle_workers.close()
         self._resources.close()
 
     def _expire(self) -> None:

@@ -1,6 +1,6 @@
 """One DirectML operator after the other, called from Python without ONNX Runtime: descriptions in, arrays out.
 
-    with Directly(target.resolve("directml")) as directml:
+    with DirectMLClient(target.resolve("directml")) as directml:
         (copied,) = directml.dispatch(Slice1(source, result, (1,), (4,), (2,)), array)
 
 The calls happen in a worker of the target, on Linux in the lab. A worker that is lost, with its device or otherwise, is
@@ -23,7 +23,7 @@ from epcheck.conformance.preparation.directml_program import Program, TensorOpti
 from epcheck.conformance.scheduling.supervisor import DEVICE_LOST
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.device_claims import LEVEL, with_documented
-from epcheck.conformance.workers.process import Answer, Ended, Event, Rubbish, WorkerProcess
+from epcheck.conformance.workers.process import Event, FrameReceived, MalformedFrame, ProcessExited, WorkerProcess
 from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.generators.directml import FeatureLevel, OperatorDesc
@@ -42,7 +42,7 @@ class WorkerLostError(RuntimeError):
     """The worker is gone: it crashed, or its device was removed, or it did not answer in time."""
 
 
-class Directly:
+class DirectMLClient:
     """A worker of a direct target; the first call starts it."""
 
     def __init__(self, target: Target) -> None:
@@ -129,7 +129,7 @@ class Directly:
             self.facts = with_documented(told)
         return self._process
 
-    def _answer(self, seconds: float) -> Answer:
+    def _answer(self, seconds: float) -> FrameReceived:
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -140,12 +140,12 @@ class Directly:
             if event.source is not self._process and self._process is not None:
                 continue  # what a worker that was dropped still said
             match event:
-                case Answer():
+                case FrameReceived():
                     return event
-                case Ended(returncode=code):
+                case ProcessExited(returncode=code):
                     self._process = None
                     raise WorkerLostError(f"the worker process ended with {code}: {event.source.log_tail()[-500:]}")
-                case Rubbish(error=error):
+                case MalformedFrame(error=error):
                     self._drop()
                     raise WorkerLostError(str(error))
 

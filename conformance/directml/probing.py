@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epcheck.conformance.directml.client import CallRefusedError, Directly, WorkerLostError
+from epcheck.conformance.directml.client import CallRefusedError, DirectMLClient, WorkerLostError
 from epcheck.conformance.preparation.directml_program import NoProgram
 from epcheck.generators.directml.feature_level import FeatureLevel, introduced_in, is_documented
 from epcheck.generators.directml.neighbours import Neighbour, neighbours
@@ -43,7 +43,7 @@ class Border:
     documented: bool
 
 
-def run_probe(directml: Directly, probe: Probe) -> Probed:
+def run_probe(directml: DirectMLClient, probe: Probe) -> Probed:
     """The probe's outputs against its exact results; it is left out where the device's feature level lacks its
     operator."""
     name = probe.description.NAME
@@ -62,7 +62,7 @@ def run_probe(directml: Directly, probe: Probe) -> Probed:
     return Probed(probe.id, "")
 
 
-def borders(directml: Directly, valid: OperatorDesc) -> Iterator[Border]:
+def borders(directml: DirectMLClient, valid: OperatorDesc) -> Iterator[Border]:
     """What `validate()`, at the device's feature level, and DirectML say of a description and its neighbours; nothing
     where that level lacks the operator."""
     if directml.level() < introduced_in(valid.NAME):
@@ -73,7 +73,7 @@ def borders(directml: Directly, valid: OperatorDesc) -> Iterator[Border]:
             yield judged
 
 
-def _border(directml: Directly, neighbour: Neighbour) -> Border | None:
+def _border(directml: DirectMLClient, neighbour: Neighbour) -> Border | None:
     description = neighbour.description
     violations = _violations(description, directml.level())
     try:

@@ -17,7 +17,8 @@ from epcheck.conformance.cache.row_groups import RowGroups, group_of, plain_pick
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.process import Answer, Event, WarmWorkers, WorkerProcess
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event, FrameReceived, WorkerProcess
 from epcheck.conformance.workers.program import protocol
 from epcheck.generators import suite
 from epcheck.generators.array import Array
@@ -45,12 +46,12 @@ _Chunk = tuple[Case, ...]
 class Preparation:
     """Takes cases in with `add`, has them ready in `ready`, in no particular order."""
 
-    def __init__(self, cache: Cache, events: queue.SimpleQueue[Event], warm: WarmWorkers, helpers: int) -> None:
+    def __init__(self, cache: Cache, events: queue.SimpleQueue[Event], idle_workers: IdleWorkers, helpers: int) -> None:
         """helpers: processes at most."""
         self.ready: deque[Prepared | Unprepared] = deque()
         self._rows = RowGroups(cache, "prepared")
         self._events = events
-        self._warm = warm
+        self._idle_workers = idle_workers
         self._most = helpers
         self._new: list[Case] = []
         self._missing: deque[Case] = deque()
@@ -88,7 +89,7 @@ class Preparation:
     def help(self) -> None:
         """Let helpers take what is missing."""
         if len(self._helpers) + len(self._idle) < self._most and len(self._missing) >= WORTH_HELP:
-            self._idle.append(self._warm.take(HELPER, self._events))
+            self._idle.append(self._idle_workers.take(HELPER, self._events))
         while self._idle and len(self._missing) > CHUNK:
             chunk = tuple(self._missing.popleft() for _ in range(CHUNK))
             try:
@@ -118,9 +119,9 @@ class Preparation:
         """Take what a helper says; what a lost one was given is prepared by others."""
         helper = event.source
         match event:
-            case Answer(header={"op": "hello"}):
+            case FrameReceived(header={"op": "hello"}):
                 return
-            case Answer(header={"stage": "done"}, body=body):
+            case FrameReceived(header={"stage": "done"}, body=body):
                 chunk = self._helpers.pop(helper)
                 self._idle.append(helper)
                 for case, row in zip(chunk, plain_pickle(body), strict=True):
@@ -142,9 +143,9 @@ class Preparation:
             helper.listen(wanted)
 
     def close(self) -> None:
-        """End the helpers, or keep them warm."""
+        """End the helpers, or keep them for the next run."""
         while self._idle:
-            self._warm.give(self._idle.pop())
+            self._idle_workers.give(self._idle.pop())
         self.kill()
 
     def kill(self) -> None:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from epcheck.conformance.scheduling.pack_sizing import PackSizing
-from epcheck.conformance.scheduling.supervisor import Job, Lane
+from epcheck.conformance.scheduling.supervisor import Job, Supervisor
 from epcheck.conformance.targets.target import MEBIBYTE, Target
-from epcheck.conformance.workers.process import Event, WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event
 
 PACK_BYTES = 16 * MEBIBYTE
 """Models, feeds and outputs of a pack: at most so much, or one case."""
@@ -23,7 +24,7 @@ PACK_BYTES = 16 * MEBIBYTE
 PARTS = 4
 """Into how many sessions one that failed is split: by halving, a crash among 128 cases takes twice as many workers."""
 
-PER_LANE = 64
+PER_SUPERVISOR = 64
 """Jobs that wait for each worker before another one is started."""
 
 
@@ -42,7 +43,7 @@ class Pool:
         self,
         target: Target,
         events: queue.SimpleQueue[Event],
-        warm: WarmWorkers,
+        idle_workers: IdleWorkers,
         jobs: int = 1,
         pack: int = 1,
         alone: bool = False,
@@ -53,19 +54,19 @@ class Pool:
         self.sizing = PackSizing(pack, size)
         self.incidents: list[Incident] = []
         self._jobs = jobs
-        self._per_lane = 1 if alone else PER_LANE
+        self._per_supervisor = 1 if alone else PER_SUPERVISOR
         self._waiting: deque[tuple[Job, ...]] = deque()
         self._bins: dict[bytes, deque[Job]] = {}
         self._binned = 0
         self._fitting: dict[tuple[str, str], int] = {}
         self._last: bool = False
-        self._new_lane: Callable[[], Lane] = lambda: Lane(target, events, self, warm, alone)
-        self.lanes: list[Lane] = []
+        self._new_supervisor: Callable[[], Supervisor] = lambda: Supervisor(target, events, self, idle_workers, alone)
+        self.supervisors: list[Supervisor] = []
 
     @property
     def facts(self) -> Mapping[str, str]:
         """What the first worker says of itself; empty until it has answered."""
-        return self.lanes[0].facts if self.lanes else {}
+        return self.supervisors[0].facts if self.supervisors else {}
 
     @property
     def backlog(self) -> int:
@@ -74,9 +75,9 @@ class Pool:
 
     def start(self) -> None:
         """Start the first worker ahead of the first job. Raises TargetDown."""
-        if not self.lanes:
-            self.lanes.append(self._new_lane())
-            self.lanes[0].start()
+        if not self.supervisors:
+            self.supervisors.append(self._new_supervisor())
+            self.supervisors[0].start()
 
     def submit(self, job: Job) -> None:
         """Queue a job; it is sent by the next `advance`."""
@@ -92,10 +93,10 @@ class Pool:
         Raises TargetDown when no worker can be started.
         """
         self._last = last
-        if self.backlog and len(self.lanes) < self._wanted():
-            self.lanes.append(self._new_lane())
-        for lane in self.lanes:
-            lane.advance()
+        if self.backlog and len(self.supervisors) < self._wanted():
+            self.supervisors.append(self._new_supervisor())
+        for supervisor in self.supervisors:
+            supervisor.advance()
 
     def next(self, room: int, idle: bool) -> tuple[Job, ...]:
         """What a worker runs next in one session; nothing while a pack is worth waiting for.
@@ -114,7 +115,7 @@ class Pool:
         if waiting >= best and (idle or best <= room):
             return tuple(self._fill(fullest, self.sizing.next(waiting)))
         if idle and self._last:
-            return tuple(self._fill(fullest, min(best, math.ceil(self._binned / len(self.lanes)))))
+            return tuple(self._fill(fullest, min(best, math.ceil(self._binned / len(self.supervisors)))))
         return ()
 
     def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False) -> None:
@@ -134,22 +135,22 @@ class Pool:
         """Take back what a lost worker was sent and had not begun, in order."""
         self._waiting.extendleft(reversed(parcels))
 
-    def owner(self, event: Event) -> Lane | None:
+    def owner(self, event: Event) -> Supervisor | None:
         """The worker that an event comes from, if it is one of this pool's."""
-        return next((lane for lane in self.lanes if lane.owns(event)), None)
+        return next((supervisor for supervisor in self.supervisors if supervisor.owns(event)), None)
 
     def close(self) -> None:
-        """End the workers, or keep them warm; jobs without an outcome are dropped."""
-        for lane in self.lanes:
-            lane.close()
+        """End the workers, or keep them for the next run; jobs without an outcome are dropped."""
+        for supervisor in self.supervisors:
+            supervisor.close()
 
     def kill(self) -> None:
         """End the workers at once."""
-        for lane in self.lanes:
-            lane.kill()
+        for supervisor in self.supervisors:
+            supervisor.kill()
 
     def _wanted(self) -> int:
-        return max(1, min(self._jobs, math.ceil(self.backlog / self._per_lane)))
+        return max(1, min(self._jobs, math.ceil(self.backlog / self._per_supervisor)))
 
     def _cut(self, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
         """As many of these jobs as fit a worker; the others go on waiting."""

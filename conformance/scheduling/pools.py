@@ -12,9 +12,10 @@ from epcheck.conformance.scheduling import run_history
 from epcheck.conformance.scheduling.case_lifecycle import Where
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.pool import Incident, Pool
-from epcheck.conformance.scheduling.supervisor import Lane
+from epcheck.conformance.scheduling.supervisor import Supervisor
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.process import Event, WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event
 
 TICK_S = 0.2
 """How often deadlines and memory are looked at, in seconds."""
@@ -26,12 +27,12 @@ ALONE_AT_ONCE = 2
 class Pools:
     """Of each target a pool; as soon as a case needs it, a second worker for repeats, and processes for one case."""
 
-    def __init__(self, plan: Plan, cache: Cache, events: queue.SimpleQueue[Event], warm: WarmWorkers) -> None:
+    def __init__(self, plan: Plan, cache: Cache, events: queue.SimpleQueue[Event], idle_workers: IdleWorkers) -> None:
         """cache: where pack sizes are kept from run to run. The others as in `Pool`."""
         self._plan = plan
         self._cache = cache
         self._events = events
-        self._warm = warm
+        self._idle_workers = idle_workers
         self._pools = {target.name: self._pool(target) for target in plan.targets}
         self._second_workers: dict[str, Pool] = {}
         self._own_processes: dict[str, Pool] = {}
@@ -60,11 +61,13 @@ class Pools:
                 return self._pools[name]
             case Where.SECOND_WORKER:
                 if name not in self._second_workers:
-                    self._second_workers[name] = Pool(target, self._events, self._warm)
+                    self._second_workers[name] = Pool(target, self._events, self._idle_workers)
                 return self._second_workers[name]
             case Where.OWN_PROCESS:
                 if name not in self._own_processes:
-                    self._own_processes[name] = Pool(target, self._events, self._warm, ALONE_AT_ONCE, alone=True)
+                    self._own_processes[name] = Pool(
+                        target, self._events, self._idle_workers, ALONE_AT_ONCE, alone=True
+                    )
                 return self._own_processes[name]
 
     def start(self) -> None:
@@ -80,19 +83,19 @@ class Pools:
     def advance_idle(self) -> None:
         """Have those that do nothing take what waits, as if nothing more came. Raises TargetDown."""
         for pool in self._every_pool():
-            if not any(lane.is_busy for lane in pool.lanes):
+            if not any(supervisor.is_busy for supervisor in pool.supervisors):
                 pool.advance(last=True)
 
     def listen(self, wanted: bool) -> None:
         """Whether answers of workers come in now; what was left to be sent together is sent."""
-        for lane in self._every_lane():
-            lane.listen(wanted)
+        for supervisor in self._every_supervisor():
+            supervisor.listen(wanted)
 
     def handle(self, event: Event) -> None:
         """Take the event of a worker. Raises TargetDown when workers of its target keep failing to start."""
-        for lane in self._every_lane():
-            if lane.owns(event):
-                lane.handle(event)
+        for supervisor in self._every_supervisor():
+            if supervisor.owns(event):
+                supervisor.handle(event)
                 return
 
     def watch(self) -> None:
@@ -100,8 +103,8 @@ class Pools:
         now = time.monotonic()
         if now - self._last_watch >= TICK_S:
             self._last_watch = now
-            for lane in self._every_lane():
-                lane.watch(now)
+            for supervisor in self._every_supervisor():
+                supervisor.watch(now)
 
     def incidents(self) -> Iterator[tuple[Target, Incident]]:
         """The sessions of several cases that failed."""
@@ -128,12 +131,12 @@ class Pools:
     def _pool(self, target: Target) -> Pool:
         jobs = self._plan.jobs or target.jobs or os.cpu_count() or 1
         if not self._plan.pack or target.pack == 1:
-            return Pool(target, self._events, self._warm, jobs)
+            return Pool(target, self._events, self._idle_workers, jobs)
         size = run_history.pack_size(self._cache, target)
-        return Pool(target, self._events, self._warm, jobs, target.pack, size=size)
+        return Pool(target, self._events, self._idle_workers, jobs, target.pack, size=size)
 
     def _every_pool(self) -> tuple[Pool, ...]:
         return *self._pools.values(), *self._second_workers.values(), *self._own_processes.values()
 
-    def _every_lane(self) -> Iterator[Lane]:
-        return (lane for pool in self._every_pool() for lane in pool.lanes)
+    def _every_supervisor(self) -> Iterator[Supervisor]:
+        return (supervisor for pool in self._every_pool() for supervisor in pool.supervisors)

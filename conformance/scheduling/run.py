@@ -18,7 +18,8 @@ from epcheck.conformance.scheduling.pools import TICK_S
 from epcheck.conformance.scheduling.session import AT_ONCE, IN_PROGRESS, Session
 from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.process import Event, WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event
 
 AT_START = 8192
 """Cases that are taken in until every target has answered its handshake: there is nothing else to do meanwhile."""
@@ -29,18 +30,18 @@ def run_plan(
     sink: Sink,
     on_facts: Callable[[Facts], None] | None = None,
     cache: Cache | None = None,
-    warm: WarmWorkers | None = None,
+    idle_workers: IdleWorkers | None = None,
 ) -> tuple[str, ...]:
     """Run the plan; `sink` takes each record as soon as it is final, in no particular order. Returns, in words, what
     happened that belongs to no case: sessions of several that failed, though none of their cases does alone.
 
     on_facts: takes target name -> facts once every worker has started. cache: where prepared cases and opinions are
-    kept from run to run. warm: keeps the workers for the next run of this process; otherwise none outlives the call.
+    kept from run to run. idle_workers: where workers are kept for the next run; otherwise none outlives the call.
     Raises TargetDown when a target cannot be started; what was recorded until then stands. Whatever the sink raises
     ends the run as well.
     """
     cases = iter(plan.cases)
-    with Session(plan, sink, cache, warm) as session:
+    with Session(plan, sink, cache, idle_workers) as session:
         for case in islice(cases, IN_PROGRESS):
             session.submit(case)
         while not session.ready:
@@ -64,18 +65,21 @@ def ask(target: Target, prepared: Prepared) -> Outcome:
     """What a target does with one case, once, in a process of its own; nobody judges it. Raises TargetDown."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     outcomes: list[Outcome] = []
-    with contextlib.nullcontext() if target.owns_group else lab.in_use(), contextlib.closing(WarmWorkers()) as warm:
-        pool = Pool(target, events, warm, alone=True)
+    with (
+        contextlib.nullcontext() if target.owns_group else lab.in_use(),
+        contextlib.closing(IdleWorkers()) as idle_workers,
+    ):
+        pool = Pool(target, events, idle_workers, alone=True)
         try:
             pool.submit(Job(prepared, outcomes.append))
             while not outcomes:
                 pool.advance(last=True)
                 with contextlib.suppress(queue.Empty):
                     event = events.get(timeout=TICK_S)
-                    if lane := pool.owner(event):
-                        lane.handle(event)
-                for lane in pool.lanes:
-                    lane.watch(time.monotonic())
+                    if supervisor := pool.owner(event):
+                        supervisor.handle(event)
+                for supervisor in pool.supervisors:
+                    supervisor.watch(time.monotonic())
         finally:
             pool.kill()
     return outcomes[0]

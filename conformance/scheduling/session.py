@@ -44,7 +44,8 @@ from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
 from epcheck.conformance.scheduling.pools import TICK_S, Pools
 from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.process import Event, WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event
 from epcheck.generators.case import Case
 
 IN_PROGRESS = 3072
@@ -66,16 +67,18 @@ class Session:
     at once when it is left by an exception.
     """
 
-    def __init__(self, plan: Plan, sink: Sink, cache: Cache | None = None, warm: WarmWorkers | None = None) -> None:
+    def __init__(
+        self, plan: Plan, sink: Sink, cache: Cache | None = None, idle_workers: IdleWorkers | None = None
+    ) -> None:
         """plan: its cases are the caller's to submit. The others as in `run`."""
-        cache, warm = cache or Cache(None), warm or WarmWorkers()
+        cache, idle_workers = cache or Cache(None), idle_workers or IdleWorkers()
         cores = os.cpu_count() or 1
         self.under_way = 0
         self._plan = plan
         self._sink = sink
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._pools = Pools(plan, cache, self._events, warm)
-        self._preparation = Preparation(cache, self._events, warm, min(plan.jobs or cores, cores) - 1)
+        self._pools = Pools(plan, cache, self._events, idle_workers)
+        self._preparation = Preparation(cache, self._events, idle_workers, min(plan.jobs or cores, cores) - 1)
         self._remembered = run_history.RememberedOpinions(plan, cache)
         self._statuses = run_history.Statuses(cache, plan.candidates)
         self._opinions = SharedOpinions()
@@ -83,7 +86,7 @@ class Session:
         self._failing: defaultdict[str, set[str]] = defaultdict(set)
         self._notes: list[str] = []
         self._resources = contextlib.ExitStack()
-        self._resources.callback(warm.rest)
+        self._resources.callback(idle_workers.end_run)
         self._resources.callback(self._remembered.write)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""A lane: sessions one after the other through a worker of one target; it survives whatever the worker does."""
+"""A supervisor: sessions one after the other through a worker of one target; it survives whatever the worker does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, PLACED, TIMED_OUT, Outcome
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers.device_claims import with_documented
-from epcheck.conformance.workers.process import Answer, Ended, Event, Rubbish, WarmWorkers, WorkerProcess, describe_exit
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import (
+    Event,
+    FrameReceived,
+    MalformedFrame,
+    ProcessExited,
+    WorkerProcess,
+    describe_exit,
+)
 from epcheck.conformance.workers.program import protocol
 from epcheck.generators.error import EpcheckError
 
@@ -61,7 +69,7 @@ class Job(NamedTuple):
 
 
 class Source(Protocol):
-    """Where a lane gets its jobs: the pool it belongs to."""
+    """Where a supervisor gets its jobs: the pool it belongs to."""
 
     sizing: Any
 
@@ -70,7 +78,7 @@ class Source(Protocol):
     def give_back(self, parcels: list[tuple[Job, ...]]) -> None: ...
 
 
-class Lane:
+class Supervisor:
     """One worker, started when needed and replaced when it dies, hangs or eats memory.
 
     alone: every session gets a process of its own. A pack that fails goes back to be split. Everything happens in the
@@ -82,7 +90,7 @@ class Lane:
         target: Target,
         events: queue.SimpleQueue[Event],
         source: Source,
-        warm: WarmWorkers,
+        idle_workers: IdleWorkers,
         alone: bool = False,
     ) -> None:
         self.target = target
@@ -90,7 +98,7 @@ class Lane:
         self.alone = alone
         self._events = events
         self._source = source
-        self._warm = warm
+        self._idle_workers = idle_workers
         self._worker: WorkerProcess | None = None
         self._ready = False
         self._failed_starts = 0
@@ -110,7 +118,7 @@ class Lane:
         """Start the worker ahead of the first job. Raises TargetDown."""
         if self._worker is None:
             try:
-                self._worker = self._warm.take(self.target, self._events)
+                self._worker = self._idle_workers.take(self.target, self._events)
             except (OSError, ValueError) as error:
                 raise TargetDown(f"target '{self.target.name}': its interpreter cannot be started: {error}") from error
             self._ready = self._is_worn = self._is_overtaxed = False
@@ -138,19 +146,19 @@ class Lane:
                 self._flush()
 
     def owns(self, event: Event) -> bool:
-        """Whether the event comes from this lane's present worker."""
+        """Whether the event comes from this supervisor's present worker."""
         return event.source is self._worker
 
     def handle(self, event: Event) -> None:
         """Take an event of the present worker. Raises TargetDown when workers keep failing to start."""
         match event:
-            case Answer(header={"op": "hello", **rest}):
+            case FrameReceived(header={"op": "hello", **rest}):
                 self._greeted(rest)
-            case Answer(header=header, body=body, at=at):
+            case FrameReceived(header=header, body=body, at=at):
                 self._answered(header, body, at)
-            case Rubbish(error=error):
+            case MalformedFrame(error=error):
                 self._lost(f"its worker wrote {error} to stdout")
-            case Ended(source=source, returncode=returncode):
+            case ProcessExited(source=source, returncode=returncode):
                 self._lost(source.killed_because or f"the worker process ended: {describe_exit(returncode)}")
 
     def watch(self, now: float) -> None:
@@ -181,7 +189,7 @@ class Lane:
         """Let go of the worker, which stays warm when it is idle; jobs without an outcome are dropped."""
         if self._worker is not None:
             if self._ready and not self._sent and not self.alone:
-                self._warm.give(self._worker)
+                self._idle_workers.give(self._worker)
             else:
                 self._worker.close()
             self._worker = None
@@ -211,7 +219,7 @@ class Lane:
                 f"this epcheck {protocol.PROTOCOL}"
             )
         if self._ready or not isinstance(facts, dict) or not facts:
-            self._lost("its worker sent a malformed greeting")
+            self._lost("its worker sent a malformed handshake")
             return
         provider, offered = self.target.provider, str(facts.get("providers", ""))
         if provider and offered and provider not in offered.split(", "):

@@ -1,7 +1,7 @@
 """What is documented of a DirectML, put beside what its device says it supports (IDMLDevice::CheckFeatureSupport).
 
-A worker of a direct target tells its claims among its facts; the documented ones join them, so that whoever reads a run
-later has both. `reports.claims` compares them.
+A worker of a direct target reports its claims among its facts. The documented ones join them, so that whoever reads a
+run later has both. `reports.page.device_claims` compares them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def with_documented(facts: Mapping[str, str]) -> dict[str, str]:
         return dict(facts)
     level = level_of_release(facts.get(RELEASE, ""))
     data_types = [
-        one.name for one in DataType if one not in FOUR_BITS or (level or 0) >= FeatureLevel.DML_FEATURE_LEVEL_6_3
+        data_type.name
+        for data_type in DataType
+        if data_type not in FOUR_BITS or (level or 0) >= FeatureLevel.DML_FEATURE_LEVEL_6_3
     ]
     return {
         **facts,

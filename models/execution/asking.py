@@ -1,4 +1,4 @@
-"""What bisection and reduction ask of a target: run this model on these values. `Sessions.run` answers so."""
+"""What bisection and reduction ask of a target: run this model on these values. `ModelSessions.run` answers so."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Protocol
 
 import onnx
 
-from epcheck.models.execution.session import Level, Sessions
-from epcheck.models.execution.sides import LARGE_BYTES
+from epcheck.models.execution.evaluators import LARGE_BYTES
+from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.graph.feed import Feed
 
 LEVELS: tuple[Level, ...] = ("disabled", "basic", "extended", "all")
@@ -38,19 +38,19 @@ class Ask(Protocol):
     def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> Answered: ...
 
 
-def asker(sessions: Sessions, folder: Path | None = None, instead_of: Sessions | None = None) -> Ask:
+def asker(sessions: ModelSessions, folder: Path | None = None, instead_of: ModelSessions | None = None) -> Ask:
     """Ask a target. folder: where the model's external data is, if it has any. instead_of: sessions that end before,
     where there is memory for one of the two only."""
 
     def ask(model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> Answered:
         if instead_of is not None:
-            instead_of.rest()
+            instead_of.end_worker()
         return sessions.run(model, feeds, level=level, folder=folder)
 
     return ask
 
 
-def askers(candidate: Sessions, baseline: Sessions, folder: Path | None, size: int) -> tuple[Ask, Ask]:
+def askers(candidate: ModelSessions, baseline: ModelSessions, folder: Path | None, size: int) -> tuple[Ask, Ask]:
     """Ask both about a model of so many bytes: of a large one never two sessions are there at once."""
     apart = size > LARGE_BYTES
     return (

@@ -22,7 +22,8 @@ from epcheck.conformance.targets.target import DISABLE_FALLBACK, MEBIBYTE, Targe
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.workers import process as processes
-from epcheck.conformance.workers.process import Ended, Rubbish, WarmWorkers, WorkerProcess, describe_exit
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import MalformedFrame, ProcessExited, WorkerProcess, describe_exit
 from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.models.graph.feed import Feed
@@ -52,7 +53,7 @@ EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelOutcome:
     """What a target did with a model.
 
     stage: `done`, or how it failed: `create` or `run` with a clean error, `crash` (the process ended, ran out of
@@ -96,7 +97,7 @@ class Source:
         return str(self.path) if self.path else hashlib.sha256(self.content).hexdigest()
 
 
-class Sessions:
+class ModelSessions:
     """Sessions of one target, one at a time, in one worker, which is replaced when it crashes or hangs.
 
     The last session is kept for further feeds of the same model. Use it as a context manager, or `close` it.
@@ -110,7 +111,7 @@ class Sessions:
         self._deadline_s = deadline_s
         self._threads = threads
         self._events: queue.SimpleQueue[processes.Event] = queue.SimpleQueue()
-        self._warm = WarmWorkers()
+        self._idle = IdleWorkers()
         self._worker: WorkerProcess | None = None
         self._kept: tuple[object, ...] | None = None
         self._resources = contextlib.ExitStack()
@@ -126,7 +127,7 @@ class Sessions:
         self.close()
 
     @property
-    def is_warm(self) -> bool:
+    def has_worker(self) -> bool:
         """Whether the last request left its worker alive."""
         return self._worker is not None
 
@@ -134,7 +135,7 @@ class Sessions:
         """Of the worker's memory; 0 where there is none."""
         return 0 if self._worker is None else self._worker.resident_bytes()
 
-    def rest(self) -> None:
+    def end_worker(self) -> None:
         """End the worker and free its memory; the next run starts another."""
         if self._worker is not None:
             self._worker.close()
@@ -142,8 +143,8 @@ class Sessions:
 
     def close(self) -> None:
         """End the worker for good."""
-        self.rest()
-        self._warm.close()
+        self.end_worker()
+        self._idle.close()
         self._resources.close()
 
     def run(
@@ -154,7 +155,7 @@ class Sessions:
         level: Level = "all",
         strict: bool = False,
         folder: Path | None = None,
-    ) -> Answer:
+    ) -> ModelOutcome:
         """Create a session of the model, or use the last one if it is the same, and run it twice.
 
         A path is opened by the runtime itself, which maps external data; that must be inside the model's folder.
@@ -240,7 +241,7 @@ class Sessions:
                 return self._worker
             self._kept = None
             try:
-                self._worker = self._warm.take(self.target, self._events)
+                self._worker = self._idle.take(self.target, self._events)
             except (OSError, ValueError) as error:
                 raise TargetDown(f"target '{self.target.name}': its interpreter cannot be started: {error}") from error
             if not (why := self._greet(self._worker)):
@@ -251,7 +252,7 @@ class Sessions:
         """Wait for the worker's greeting; why there is none, after which the worker is gone."""
         event = self._next(process, time.monotonic() + self.target.startup_s)
         match event:
-            case processes.Answer(header={"op": "hello", "facts": facts}):
+            case processes.FrameReceived(header={"op": "hello", "facts": facts}):
                 self.facts = {str(k): str(v) for k, v in facts.items()} if isinstance(facts, dict) else {}
                 offered = self.facts.get("providers", "")
                 if self.target.provider and offered and self.target.provider not in offered.split(", "):
@@ -259,16 +260,16 @@ class Sessions:
                         f"target '{self.target.name}': its onnxruntime has no {self.target.provider}; it has {offered}"
                     )
                 return ""
-            case Ended(returncode=returncode):
+            case ProcessExited(returncode=returncode):
                 why = f"the worker process ended: {describe_exit(returncode)}"
             case None:
                 why = f"no answer within {self.target.startup_s:g} s of starting"
             case _:
-                why = "its worker sent a malformed greeting"
+                why = "its worker sent a malformed handshake"
         log = self._drop(process, why).splitlines()
         return f"{why}{f'; it said: {log[-1]}' if log else ''}"
 
-    def _await(self, process: WorkerProcess, source: Source) -> Answer:
+    def _await(self, process: WorkerProcess, source: Source) -> ModelOutcome:
         """What becomes of a request that was sent."""
         step = ""
         bound = self.target.memory_bytes + MEMORY * source.size
@@ -278,17 +279,17 @@ class Sessions:
                 case None:
                     why = process.killed_because or f"no answer within {self._deadline_s:g} s"
                     return self._lost(process, TIMEOUT if not process.killed_because else CRASH, step, why)
-                case Ended(returncode=returncode):
+                case ProcessExited(returncode=returncode):
                     why = process.killed_because or f"the worker process ended: {describe_exit(returncode)}"
                     return self._lost(process, CRASH, step, why)
-                case Rubbish(error=error):
+                case MalformedFrame(error=error):
                     return self._lost(process, CRASH, step, f"its worker wrote {error} to stdout")
                 case answered if answered.header.get("op") == "at":
                     step = str(answered.header.get("stage"))
                 case answered:
                     return self._answered(process, step, answered.header, answered.body)
 
-    def _answered(self, process: WorkerProcess, step: str, header: Mapping[str, Any], body: bytes) -> Answer:
+    def _answered(self, process: WorkerProcess, step: str, header: Mapping[str, Any], body: bytes) -> ModelOutcome:
         try:
             answer = _decoded(header, body)
         except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
@@ -297,9 +298,9 @@ class Sessions:
             return self._lost(process, CRASH, step, f"the device was lost: {answer.message}")
         return answer
 
-    def _lost(self, process: WorkerProcess, stage: str, step: str, why: str) -> Answer:
+    def _lost(self, process: WorkerProcess, stage: str, step: str, why: str) -> ModelOutcome:
         log = self._drop(process, why)
-        return Answer(stage, during=STEPS.get(step, step), message=why, log_tail=log)
+        return ModelOutcome(stage, during=STEPS.get(step, step), message=why, log_tail=log)
 
     def _drop(self, process: WorkerProcess, why: str) -> str:
         """End the worker; the end of what it said."""
@@ -347,12 +348,12 @@ def _embedded(source: Source) -> Source:
     return Source(None, model.SerializeToString(), source.outputs, None, source.size)
 
 
-def _decoded(header: Mapping[str, Any], body: bytes) -> Answer:
+def _decoded(header: Mapping[str, Any], body: bytes) -> ModelOutcome:
     """Raises KeyError, TypeError or ValueError where the frame is no answer."""
     stage = {DONE: DONE, CREATE: CREATE}.get(header["stage"], RUN)
     assignment = header.get("assignment")
     done = stage == DONE
-    return Answer(
+    return ModelOutcome(
         stage,
         during="" if done else STEPS[stage],
         message="" if done else " ".join(str(header["message"]).split()) or str(header["error"]),

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 from epcheck.conformance.targets.target import DML, Target
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.models.execution.session import CRASH, DONE, TIMEOUT, Sessions
+from epcheck.models.execution.session import CRASH, DONE, TIMEOUT, ModelSessions
 from epcheck.models.feeds import dims
 from epcheck.models.graph import values
 from epcheck.models.graph.operator_name import operator_name
@@ -126,7 +126,7 @@ def inspect(path: Path, model: onnx.ModelProto) -> Inspection:
     )
 
 
-def limits(sessions: Sessions) -> Limits:
+def limits(sessions: ModelSessions) -> Limits:
     """The limits of a target's runtime, from its messages about models of versions that do not exist yet."""
     future = [sessions.run(_tiny(ir_version, opset), {"x": np.zeros(1, np.float32)}).message
               for ir_version, opset in ((4, 999), (999, 13))]  # fmt: skip
@@ -186,7 +186,7 @@ def unresolved_reshapes(model: onnx.ModelProto, provider: str | None) -> Iterato
 def _what_onnx_says(path: Path, model: onnx.ModelProto) -> Iterator[Finding]:
     """The complaints of ONNX, from a worker. Raises ModelFileError for a model that crashes the worker."""
     backend = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",))
-    with Sessions(backend, CHECK_S) as sessions:
+    with ModelSessions(backend, CHECK_S) as sessions:
         outcome = sessions.run(without_weights(model, {}), {}, outputs=["messages"])
     if outcome.stage in (CRASH, TIMEOUT):
         raise ModelFileError(f"'{path}' is no model that can be looked at: onnx's checker does not survive it "

@@ -20,10 +20,9 @@ from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.bisection.bisect import first_wrong_node
 from epcheck.models.bisection.culprit import Culprit
 from epcheck.models.bisection.options import BisectionOptions
-from epcheck.models.execution import sides
 from epcheck.models.execution.asking import askers
-from epcheck.models.execution.session import CREATE, Answer, Level, Sessions
-from epcheck.models.execution.sides import LARGE_BYTES, Sides
+from epcheck.models.execution.evaluators import LARGE_BYTES, Evaluators, choose
+from epcheck.models.execution.session import CREATE, Level, ModelOutcome, ModelSessions
 from epcheck.models.feeds.trials import Trial, trials
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
@@ -52,7 +51,7 @@ def validate(
     that does not exist, and TargetDown for one that cannot be started.
     """
     options = options or ValidateOptions()
-    evaluators = sides.choose(options.target, options.baseline, options.vulkan)
+    evaluators = choose(options.target, options.baseline, options.vulkan)
     path = model.absolute()
     proto = model_file.parse(path)
     phases = _Phases(report)
@@ -88,7 +87,7 @@ class _Validator:
     def __init__(
         self,
         options: ValidateOptions,
-        evaluators: Sides,
+        evaluators: Evaluators,
         model: RunnableModel,
         tried: Sequence[Trial],
         phases: _Phases,
@@ -127,17 +126,17 @@ class _Validator:
             return found
         return self._explained(found, outcomes, sessions, baseline_sessions)
 
-    def _sessions(self, target: Target) -> Sessions:
-        return self._resources.enter_context(Sessions(target, self._options.deadline_s))
+    def _sessions(self, target: Target) -> ModelSessions:
+        return self._resources.enter_context(ModelSessions(target, self._options.deadline_s))
 
-    def _run(self, sessions: Sessions, tried: Sequence[Trial], level: Level) -> list[Answer]:
+    def _run(self, sessions: ModelSessions, tried: Sequence[Trial], level: Level) -> list[ModelOutcome]:
         """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike."""
-        outcomes: list[Answer] = []
+        outcomes: list[ModelOutcome] = []
         for trial in tried:
             outcome = sessions.run(self._model.run, trial.inputs, level=level, folder=self._model.folder)
             outcomes.append(outcome)
             self._steps.append(_step(trial, sessions.target, outcome))
-            if outcome.stage == CREATE or not sessions.is_warm:
+            if outcome.stage == CREATE or not sessions.has_worker:
                 break
         return outcomes
 
@@ -156,7 +155,7 @@ class _Validator:
             f"an oracle in float64 computed the truth of the first trial ({evaluation.operations:.2g} operations)"
         )
 
-    def _placement(self, outcomes: Sequence[Answer]) -> Placement | None:
+    def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
         provider = self._evaluators.candidate.provider
         if provider is None:
             return None
@@ -164,7 +163,7 @@ class _Validator:
         return placement.place(self._model.graph, provider, assignment, self._trials[0].shapes)
 
     def _verdicts(
-        self, outcomes: Sequence[Answer], expected: Sequence[Answer], truth: Mapping[str, Feed] | None
+        self, outcomes: Sequence[ModelOutcome], expected: Sequence[ModelOutcome], truth: Mapping[str, Feed] | None
     ) -> tuple[Verdict, ...]:
         """truth: of the first trial."""
         bounds = {
@@ -182,7 +181,7 @@ class _Validator:
         )
 
     def _explained(
-        self, found: Validation, outcomes: Sequence[Answer], candidate: Sessions, baseline: Sessions
+        self, found: Validation, outcomes: Sequence[ModelOutcome], candidate: ModelSessions, baseline: ModelSessions
     ) -> Validation:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
         at = _first_failing(found, self._trials, outcomes)
@@ -193,7 +192,9 @@ class _Validator:
             culprit = self._culprit(self._trials[at], outcomes[at], candidate, baseline, found.inspection.bytes)
         return replace(found, culprit=culprit)
 
-    def _culprit(self, trial: Trial, outcome: Answer, candidate: Sessions, baseline: Sessions, size: int) -> Culprit:
+    def _culprit(
+        self, trial: Trial, outcome: ModelOutcome, candidate: ModelSessions, baseline: ModelSessions, size: int
+    ) -> Culprit:
         model, folder = self._model.graph, self._model.data_folder
         ask = askers(candidate, baseline, folder, size)
         options = BisectionOptions(level=self._options.level, folder=folder)
@@ -211,7 +212,7 @@ class _Validator:
         return (*arguments, *trial.arguments)
 
 
-def _with_runtime_findings(inspection: Inspection, sessions: Sessions, model: RunnableModel) -> Inspection:
+def _with_runtime_findings(inspection: Inspection, sessions: ModelSessions, model: RunnableModel) -> Inspection:
     """The inspection with what the candidate's runtime and provider say of the model; a callable says nothing."""
     provider = sessions.target.provider
     if not provider:
@@ -221,18 +222,18 @@ def _with_runtime_findings(inspection: Inspection, sessions: Sessions, model: Ru
     return inspection.with_findings(inspect.unresolved_reshapes(model.graph, provider))
 
 
-def _free_memory(sessions: Sessions, inspection: Inspection) -> None:
+def _free_memory(sessions: ModelSessions, inspection: Inspection) -> None:
     """End the session of a large model, so that there is memory for the next one."""
     if inspection.bytes > LARGE_BYTES:
-        sessions.rest()
+        sessions.end_worker()
 
 
-def _step(trial: Trial, target: Target, outcome: Answer) -> Step:
+def _step(trial: Trial, target: Target, outcome: ModelOutcome) -> Step:
     return Step(trial.name, target.name, outcome.stage, outcome.during, outcome.message, outcome.create_s,
                 outcome.run_s, outcome.unwritten, outcome.repeat_differs)  # fmt: skip
 
 
-def _first_failing(found: Validation, tried: Sequence[Trial], outcomes: Sequence[Answer]) -> int:
+def _first_failing(found: Validation, tried: Sequence[Trial], outcomes: Sequence[ModelOutcome]) -> int:
     """The index of the first trial that is not right."""
     wrong = {judged.trial for judged in found.verdicts if not judged.right}
     return next(

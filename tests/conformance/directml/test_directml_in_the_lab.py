@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from epcheck.conformance.directml import probing
-from epcheck.conformance.directml.client import CallRefusedError, Directly, WorkerLostError
+from epcheck.conformance.directml.client import CallRefusedError, WorkerLostError, DirectMLClient
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
@@ -38,23 +38,23 @@ def patient(specification: str) -> Target:
 
 
 @pytest.fixture(scope="module")
-def directml(installed_lab: None) -> Iterator[Directly]:  # noqa: ARG001
+def directml(installed_lab: None) -> Iterator[DirectMLClient]:  # noqa: ARG001
     """A worker with the real DirectML, in the lab of this machine."""
-    with Directly(patient("directml")) as found:
+    with DirectMLClient(patient("directml")) as found:
         yield found
 
 
-def lives(directml: Directly) -> bool:
+def lives(directml: DirectMLClient) -> bool:
     (total,) = directml.dispatch(ADD, VALUES, VALUES)
     return total.tolist() == [[[[0, 2, 4], [6, 8, 10]]]]
 
 
 @pytest.mark.parametrize("probe", list(probes()), ids=lambda probe: probe.id)
-def test_a_call_gives_its_exact_result(directml: Directly, probe: Probe) -> None:
+def test_a_call_gives_its_exact_result(directml: DirectMLClient, probe: Probe) -> None:
     assert probing.run_probe(directml, probe).wrong == ""
 
 
-def test_the_pages_examples_give_the_pages_numbers(directml: Directly) -> None:
+def test_the_pages_examples_give_the_pages_numbers(directml: DirectMLClient) -> None:
     results = {probe.id: directml.dispatch(probe.description, *probe.feeds) for probe in examples()}
     assert results["example/SLICE1/example_1"][0].tolist() == [[[[2, 4], [10, 12]]]]
     assert results["example/SLICE1/example_2"][0].tolist() == [[[[14, 16], [6, 8]]]]
@@ -63,7 +63,7 @@ def test_the_pages_examples_give_the_pages_numbers(directml: Directly) -> None:
     assert indices.tolist() == [[[[3, 1, 2], [2, 3, 1], [0, 1, 2]]]]
 
 
-def test_the_device_claims_what_is_documented(directml: Directly) -> None:
+def test_the_device_claims_what_is_documented(directml: DirectMLClient) -> None:
     assert lives(directml)
     told = claims(directml.facts)
     assert told is not None
@@ -72,7 +72,7 @@ def test_the_device_claims_what_is_documented(directml: Directly) -> None:
     assert told.differences == ()
 
 
-def test_an_invalid_description_is_a_clean_error_and_the_worker_lives_on(directml: Directly) -> None:
+def test_an_invalid_description_is_a_clean_error_and_the_worker_lives_on(directml: DirectMLClient) -> None:
     assert lives(directml)
     before = directml._process
     with pytest.raises(CallRefusedError, match="IDMLDevice::CreateOperator answered 80070057 E_INVALIDARG") as error:
@@ -86,7 +86,9 @@ EIGHT_GIB = FillValueConstant(TensorDesc(DataType.FLOAT64, (1, 1, 1 << 15, 1 << 
 """It is valid, and has no inputs: what is too large is the output alone."""
 
 
-def test_a_tensor_that_the_device_cannot_hold_is_a_clean_error_and_the_worker_lives_on(directml: Directly) -> None:
+def test_a_tensor_that_the_device_cannot_hold_is_a_clean_error_and_the_worker_lives_on(
+    directml: DirectMLClient,
+) -> None:
     assert lives(directml)
     before = directml._process
     assert directml.accepts(EIGHT_GIB) == ""
@@ -100,7 +102,7 @@ def test_a_tensor_that_the_device_cannot_hold_is_a_clean_error_and_the_worker_li
     assert directml._process is before
 
 
-def test_a_removed_device_is_told_and_its_worker_replaced(directml: Directly) -> None:
+def test_a_removed_device_is_told_and_its_worker_replaced(directml: DirectMLClient) -> None:
     assert lives(directml)
     before = directml._process
     with pytest.raises(WorkerLostError, match=r"the device was lost: .*887A0005 DXGI_ERROR_DEVICE_REMOVED"):
@@ -116,7 +118,7 @@ TOP = TopK1(ROW, BEST, TensorDesc(DataType.UINT32, (1, 1, 2, 3)), 3, 3, AxisDire
 
 
 @pytest.mark.parametrize("valid", [SLICE, TOP], ids=["SLICE1", "TOP_K1"])
-def test_validate_and_directml_refuse_the_same_descriptions(directml: Directly, valid: Slice1 | TopK1) -> None:
+def test_validate_and_directml_refuse_the_same_descriptions(directml: DirectMLClient, valid: Slice1 | TopK1) -> None:
     found = list(probing.borders(directml, valid))
     assert len(found) > len(list(neighbours(valid))) // 2
     assert {border.what for border in found if border.judgement == probing.AGREE_REFUSED}

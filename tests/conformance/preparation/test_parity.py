@@ -18,7 +18,7 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.specification import resolve
-from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators import suite
 
 CPU = replace(resolve("cpu"), expectations=())
@@ -33,17 +33,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def warm() -> Iterator[WarmWorkers]:
-    with closing(WarmWorkers(keep=8)) as workers:
+def idle_workers() -> Iterator[IdleWorkers]:
+    with closing(IdleWorkers(keep=8)) as workers:
         yield workers
 
 
-def run(cache: Path | None, warm: WarmWorkers, **further: Any) -> dict[str, Record]:
+def run(cache: Path | None, idle_workers: IdleWorkers, **further: Any) -> dict[str, Record]:
     """Case id -> record."""
     taken: list[Record] = []
     plan = Plan(CASES, (CPU,), resolve("reference"), resolve("reference"), **further)
     with closing(Cache(cache)) as kept:
-        run_plan(plan, taken.append, cache=kept, warm=warm)
+        run_plan(plan, taken.append, cache=kept, idle_workers=idle_workers)
     assert len(taken) == len(CASES)
     return {r.case_id: r for r in taken}
 
@@ -65,9 +65,9 @@ def as_told(found: dict[str, Record]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def cold(folder: Path, warm: WarmWorkers) -> dict[str, Record]:
+def cold(folder: Path, idle_workers: IdleWorkers) -> dict[str, Record]:
     """The run that the others are compared with: one worker, packed, nothing in the cache."""
-    return run(folder / "cache.sqlite", warm, jobs=1)
+    return run(folder / "cache.sqlite", idle_workers, jobs=1)
 
 
 def test_the_run_is_worth_comparing(cold: dict[str, Record]) -> None:
@@ -78,26 +78,28 @@ def test_the_run_is_worth_comparing(cold: dict[str, Record]) -> None:
     assert not any(r.baseline is None or r.baseline.remembered for r in cold.values())
 
 
-def test_a_warm_cache_changes_no_record(folder: Path, warm: WarmWorkers, cold: dict[str, Record]) -> None:
-    again = run(folder / "cache.sqlite", warm, jobs=1)
+def test_a_warm_cache_changes_no_record(folder: Path, idle_workers: IdleWorkers, cold: dict[str, Record]) -> None:
+    again = run(folder / "cache.sqlite", idle_workers, jobs=1)
     assert as_told(again) == as_told(cold)
     steady = [r.baseline.remembered for r in again.values() if r.baseline is not None]
     assert sum(steady) > 0.99 * len(steady)
 
 
-def test_no_cache_changes_no_record(warm: WarmWorkers, cold: dict[str, Record]) -> None:
-    assert as_told(run(None, warm, jobs=1)) == as_told(cold)
+def test_no_cache_changes_no_record(idle_workers: IdleWorkers, cold: dict[str, Record]) -> None:
+    assert as_told(run(None, idle_workers, jobs=1)) == as_told(cold)
 
 
-def test_two_workers_change_no_record(folder: Path, warm: WarmWorkers, cold: dict[str, Record]) -> None:
-    assert as_told(run(folder / "two.sqlite", warm, jobs=2)) == as_told(cold)
+def test_two_workers_change_no_record(folder: Path, idle_workers: IdleWorkers, cold: dict[str, Record]) -> None:
+    assert as_told(run(folder / "two.sqlite", idle_workers, jobs=2)) == as_told(cold)
 
 
-def test_sessions_of_one_case_change_no_record(folder: Path, warm: WarmWorkers, cold: dict[str, Record]) -> None:
-    apart = run(folder / "apart.sqlite", warm, jobs=1, pack=False)
+def test_sessions_of_one_case_change_no_record(
+    folder: Path, idle_workers: IdleWorkers, cold: dict[str, Record]
+) -> None:
+    apart = run(folder / "apart.sqlite", idle_workers, jobs=1, pack=False)
     assert as_told(apart) == as_told(cold)
     assert {r.candidate.shared for r in apart.values()} == {1}
 
 
-def test_all_of_it_together_changes_no_record(folder: Path, warm: WarmWorkers, cold: dict[str, Record]) -> None:
-    assert as_told(run(folder / "cache.sqlite", warm, jobs=2)) == as_told(cold)
+def test_all_of_it_together_changes_no_record(folder: Path, idle_workers: IdleWorkers, cold: dict[str, Record]) -> None:
+    assert as_told(run(folder / "cache.sqlite", idle_workers, jobs=2)) == as_told(cold)

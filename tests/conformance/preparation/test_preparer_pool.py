@@ -23,7 +23,8 @@ from epcheck.conformance.preparation.preparer_pool import Preparation
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.workers.process import Event, WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 
@@ -40,9 +41,9 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 class Driver:
     """A preparation and the loop around it. Nothing is prepared here while a helper could do it."""
 
-    def __init__(self, cache: Cache, helpers: int, warm: WarmWorkers) -> None:
+    def __init__(self, cache: Cache, helpers: int, idle_workers: IdleWorkers) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.preparation = Preparation(cache, self.events, warm, helpers)
+        self.preparation = Preparation(cache, self.events, idle_workers, helpers)
 
     def run(
         self, cases: Collection[Case], meanwhile: Callable[[], None] = lambda: None
@@ -68,8 +69,8 @@ class Driver:
 
 @contextmanager
 def driver(helpers: int = 1, path: Path | None = None) -> Iterator[Driver]:
-    with closing(Cache(path)) as cache, closing(WarmWorkers()) as warm:
-        running = Driver(cache, helpers, warm)
+    with closing(Cache(path)) as cache, closing(IdleWorkers()) as idle_workers:
+        running = Driver(cache, helpers, idle_workers)
         yield running
         running.preparation.close()
     assert own_workers() == []
@@ -275,10 +276,10 @@ def test_a_damaged_row_is_prepared_again_and_replaced(tmp_path: Path, here: list
 
 
 def test_helpers_stay_warm_with_the_other_workers() -> None:
-    with closing(WarmWorkers(keep=2)) as warm, closing(Cache(None)) as cache:
+    with closing(IdleWorkers(keep=2)) as idle_workers, closing(Cache(None)) as cache:
         pids = []
         for _ in range(2):
-            running = Driver(cache, 1, warm)
+            running = Driver(cache, 1, idle_workers)
             running.run(OWN)
             running.preparation.close()
             pids.append([child.pid for child in own_workers()])
@@ -287,8 +288,8 @@ def test_helpers_stay_warm_with_the_other_workers() -> None:
 
 def test_a_run_that_fails_ends_its_helpers_at_work_and_idle() -> None:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    with closing(WarmWorkers(keep=2)) as warm:
-        preparing = Preparation(Cache(None), events, warm, 2)
+    with closing(IdleWorkers(keep=2)) as idle_workers:
+        preparing = Preparation(Cache(None), events, idle_workers, 2)
         for case in OWN:
             preparing.add(case)
         preparing.look_up()

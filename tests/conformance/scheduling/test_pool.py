@@ -18,10 +18,10 @@ from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
 from epcheck.conformance.scheduling import pool as pool_module
 from epcheck.conformance.scheduling.pack_sizing import PACK_SIZES, START, PackSizing
-from epcheck.conformance.scheduling.pool import PACK_BYTES, PER_LANE, Pool
+from epcheck.conformance.scheduling.pool import PACK_BYTES, PER_SUPERVISOR, Pool
 from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets.target import MEBIBYTE, Target
-from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import BuiltCase, Case
 
 Cost = Callable[[int], float]
@@ -117,10 +117,12 @@ class Weight:
     size_bytes: int
 
 
-class SimulatedLane:
+class SimulatedSupervisor:
     """A worker that is always ready and takes one session at a time; the simulation says when it is done."""
 
-    def __init__(self, _target: Target, _events: object, source: Pool, _warm: WarmWorkers, _alone: bool) -> None:
+    def __init__(
+        self, _target: Target, _events: object, source: Pool, _idle_workers: IdleWorkers, _alone: bool
+    ) -> None:
         self.jobs: tuple[Job, ...] = ()
         self._source = source
 
@@ -143,7 +145,7 @@ class Simulation:
         bound: int | None = None,
         **pool: Any,
     ) -> None:
-        self.pool = Pool(Target("simulated", (), ()), queue.SimpleQueue(), WarmWorkers(), **{"pack": 128, **pool})
+        self.pool = Pool(Target("simulated", (), ()), queue.SimpleQueue(), IdleWorkers(), **{"pack": 128, **pool})
         self.sessions: list[tuple[int, ...]] = []
         self.outcomes: dict[int, list[str]] = defaultdict(list)
         self._culprits = culprits
@@ -162,20 +164,20 @@ class Simulation:
 
     def run(self) -> float:
         """Until nothing is left; how long that took. No worker is ever idle while a job waits."""
-        busy: dict[SimulatedLane, float] = {}
+        busy: dict[SimulatedSupervisor, float] = {}
         now = 0.0
         while True:
             self.pool.advance(last=True)
-            lanes = cast(list[SimulatedLane], self.pool.lanes)
-            assert all(lane.jobs for lane in lanes) or not self.pool.backlog
-            for lane in lanes:
-                if lane.jobs and lane not in busy:
-                    busy[lane] = now + self._cost(len(lane.jobs))
+            supervisors = cast(list[SimulatedSupervisor], self.pool.supervisors)
+            assert all(supervisor.jobs for supervisor in supervisors) or not self.pool.backlog
+            for supervisor in supervisors:
+                if supervisor.jobs and supervisor not in busy:
+                    busy[supervisor] = now + self._cost(len(supervisor.jobs))
             if not busy:
                 return now
-            lane, now = min(busy.items(), key=itemgetter(1))
-            del busy[lane]
-            jobs, lane.jobs = lane.jobs, ()
+            supervisor, now = min(busy.items(), key=itemgetter(1))
+            del busy[supervisor]
+            jobs, supervisor.jobs = supervisor.jobs, ()
             self._end(jobs)
 
     def sizes(self) -> list[int]:
@@ -201,7 +203,7 @@ class Simulation:
 
 @pytest.fixture(autouse=True)
 def _simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool_module, "Lane", SimulatedLane)
+    monkeypatch.setattr(pool_module, "Supervisor", SimulatedSupervisor)
 
 
 def test_cases_of_one_group_share_sessions_and_others_do_not() -> None:
@@ -228,10 +230,10 @@ def test_a_pack_waits_for_more_cases_while_more_may_come() -> None:
     simulation.submit(range(START - 1))
     pool = cast(Any, simulation.pool)
     pool.advance(last=False)
-    assert (pool.lanes[0].jobs, pool.backlog) == ((), START - 1)
+    assert (pool.supervisors[0].jobs, pool.backlog) == ((), START - 1)
     simulation.submit([99])
     pool.advance(last=False)
-    assert (len(pool.lanes[0].jobs), pool.backlog) == (START, 0)
+    assert (len(pool.supervisors[0].jobs), pool.backlog) == (START, 0)
 
 
 def test_a_pack_holds_so_many_bytes_and_no_more() -> None:
@@ -259,7 +261,7 @@ def test_every_case_is_run_once_by_however_many_workers(jobs: int, cases: int) -
         simulation.submit([number], b"%d" % (number % 3))
     simulation.run()
     assert simulation.outcomes == {number: [DONE] for number in range(cases)}
-    assert 1 <= len(simulation.pool.lanes) <= jobs
+    assert 1 <= len(simulation.pool.supervisors) <= jobs
 
 
 def test_there_are_as_many_workers_as_have_enough_to_do() -> None:
@@ -267,7 +269,7 @@ def test_there_are_as_many_workers_as_have_enough_to_do() -> None:
     simulation.submit(range(200), b"")
     for _ in range(10):
         simulation.pool.advance(last=True)
-    assert len(simulation.pool.lanes) == math.ceil(200 / PER_LANE) == 4
+    assert len(simulation.pool.supervisors) == math.ceil(200 / PER_SUPERVISOR) == 4
 
 
 def test_two_workers_take_half_the_time() -> None:

@@ -30,7 +30,7 @@ from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets import specification
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.program import machine
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
@@ -60,13 +60,13 @@ def stand_in(path: Path, function: str, **changes: Any) -> Target:
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
-WARM = WarmWorkers(keep=6)
+IDLE_WORKERS = IdleWorkers(keep=6)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _warm() -> Iterator[None]:
+def _idle_workers() -> Iterator[None]:
     """Most of these runs have the same targets."""
-    with closing(WARM):
+    with closing(IDLE_WORKERS):
         yield
 
 
@@ -92,7 +92,7 @@ def run(path: Path, cases: Sequence[Case], *candidates: Target, **further: Any) 
     """Sample name -> record of the first candidate, of a run with that cache."""
     taken: list[Record] = []
     with closing(Cache(path)) as kept:
-        run_plan(Plan(cases, candidates, **further), taken.append, cache=kept, warm=WARM)
+        run_plan(Plan(cases, candidates, **further), taken.append, cache=kept, idle_workers=IDLE_WORKERS)
     assert kept.trouble == ""
     return {r.case.sample + r.case.variant: r for r in taken if r.candidate.target == candidates[0].name}
 
@@ -132,7 +132,7 @@ def test_what_is_remembered_says_how_long_it_took_then(path: Path) -> None:
 
 def test_without_a_cache_nothing_is_remembered(asked: Counter[str]) -> None:
     for _ in range(2):
-        run_plan(Plan(CASES[:3], (CANDIDATE,), CPU), lambda _record: None, warm=WARM)
+        run_plan(Plan(CASES[:3], (CANDIDATE,), CPU), lambda _record: None, idle_workers=IDLE_WORKERS)
     assert asked == {"candidate": 6, "cpu": 6}
 
 

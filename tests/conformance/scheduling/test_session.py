@@ -149,7 +149,9 @@ def test_a_target_that_goes_down_in_the_middle_leaves_what_was_recorded() -> Non
             while session.under_way:
                 session.turn()
                 if len(taken) == 3:
-                    session._pools.pool(target).lanes[0].target = replace(target, arguments=("python:nothing:there",))
+                    session._pools.pool(target).supervisors[0].target = replace(
+                        target, arguments=("python:nothing:there",)
+                    )
                     for child in psutil.Process().children():
                         child.kill()
 

@@ -20,7 +20,8 @@ from epcheck.conformance.scheduling.pool import Pool
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.scheduling.supervisor import STARTS, Job, TargetDown
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.process import Event, WarmWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event
 
 
 def misbehaving(mode: str, **changes: Any) -> Target:
@@ -48,8 +49,8 @@ def why_down(target: Target) -> str:
     [
         ("of_the_future", "its worker speaks protocol 4, this epcheck 3"),
         ("of_no_version", "its worker speaks protocol None, this epcheck 3"),
-        ("without_facts", "its worker does not start: its worker sent a malformed greeting"),
-        ("with_odd_facts", "its worker does not start: its worker sent a malformed greeting"),
+        ("without_facts", "its worker does not start: its worker sent a malformed handshake"),
+        ("with_odd_facts", "its worker does not start: its worker sent a malformed handshake"),
         ("exits", "its worker does not start: the worker process ended: exit code 5; "
                   "it said: ImportError: libfoo.so is not there"),
         ("talks", "its worker does not start: "
@@ -100,34 +101,34 @@ class Driver:
 
     def __init__(self, target: Target, alone: bool = False) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.warm = WarmWorkers()
-        self.pool = Pool(target, self.events, self.warm, alone=alone)
+        self.idle_workers = IdleWorkers()
+        self.pool = Pool(target, self.events, self.idle_workers, alone=alone)
         self.outcomes: list[Outcome] = []
 
     def close(self) -> None:
         self.pool.close()
-        self.warm.close()
+        self.idle_workers.close()
 
     def run(self, *faults: str) -> list[Outcome]:
         for number, fault in enumerate(faults):
             self.pool.submit(Job(prepared_case.of(identity(f"{number}", number, fault).build()), self.outcomes.append))
         while len(self.outcomes) < len(faults):
             self.pool.advance(last=True)
-            for lane in self.pool.lanes:
-                lane.listen(True)
+            for supervisor in self.pool.supervisors:
+                supervisor.listen(True)
             event = self.events.get(timeout=20)
-            if lane := self.pool.owner(event):
-                lane.handle(event)
+            if supervisor := self.pool.owner(event):
+                supervisor.handle(event)
         return self.outcomes
 
     def watch_until_it_raises(self) -> None:
         while True:
-            (lane,) = self.pool.lanes
-            lane.watch(time.monotonic())
+            (supervisor,) = self.pool.supervisors
+            supervisor.watch(time.monotonic())
             with contextlib.suppress(queue.Empty):
                 event = self.events.get(timeout=0.005)
-                if lane.owns(event):
-                    lane.handle(event)
+                if supervisor.owns(event):
+                    supervisor.handle(event)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")

@@ -1,8 +1,8 @@
 """What a device says it supports, beside what is documented of the release of DirectML."""
 
 from epcheck.conformance.directml import probing
-from epcheck.conformance.directml.client import Directly
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.directml.client import DirectMLClient
 from epcheck.conformance.workers.device_claims import with_documented
 from epcheck.generators.directml import FeatureLevel
 from epcheck.generators.directml.probes import probes
@@ -52,7 +52,7 @@ def test_a_release_that_is_not_listed_is_a_difference() -> None:
 
 
 def test_what_the_device_s_level_lacks_is_left_out_of_the_probes() -> None:
-    nothing_is_called = Directly(Target("directml", (), ()))
+    nothing_is_called = DirectMLClient(Target("directml", (), ()))
     nothing_is_called.facts = facts("1.13.1.0", "DML_FEATURE_LEVEL_6_2", ELEVEN)
     assert nothing_is_called.level() is FeatureLevel.DML_FEATURE_LEVEL_6_2
     (attention,) = [probe for probe in probes() if "MULTIHEAD_ATTENTION1" in probe.id]

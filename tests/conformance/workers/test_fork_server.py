@@ -18,8 +18,9 @@ from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.supervisor import TargetDown
+from epcheck.conformance.workers.process import Event, WorkerProcess, FrameReceived, ProcessExited
 from epcheck.conformance.targets.specification import resolve
-from epcheck.conformance.workers.process import Answer, Ended, Event, WarmWorkers, WorkerProcess
+from epcheck.conformance.workers.idle_workers import IdleWorkers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 
@@ -27,16 +28,16 @@ RIGHT = backend("right")
 
 
 @pytest.fixture
-def warm() -> Iterator[WarmWorkers]:
-    with closing(WarmWorkers(keep=4)) as workers:
+def idle_workers() -> Iterator[IdleWorkers]:
+    with closing(IdleWorkers(keep=4)) as workers:
         yield workers
 
 
-def greeted(warm: WarmWorkers) -> tuple[WorkerProcess, queue.SimpleQueue[Event]]:
+def greeted(idle_workers: IdleWorkers) -> tuple[WorkerProcess, queue.SimpleQueue[Event]]:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    process = warm.take(RIGHT, events)
-    assert isinstance(events.get(timeout=20), Answer)
-    while not process.process.is_born:  # the template tells of it at its leisure
+    process = idle_workers.take(RIGHT, events)
+    assert isinstance(events.get(timeout=20), FrameReceived)
+    while not process.process.is_forked:  # the template tells of it at its leisure
         time.sleep(0.01)
     return process, events
 
@@ -47,8 +48,8 @@ def parent_of(process: WorkerProcess) -> psutil.Process:
     return parent
 
 
-def test_the_workers_of_a_target_come_from_one_template(warm: WarmWorkers) -> None:
-    (one, _), (other, _) = greeted(warm), greeted(warm)
+def test_the_workers_of_a_target_come_from_one_template(idle_workers: IdleWorkers) -> None:
+    (one, _), (other, _) = greeted(idle_workers), greeted(idle_workers)
     assert one.process.pid != other.process.pid
     assert parent_of(one) == parent_of(other)
     assert parent_of(one).parent() == psutil.Process()
@@ -56,31 +57,31 @@ def test_the_workers_of_a_target_come_from_one_template(warm: WarmWorkers) -> No
         process.close()
 
 
-def test_one_that_is_killed_says_how_it_ended_and_the_next_is_its_sibling(warm: WarmWorkers) -> None:
-    process, events = greeted(warm)
+def test_one_that_is_killed_says_how_it_ended_and_the_next_is_its_sibling(idle_workers: IdleWorkers) -> None:
+    process, events = greeted(idle_workers)
     template = parent_of(process)
     psutil.Process(process.process.pid).kill()
-    assert events.get(timeout=10) == Ended(process, -9)
-    another, _ = greeted(warm)
+    assert events.get(timeout=10) == ProcessExited(process, -9)
+    another, _ = greeted(idle_workers)
     assert parent_of(another) == template
     another.close()
 
 
-def test_workers_end_with_their_template_and_another_one_takes_its_place(warm: WarmWorkers) -> None:
-    process, events = greeted(warm)
+def test_workers_end_with_their_template_and_another_one_takes_its_place(idle_workers: IdleWorkers) -> None:
+    process, events = greeted(idle_workers)
     template = parent_of(process)
     template.kill()
     ended = events.get(timeout=10)
-    assert isinstance(ended, Ended)
-    another, _ = greeted(warm)
+    assert isinstance(ended, ProcessExited)
+    another, _ = greeted(idle_workers)
     assert parent_of(another) != template
     another.close()
 
 
-def test_a_target_that_does_not_fork_is_started_from_scratch(warm: WarmWorkers) -> None:
+def test_a_target_that_does_not_fork_is_started_from_scratch(idle_workers: IdleWorkers) -> None:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    process = warm.take(replace(RIGHT, forks=False), events)
-    assert isinstance(events.get(timeout=20), Answer)
+    process = idle_workers.take(replace(RIGHT, forks=False), events)
+    assert isinstance(events.get(timeout=20), FrameReceived)
     assert parent_of(process) == psutil.Process()
     process.close()
 
@@ -104,7 +105,7 @@ def test_forked_workers_of_the_cpu_provider_run_their_sessions() -> None:
 
 
 def test_closing_leaves_nothing_behind() -> None:
-    with closing(WarmWorkers(keep=2)) as workers:
+    with closing(IdleWorkers(keep=2)) as workers:
         process, _ = greeted(workers)
         template = parent_of(process)
         workers.give(process)

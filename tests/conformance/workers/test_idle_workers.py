@@ -22,17 +22,18 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.process import Answer, Event, WarmWorkers, WorkerProcess
+from epcheck.conformance.workers.process import Event, WorkerProcess, FrameReceived
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators import suite
 
 RIGHT = backend("right")
 
 
 @pytest.fixture
-def warm() -> Iterator[WarmWorkers]:
-    with closing(WarmWorkers(keep=2)) as workers:
+def idle_workers() -> Iterator[IdleWorkers]:
+    with closing(IdleWorkers(keep=2)) as workers:
         yield workers
 
 
@@ -40,108 +41,108 @@ def children() -> set[int]:
     return {worker.pid for worker in own_workers()}
 
 
-def run(warm: WarmWorkers, *candidates: Target, count: int = 3) -> list[Record]:
+def run(idle_workers: IdleWorkers, *candidates: Target, count: int = 3) -> list[Record]:
     taken: list[Record] = []
-    run_plan(Plan(identities(count), candidates), taken.append, warm=warm)
+    run_plan(Plan(identities(count), candidates), taken.append, idle_workers=idle_workers)
     assert [record.status for record in taken] == [PASS] * count * len(candidates)
     return taken
 
 
-def taken(warm: WarmWorkers, target: Target) -> tuple[WorkerProcess, dict[str, str]]:
+def taken(idle_workers: IdleWorkers, target: Target) -> tuple[WorkerProcess, dict[str, str]]:
     """A worker of the target, and the facts that it greets with."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    process = warm.take(target, events)
+    process = idle_workers.take(target, events)
     greeting = events.get(timeout=20)
-    assert isinstance(greeting, Answer)
+    assert isinstance(greeting, FrameReceived)
     return process, greeting.header["facts"]
 
 
-def test_the_next_run_has_the_same_workers(warm: WarmWorkers) -> None:
-    run(warm, RIGHT)
+def test_the_next_run_has_the_same_workers(idle_workers: IdleWorkers) -> None:
+    run(idle_workers, RIGHT)
     pids = children()
     assert len(pids) == 1
-    run(warm, RIGHT)
+    run(idle_workers, RIGHT)
     assert children() == pids
 
 
-def test_the_next_test_of_a_session_has_them_too(warm: WarmWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(warm, RIGHT)
+def test_the_next_test_of_a_session_has_them_too(idle_workers: IdleWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(idle_workers, RIGHT)
     pids = children()
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "another (call)")
-    run(warm, RIGHT)
+    run(idle_workers, RIGHT)
     assert children() == pids
 
 
-def test_the_facts_are_told_to_every_run(warm: WarmWorkers) -> None:
+def test_the_facts_are_told_to_every_run(idle_workers: IdleWorkers) -> None:
     told: list[Facts] = []
     for _ in range(2):
-        run_plan(Plan(identities(1), (RIGHT,)), lambda _record: None, told.append, warm=warm)
+        run_plan(Plan(identities(1), (RIGHT,)), lambda _record: None, told.append, idle_workers=idle_workers)
     assert told[0] == told[1]
     assert told[0][RIGHT.name]["function"] == "faulty_backends:right"
 
 
-def test_candidate_and_baseline_of_one_environment_share_their_workers(warm: WarmWorkers) -> None:
+def test_candidate_and_baseline_of_one_environment_share_their_workers(idle_workers: IdleWorkers) -> None:
     """Provider and options travel with every request, so a worker of the one can serve the other."""
     cases = list(suite.cases(["Slice"], ["float32"], limit=4))
     cpu = resolve("cpu")
     for plan in (Plan(cases, (cpu,)), Plan(cases, (replace(cpu, name="baseline", pack=1),))):
-        run_plan(plan, lambda _record: None, warm=warm)
+        run_plan(plan, lambda _record: None, idle_workers=idle_workers)
     assert len(children()) == 1
 
 
 def test_without_them_no_worker_outlives_its_run() -> None:
-    run(WarmWorkers(), RIGHT)
+    run(IdleWorkers(), RIGHT)
     assert children() == set()
 
 
-def test_closing_ends_all_of_them(warm: WarmWorkers) -> None:
-    run(warm, RIGHT, replace(RIGHT, name="another"))
+def test_closing_ends_all_of_them(idle_workers: IdleWorkers) -> None:
+    run(idle_workers, RIGHT, replace(RIGHT, name="another"))
     assert len(children()) == 2
-    warm.close()
+    idle_workers.close()
     assert children() == set()
 
 
 def test_no_more_are_kept_than_was_asked_for() -> None:
-    with closing(WarmWorkers(keep=1)) as warm:
-        run(warm, RIGHT, replace(RIGHT, name="another"))
+    with closing(IdleWorkers(keep=1)) as idle_workers:
+        run(idle_workers, RIGHT, replace(RIGHT, name="another"))
         assert len(children()) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_one_that_died_is_replaced_and_takes_nobody_s_place() -> None:
-    with closing(WarmWorkers(keep=1)) as warm:
-        run(warm, RIGHT)
+    with closing(IdleWorkers(keep=1)) as idle_workers:
+        run(idle_workers, RIGHT)
         (dead,) = own_workers()
         dead.kill()
         psutil.wait_procs([dead], timeout=10)
-        run(warm, RIGHT)
+        run(idle_workers, RIGHT)
         pids = children()
         assert len(pids) == 1
         assert dead.pid not in pids
-        run(warm, RIGHT)
+        run(idle_workers, RIGHT)
         assert children() == pids
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_one_that_crashed_or_hangs_is_not_kept(warm: WarmWorkers) -> None:
+def test_one_that_crashed_or_hangs_is_not_kept(idle_workers: IdleWorkers) -> None:
     aborts = backend("aborts_always")
     found: list[Record] = []
-    run_plan(Plan(identities(1), (aborts,)), found.append, warm=warm)
+    run_plan(Plan(identities(1), (aborts,)), found.append, idle_workers=idle_workers)
     assert [record.status for record in found] == ["crash"]
     assert children() == set()
 
 
-def test_none_is_kept_of_a_run_that_fails(warm: WarmWorkers) -> None:
+def test_none_is_kept_of_a_run_that_fails(idle_workers: IdleWorkers) -> None:
     def full(_record: Record) -> None:
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):
-        run_plan(Plan(identities(3), (RIGHT,)), full, warm=warm)
+        run_plan(Plan(identities(3), (RIGHT,)), full, idle_workers=idle_workers)
     assert children() == set()
 
 
 @pytest.mark.parametrize("other", ["arguments", "environment", "interpreter", "worker file"])
-def test_a_worker_serves_no_other_target(warm: WarmWorkers, other: str, tmp_path: Path) -> None:
+def test_a_worker_serves_no_other_target(idle_workers: IdleWorkers, other: str, tmp_path: Path) -> None:
     copy = shutil.copytree(Path(RIGHT.worker).parent, tmp_path / "program") / "worker.py"
     others = {
         "arguments": replace(RIGHT, arguments=(*RIGHT.arguments, "--path", str(tmp_path))),
@@ -149,28 +150,28 @@ def test_a_worker_serves_no_other_target(warm: WarmWorkers, other: str, tmp_path
         "interpreter": replace(RIGHT, command=(*RIGHT.command, "-B")),
         "worker file": replace(RIGHT, worker=str(copy)),
     }
-    process, _ = taken(warm, RIGHT)
-    warm.give(process)
-    another = warm.take(others[other], queue.SimpleQueue())
+    process, _ = taken(idle_workers, RIGHT)
+    idle_workers.give(process)
+    another = idle_workers.take(others[other], queue.SimpleQueue())
     assert another is not process
     another.close()
-    again, _ = taken(warm, RIGHT)
+    again, _ = taken(idle_workers, RIGHT)
     assert again is process
-    warm.give(again)
+    idle_workers.give(again)
 
 
 @pytest.mark.parametrize("change", ["environment", "folder"])
 def test_a_worker_serves_no_run_whose_own_surroundings_are_others(
-    warm: WarmWorkers, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    idle_workers: IdleWorkers, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A target without an environment has that of this process, as it is when the worker is started."""
-    process, _ = taken(warm, RIGHT)
-    warm.give(process)
+    process, _ = taken(idle_workers, RIGHT)
+    idle_workers.give(process)
     if change == "environment":
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
     else:
         monkeypatch.chdir(tmp_path)
-    another, _ = taken(warm, RIGHT)
+    another, _ = taken(idle_workers, RIGHT)
     assert another is not process
     another.close()
 

@@ -9,7 +9,7 @@ import time
 import pytest
 from small_cases import backend
 
-from epcheck.conformance.workers.process import Answer, Ended, Event, WorkerProcess, describe_exit
+from epcheck.conformance.workers.process import Event, FrameReceived, ProcessExited, WorkerProcess, describe_exit
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
@@ -29,7 +29,7 @@ def test_exit_codes_are_written_as_their_system_does(code: int, words: str) -> N
 def started(function: str) -> tuple[WorkerProcess, queue.SimpleQueue[Event]]:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     process = WorkerProcess(backend(function), events)
-    assert isinstance(events.get(timeout=20), Answer)
+    assert isinstance(events.get(timeout=20), FrameReceived)
     return process, events
 
 
@@ -37,7 +37,7 @@ def test_closing_lets_it_end_by_itself() -> None:
     process, events = started("right")
     assert process.resident_bytes() > 10_000_000
     process.close()
-    assert events.get(timeout=5) == Ended(process, 0)
+    assert events.get(timeout=5) == ProcessExited(process, 0)
     assert (process.killed_because, process.resident_bytes()) == ("", 0)
 
 
@@ -52,7 +52,7 @@ def test_closing_one_that_does_not_end_kills_it_after_a_while() -> None:
     process.send(protocol.encode({"op": "run", "id": "a", "outputs": []}, {"": np.empty(0, np.uint8), "x": x}))
     time.sleep(0.3)
     process.close(patience_s=0.3)
-    assert isinstance(ended := events.get(timeout=5), Ended)
+    assert isinstance(ended := events.get(timeout=5), ProcessExited)
     assert (ended.returncode != 0, process.killed_because) == (True, "it did not end when asked to")
 
 
@@ -60,5 +60,5 @@ def test_killing_twice_keeps_the_first_reason() -> None:
     process, events = started("right")
     process.kill("because")
     process.kill("again")
-    assert isinstance(events.get(timeout=5), Ended)
+    assert isinstance(events.get(timeout=5), ProcessExited)
     assert process.killed_because == "because"

@@ -15,7 +15,7 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.models.execution.session import CRASH, CREATE, RUN, TIMEOUT, Sessions
+from epcheck.models.execution.session import CRASH, CREATE, RUN, TIMEOUT, ModelSessions
 
 X = np.array([[1.0, -2.0]], np.float32)
 HERE = Path(__file__).parents[1]
@@ -42,17 +42,17 @@ def relu_neg() -> onnx.ModelProto:
 
 
 @pytest.fixture(scope="module")
-def cpu() -> Iterator[Sessions]:
-    with Sessions(resolve("cpu")) as sessions:
+def cpu() -> Iterator[ModelSessions]:
+    with ModelSessions(resolve("cpu")) as sessions:
         yield sessions
 
 
-def backend(name: str, deadline_s: float = 60.0) -> Sessions:
+def backend(name: str, deadline_s: float = 60.0) -> ModelSessions:
     target = Target(name, (sys.executable,), (f"python:whole_model_backends:{name}", "--path", str(HERE)))
-    return Sessions(target, deadline_s)
+    return ModelSessions(target, deadline_s)
 
 
-def test_a_model_gives_its_outputs_and_the_record_of_its_nodes(cpu: Sessions) -> None:
+def test_a_model_gives_its_outputs_and_the_record_of_its_nodes(cpu: ModelSessions) -> None:
     answer = cpu.run(relu_neg(), {"x": X}, level="disabled")
     assert answer.is_done, answer.message
     assert {name: value.tolist() for name, value in answer.outputs.items()} == {"y": [[1, 0]], "z": [[-1, 0]]}
@@ -62,11 +62,11 @@ def test_a_model_gives_its_outputs_and_the_record_of_its_nodes(cpu: Sessions) ->
     ]
 
 
-def test_only_the_wanted_outputs_come(cpu: Sessions) -> None:
+def test_only_the_wanted_outputs_come(cpu: ModelSessions) -> None:
     assert list(cpu.run(relu_neg(), {"x": X}, outputs=["z"]).outputs) == ["z"]
 
 
-def test_the_same_model_keeps_its_session_and_another_level_has_its_own(cpu: Sessions) -> None:
+def test_the_same_model_keeps_its_session_and_another_level_has_its_own(cpu: ModelSessions) -> None:
     made = [
         cpu.run(relu_neg(), {"x": X}, level="extended").create_s is not None,
         cpu.run(relu_neg(), {"x": X + 1}, level="extended").create_s is not None,
@@ -75,12 +75,12 @@ def test_the_same_model_keeps_its_session_and_another_level_has_its_own(cpu: Ses
     assert made == [True, False, True]
 
 
-def test_a_kept_session_takes_new_feeds(cpu: Sessions) -> None:
+def test_a_kept_session_takes_new_feeds(cpu: ModelSessions) -> None:
     first, second = (cpu.run(relu_neg(), {"x": X + add}).outputs["y"].tolist() for add in (0, 3))
     assert (first, second) == ([[1, 0]], [[4, 1]])
 
 
-def test_optimisation_levels_reach_the_runtime(cpu: Sessions) -> None:
+def test_optimisation_levels_reach_the_runtime(cpu: ModelSessions) -> None:
     weights = numpy_helper.from_array(np.ones((1, 2), np.float32), "w")
     folded = model(
         helper.make_node("Neg", ["w"], ["c"]), helper.make_node("Add", ["x", "c"], ["y"]), weights=(weights,)
@@ -89,19 +89,19 @@ def test_optimisation_levels_reach_the_runtime(cpu: Sessions) -> None:
     assert counts == {"disabled": 2, "basic": 1}
 
 
-def test_a_model_that_cannot_be_loaded_is_an_error_of_session_creation(cpu: Sessions) -> None:
+def test_a_model_that_cannot_be_loaded_is_an_error_of_session_creation(cpu: ModelSessions) -> None:
     answer = cpu.run(model(helper.make_node("NoSuchOperator", ["x"], ["y"])), {"x": X})
     assert (answer.stage, answer.during) == (CREATE, "session creation")
     assert "NoSuchOperator" in answer.message
 
 
-def test_feeds_that_do_not_fit_are_an_error_of_the_run_and_the_worker_goes_on(cpu: Sessions) -> None:
+def test_feeds_that_do_not_fit_are_an_error_of_the_run_and_the_worker_goes_on(cpu: ModelSessions) -> None:
     answer = cpu.run(relu_neg(), {"x": np.zeros((5, 5), np.float32)})
     assert (answer.stage, answer.during) == (RUN, "the run")
     assert cpu.run(relu_neg(), {"x": X}).is_done
 
 
-def test_sequences_maps_and_text_travel_as_tensors(cpu: Sessions) -> None:
+def test_sequences_maps_and_text_travel_as_tensors(cpu: ModelSessions) -> None:
     sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
     text = helper.make_tensor_type_proto(TensorProto.STRING, [2])
     nodes = [helper.make_node("Identity", ["s"], ["t"]), helper.make_node("Identity", ["a"], ["b"])]
@@ -131,11 +131,11 @@ def saved(folder: Path, location: str = "weights.bin") -> Path:
     return folder / "model.onnx"
 
 
-def test_the_runtime_itself_opens_a_path_and_its_external_data(cpu: Sessions, tmp_path: Path) -> None:
+def test_the_runtime_itself_opens_a_path_and_its_external_data(cpu: ModelSessions, tmp_path: Path) -> None:
     assert cpu.run(saved(tmp_path), {"x": X}).outputs["y"].tolist() == [[11, 18]]
 
 
-def test_a_changed_copy_of_the_model_finds_the_external_data_by_its_folder(cpu: Sessions, tmp_path: Path) -> None:
+def test_a_changed_copy_of_the_model_finds_the_external_data_by_its_folder(cpu: ModelSessions, tmp_path: Path) -> None:
     changed = onnx.load(str(saved(tmp_path)), load_external_data=False)
     changed.graph.node.append(helper.make_node("Neg", ["y"], ["z"]))
     changed.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 2]))
@@ -143,12 +143,12 @@ def test_a_changed_copy_of_the_model_finds_the_external_data_by_its_folder(cpu: 
 
 
 def test_a_callable_gets_the_external_data_in_the_bytes(tmp_path: Path) -> None:
-    with Sessions(resolve("reference")) as reference:
+    with ModelSessions(resolve("reference")) as reference:
         assert reference.run(saved(tmp_path), {"x": X}).outputs["y"].tolist() == [[11, 18]]
 
 
 def test_external_data_that_leaves_the_folder_is_refused_before_anything_is_opened(
-    cpu: Sessions, tmp_path: Path
+    cpu: ModelSessions, tmp_path: Path
 ) -> None:
     with pytest.raises(
         ModelFileError, match=r"tensor 'w' has its data at '\.\./weights\.bin', outside the model's folder"

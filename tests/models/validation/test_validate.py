@@ -17,7 +17,7 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.accuracy.thresholds import Override
-from epcheck.models.execution.session import CREATE, Sessions
+from epcheck.models.execution.session import CREATE, ModelSessions
 from epcheck.models.feeds.dims import DimsError
 from epcheck.models.inspection import inspect
 from epcheck.models.validation import page
@@ -216,7 +216,7 @@ def test_a_gigabyte_of_external_data_is_mapped_and_not_loaded(tmp_path: Path) ->
     grown = psutil.Process().memory_info().rss - before
     assert (found.status, found.inspection.bytes > SIZE) == (RIGHT, True)
     assert grown < SIZE / 10
-    with Sessions(resolve("cpu")) as sessions:
+    with ModelSessions(resolve("cpu")) as sessions:
         assert sessions.run(tmp_path / "model.onnx", {"ids": np.arange(4)}).is_done
         assert sessions.resident_bytes() < SIZE / 2
 

@@ -9,7 +9,7 @@ import pytest
 from small_models import layers
 
 from epcheck.conformance.targets.target import CPU
-from epcheck.models.execution.sides import LARGE_BYTES, choose
+from epcheck.models.execution.evaluators import LARGE_BYTES, choose
 from epcheck.models.validation.formatting import reduce_command
 from epcheck.models.validation.options import ValidateOptions
 from epcheck.models.validation.validate import validate
@@ -28,8 +28,8 @@ def test_cpu_without_optimisation_says_it_about_a_large_one() -> None:
 
 @pytest.mark.parametrize("named", ["reference", "none"])
 def test_a_baseline_that_is_named_is_taken_whatever_the_size(named: str) -> None:
-    sides = choose("cpu", named)
-    assert sides.for_size(LARGE_BYTES + 1) == sides
+    evaluators = choose("cpu", named)
+    assert evaluators.for_size(LARGE_BYTES + 1) == evaluators
 
 
 def test_the_command_that_reproduces_names_the_trial_that_failed(

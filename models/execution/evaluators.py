@@ -1,4 +1,4 @@
-"""Who is asked about a model, and who says what is right."""
+"""Evaluators: the target that is asked about a model, and the one that says what is right."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ is named, a callable: it takes the model in one piece, with its weights."""
 
 
 @dataclass(frozen=True)
-class Sides:
+class Evaluators:
     """A candidate, and the baseline where there is one. named: whether that was asked for by name."""
 
     candidate: Target
     baseline: Target | None
     named: bool
 
-    def for_size(self, size: int) -> Sides:
+    def for_size(self, size: int) -> Evaluators:
         """The same for a model of so many bytes: of a large one the CPU provider says what is right, where by default
         a callable would."""
         if self.named or size <= LARGE_BYTES or self.baseline is None or self.baseline.provider:
@@ -38,15 +38,15 @@ class Sides:
         return replace(self.baseline, name=f"{self.baseline.name} without optimisation"), "disabled"
 
 
-def choose(target: str | Target | None, baseline: str | Target | None, vulkan: Path | None = None) -> Sides:
-    """The sides of these specifications or targets; by default the best of this machine, and the CPU provider.
+def choose(target: str | Target | None, baseline: str | Target | None, vulkan: Path | None = None) -> Evaluators:
+    """The evaluators of these specifications or targets; by default the best of this machine, and the CPU provider.
 
-    vulkan: as in `target.resolve`. Raises one of live.REASONS.
+    vulkan: as in `target.resolve`. Raises one of stream.REASONS.
     """
     named = baseline is not None
     if isinstance(target, Target):
         against = baseline if isinstance(baseline, Target) else stream.choose(("cpu",), baseline or "cpu", vulkan)[1]
-        return Sides(target, against, named)
+        return Evaluators(target, against, named)
     names = (target,) if target else ()
     (candidate,), against = stream.choose(names, None if isinstance(baseline, Target) else baseline, vulkan)
-    return Sides(candidate, baseline if isinstance(baseline, Target) else against, named)
+    return Evaluators(candidate, baseline if isinstance(baseline, Target) else against, named)

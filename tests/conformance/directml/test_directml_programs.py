@@ -64,8 +64,8 @@ def test_a_repeated_element_lies_in_its_buffer_once() -> None:
 
 def test_a_case_without_an_operator_says_why() -> None:
     empty = prepared_case.of(suite.case_by_id("Slice-13/float32/size_0_axis_sliced_backward[initializer]").build())
-    told = json.loads(directml_program.of(empty).text)
-    assert told["declined"].startswith("no DirectML operator is called for it: the provider calls none, or several")
+    program = json.loads(directml_program.of(empty).text)
+    assert program["declined"].startswith("no DirectML operator is called for it: the provider calls none, or several")
     with pytest.raises(NoProgram, match="to be refused"):
         directml_program.of_built(suite.case_by_id("Slice-13/float32/refused_step_0[runtime]").build())
 
@@ -80,9 +80,9 @@ def test_a_description_that_writes_other_outputs_than_the_node_has_no_program() 
 
 def test_a_case_s_output_that_is_only_turned_is_answered_as_it_is_stored() -> None:
     buffer = np.array([0, 3, 1, 4, 2, 5], np.float32)
-    told = {"sizes": [2, 3], "strides": [1, 2]}
-    assert viewed(told, buffer).tolist() == VALUES.tolist()
-    assert viewed({**told, "as_stored": True}, buffer).ravel().tolist() == [0, 3, 1, 4, 2, 5]
+    tensor = {"sizes": [2, 3], "strides": [1, 2]}
+    assert viewed(tensor, buffer).tolist() == VALUES.tolist()
+    assert viewed({**tensor, "as_stored": True}, buffer).ravel().tolist() == [0, 3, 1, 4, 2, 5]
 
 
 def test_gaps_in_an_output_are_left_out() -> None:
@@ -115,8 +115,8 @@ def test_a_call_becomes_the_struct_that_directml_h_declares() -> None:
 
 
 def test_nested_operators_stand_in_an_array_and_optional_tensors_are_null() -> None:
-    one, w = TensorDesc(DataType.FLOAT32, (1, 1, 1, 1)), TensorDesc(DataType.FLOAT32, (1, 1, 1, 1))
-    desc = Rnn(one, w, w, None, None, None, one, None, (fused("Tanh"),), RecurrentNetworkDirection.BACKWARD)
+    x, w = TensorDesc(DataType.FLOAT32, (1, 1, 1, 1)), TensorDesc(DataType.FLOAT32, (1, 1, 1, 1))
+    desc = Rnn(x, w, w, None, None, None, x, None, (fused("Tanh"),), RecurrentNetworkDirection.BACKWARD)
     written = json.loads(directml_program.to_create(desc).text)
     made = structures.Structures(written["call"], written["inputs"], written["outputs"])
     words = (ctypes.c_uint64 * 11).from_address(made.root.desc)
@@ -139,8 +139,8 @@ def test_nested_operators_stand_in_an_array_and_optional_tensors_are_null() -> N
 )
 def test_the_total_size_of_a_tensor_is_that_of_dml_calc_buffer_tensor_size(desc: TensorDesc, size: int) -> None:
     strides = None if desc.strides is None else list(desc.strides)
-    told = {"data_type": desc.data_type.value, "sizes": list(desc.sizes), "strides": strides}
-    assert structures.total_bytes(told) == size
+    tensor = {"data_type": desc.data_type.value, "sizes": list(desc.sizes), "strides": strides}
+    assert structures.total_bytes(tensor) == size
 
 
 # Targets and verdicts
