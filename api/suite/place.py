@@ -23,8 +23,8 @@ from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.target import Target, TargetError, DML
 from epcheck.conformance.targets.specification import NEED_LAB, direct_of, resolve
+from epcheck.conformance.targets.target import DML, Target, TargetError
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 

@@ -22,12 +22,12 @@ from epcheck.conformance.lab import LabError
 from epcheck.conformance.records.record import encode
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target, TargetError
+from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 from epcheck.generators.error import EpcheckError

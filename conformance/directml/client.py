@@ -1,4 +1,4 @@
-"""One DirectML operator after the other, called from Python without ONNX Runtime: descriptions in, arrays out.
+"""DirectML called from Python without ONNX Runtime, one operator after the other: descriptions in, arrays out.
 
     with DirectMLClient(target.resolve("directml")) as directml:
         (copied,) = directml.dispatch(Slice1(source, result, (1,), (4,), (2,)), array)
@@ -11,23 +11,27 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from epcheck.conformance import lab
 from epcheck.conformance.preparation import directml_program
 from epcheck.conformance.preparation.case_facts import DIRECTML_LEVEL
 from epcheck.conformance.preparation.directml_program import Program, TensorOptions
-from epcheck.conformance.scheduling.supervisor import DEVICE_LOST
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.device_claims import LEVEL, with_documented
-from epcheck.conformance.workers.process import Event, FrameReceived, MalformedFrame, ProcessExited, WorkerProcess
+from epcheck.conformance.workers.client import WorkerClient, WorkerLost
+from epcheck.conformance.workers.device_claims import LEVEL
+from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.program import protocol
+from epcheck.conformance.workers.request import request, run_request, wait_until_ready
+from epcheck.conformance.workers.session_result import session_result
 from epcheck.generators.array import Array
 from epcheck.generators.directml import FeatureLevel, OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
+
+CALL = "call"
+"""The `id` of every request: there is one at a time."""
 
 
 class CallRefusedError(RuntimeError):
@@ -43,13 +47,11 @@ class WorkerLostError(RuntimeError):
 
 
 class DirectMLClient:
-    """A worker of a direct target; the first call starts it."""
+    """A worker of a direct target; the first call starts it. A context manager: leaving it ends the worker."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.facts: Mapping[str, str] = {}
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._process: WorkerProcess | None = None
+        self.worker = WorkerClient(target, queue.SimpleQueue(), IdleWorkers())
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -61,14 +63,20 @@ class DirectMLClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._resources:
-            if self._process is not None:
-                self._process.close()
-                self._process = None
+            self.worker.retire()
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the worker says of itself and its device; empty until the first call."""
+        return self.worker.facts
 
     def level(self) -> FeatureLevel:
-        """The feature level that the device claims, or that of DIRECTML_LEVEL where it claims one that is not known."""
+        """The feature level that the device claims, or DIRECTML_LEVEL where it claims one that is not known.
+
+        Raises TargetDown when no worker starts.
+        """
         if not self.facts:
-            self._started()
+            wait_until_ready(self.worker)
         return FeatureLevel.__members__.get(self.facts.get(LEVEL, ""), DIRECTML_LEVEL)
 
     def dispatch(
@@ -81,8 +89,8 @@ class DirectMLClient:
         """The outputs of an operator, each of the sizes of its tensor.
 
         feeds: an array for each input tensor, None for one that is left out. flags: DML_EXECUTION_FLAGS. options: the
-        C name of a tensor's member -> how it is bound. Raises CallRefusedError, WorkerLostError, or NoProgram where
-        the description cannot be put into C.
+        C name of a tensor's member -> how it is bound. Raises CallRefusedError, WorkerLostError, TargetDown when no
+        worker starts, or NoProgram where the description cannot be put into C.
         """
         results = directml_program.results_of(description)
         outputs = self.run(directml_program.of_lowering(Lowering(description, feeds), results, flags, options or {}))
@@ -96,60 +104,19 @@ class DirectMLClient:
             return str(error)
         return ""
 
-    def run(self, asked: Program) -> dict[str, Array]:
-        """The outputs of a program by name. Raises CallRefusedError or WorkerLostError."""
-        header: dict[str, Any] = {
-            "op": "run",
-            "id": "call",
-            "providers": [],
-            "config": {},
-            "device": None,
-            "outputs": [],
-        }
-        described = [("", "uint8", (len(asked.text),)), *(feed[:3] for feed in asked.feeds)]
-        process = self._started()
-        process.send(protocol.frame(header, described, [asked.text, *(data for *_, data in asked.feeds)]))
-        process.flush()
-        answer = self._answer(self.target.deadline_s)
-        said = dict(answer.header)
-        if said["stage"] == "done":
-            return {name: array.copy() for name, array in protocol.decode(said, answer.body)}
-        message = str(said.get("message"))
-        if DEVICE_LOST.search(message):
-            self._drop()
-            raise WorkerLostError(f"the device was lost: {message}")
-        raise CallRefusedError(str(said["stage"]), message)
-
-    def _started(self) -> WorkerProcess:
-        """The worker, greeted."""
-        if self._process is None:
-            self._process = WorkerProcess(self.target, self._events)
-            greeting = self._answer(self.target.startup_s)
-            told = {str(name): str(value) for name, value in greeting.header["facts"].items()}
-            self.facts = with_documented(told)
-        return self._process
-
-    def _answer(self, seconds: float) -> FrameReceived:
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                event = self._events.get(timeout=max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                self._drop()
-                raise WorkerLostError(f"no answer within {seconds:g} s") from None
-            if event.source is not self._process and self._process is not None:
-                continue  # what a worker that was dropped still said
-            match event:
-                case FrameReceived():
-                    return event
-                case ProcessExited(returncode=code):
-                    self._process = None
-                    raise WorkerLostError(f"the worker process ended with {code}: {event.source.log_tail()[-500:]}")
-                case MalformedFrame(error=error):
-                    self._drop()
-                    raise WorkerLostError(str(error))
-
-    def _drop(self) -> None:
-        if self._process is not None:
-            self._process.kill("it is given up")
-            self._process = None
+    def run(self, program: Program) -> dict[str, Array]:
+        """The outputs of a program by name. Raises CallRefusedError, WorkerLostError, or TargetDown."""
+        wait_until_ready(self.worker)
+        answer = request(self.worker, CALL, run_request(CALL, self.target, program.text, program.feeds))
+        if isinstance(answer, WorkerLost):
+            raise WorkerLostError(answer.why + (f": {answer.log_tail[-500:]}" if answer.log_tail else ""))
+        try:
+            result = session_result(answer.header)
+            outputs = {name: array.copy() for name, array in protocol.decode(answer.header, answer.body)}
+        except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
+            malformed = f"its worker sent a malformed answer: {error!r}"
+            self.worker.lose(malformed)
+            raise WorkerLostError(malformed) from error
+        if result.failed:
+            raise CallRefusedError(result.stage, result.message)
+        return outputs

@@ -34,13 +34,23 @@ class Probed:
 
 @dataclass(frozen=True)
 class Border:
-    """A description and what both say of it. said: the violations of the page, and DirectML's answer, in words."""
+    """A description and what both say of it. reasons: the violations of the page, and DirectML's answer, in words."""
 
     operator: str
     what: str
     judgement: str
-    said: str
+    reasons: str
     documented: bool
+
+    def to_json(self) -> dict[str, str | bool]:
+        """As `epcheck directml --json` writes it."""
+        return {
+            "operator": self.operator,
+            "what": self.what,
+            "judgement": self.judgement,
+            "said": self.reasons,
+            "documented": self.documented,
+        }
 
 
 def run_probe(directml: DirectMLClient, probe: Probe) -> Probed:
@@ -85,8 +95,8 @@ def _border(directml: DirectMLClient, neighbour: Neighbour) -> Border | None:
     else:
         judgement = _judgement(bool(violations), refusal)
     name = description.NAME.removeprefix("DML_").removesuffix("_OPERATOR_DESC")
-    said = "; ".join(filter(None, [", ".join(violations), refusal]))
-    return Border(name, neighbour.what, judgement, said, is_documented(description.NAME))
+    reasons = "; ".join(filter(None, [", ".join(violations), refusal]))
+    return Border(name, neighbour.what, judgement, reasons, is_documented(description.NAME))
 
 
 def _violations(description: OperatorDesc, level: FeatureLevel) -> list[str]:

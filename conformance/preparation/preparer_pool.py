@@ -19,7 +19,7 @@ from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived, WorkerProcess
-from epcheck.conformance.workers.program import protocol
+from epcheck.conformance.workers.request import run_request
 from epcheck.generators import suite
 from epcheck.generators.array import Array
 from epcheck.generators.case import Case
@@ -172,9 +172,7 @@ def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _request(chunk: _Chunk) -> list[bytes]:
-    model = pickle.dumps(list(chunk), pickle.HIGHEST_PROTOCOL)
-    header: dict[str, Any] = {"op": "run", "id": "", "providers": [], "config": {}, "device": None, "outputs": ["rows"]}
-    return protocol.frame(header, [("", "uint8", (len(model),))], [model])
+    return run_request("", HELPER, pickle.dumps(list(chunk), pickle.HIGHEST_PROTOCOL), (), ["rows"])
 
 
 def _to_keep(done: Iterable[Prepared | Unprepared]) -> list[Prepared]:

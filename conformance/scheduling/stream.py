@@ -14,13 +14,13 @@ from epcheck.conformance.lab import LabError
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.session import AT_ONCE, Session
-from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets.choice import default_baseline, why_no_dml
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.expectation import ExpectationError
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target, TargetError
+from epcheck.conformance.workers.client import TargetDown
 from epcheck.generators.case import Case
 
 REASONS = (TargetError, ExpectationError, LabError, RuntimeInstallError)

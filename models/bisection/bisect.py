@@ -24,7 +24,7 @@ from epcheck.models.bisection.node_check import is_random
 from epcheck.models.bisection.options import BisectionOptions
 from epcheck.models.bisection.search import LimitsReached, Search, SessionFailed
 from epcheck.models.execution.asking import Answered, Ask
-from epcheck.models.execution.session import DONE
+from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 

@@ -12,7 +12,8 @@ from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.culprit import Culprit, Kind
 from epcheck.models.bisection.node_check import BASELINE, ORACLE, NodeCheck, check_node, kind_of_difference
 from epcheck.models.bisection.search import Search, SessionFailed
-from epcheck.models.execution.session import DONE, Level
+from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.values import bodies
 

@@ -9,7 +9,8 @@ from epcheck.models.bisection.culprit import ENDS, Culprit, Kind
 from epcheck.models.bisection.delta_debugging import minimize
 from epcheck.models.bisection.search import Search
 from epcheck.models.execution.asking import LEVELS
-from epcheck.models.execution.session import DONE, Level
+from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.session import Level
 from epcheck.models.graph.subgraph import SubgraphError
 
 

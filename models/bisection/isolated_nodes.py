@@ -12,7 +12,7 @@ from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.culprit import Culprit, Kind
 from epcheck.models.bisection.node_check import NodeCheck, check_node, is_random
 from epcheck.models.bisection.search import Search
-from epcheck.models.execution.session import DONE
+from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph.subgraph import disconnected
 from epcheck.models.graph.values import bodies
 

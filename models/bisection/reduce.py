@@ -21,7 +21,8 @@ from epcheck.models.bisection.node_check import check_node, kind_of_difference
 from epcheck.models.bisection.options import BisectionOptions
 from epcheck.models.bisection.search import LimitsReached, Search, SessionFailed
 from epcheck.models.execution.asking import Answered, Ask
-from epcheck.models.execution.session import DONE, Level
+from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.values import bodies

@@ -17,7 +17,8 @@ from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.culprit import Culprit, ErrorPoint, GraphNode, Kind, graph_node
 from epcheck.models.bisection.options import BisectionOptions
 from epcheck.models.execution.asking import Answered, Ask
-from epcheck.models.execution.session import CREATE, DONE, Level
+from epcheck.models.execution.model_outcome import CREATE, DONE
+from epcheck.models.execution.session import Level
 from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import IDENTITY_OF, behind_identities, extract, received, with_outputs

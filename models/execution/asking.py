@@ -1,4 +1,4 @@
-"""What bisection and reduction ask of a target: run this model on these values. `ModelSessions.run` answers so."""
+"""What bisection and reduction ask of a target: to run a model on values. `ModelSessions.run` answers so."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LEVELS: tuple[Level, ...] = ("disabled", "basic", "extended", "all")
 
 
 class Answered(Protocol):
-    """What became of one session: `stage` is done, create, run, crash or timeout; `during` what, in words, and
-    `message` why not done."""
+    """What became of one session; a `ModelOutcome` is one. stage: `done`, `create`, `run`, `crash` or `timeout`.
+    during, message: in which step it failed, and why, in words; empty for `done`."""
 
     @property
     def stage(self) -> str: ...
@@ -33,14 +33,14 @@ class Answered(Protocol):
 
 
 class Ask(Protocol):
-    """Run a model in a session of its own, which may end its process without ending ours."""
+    """Runs a model in a session whose process may end without ending ours."""
 
     def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> Answered: ...
 
 
 def asker(sessions: ModelSessions, folder: Path | None = None, instead_of: ModelSessions | None = None) -> Ask:
-    """Ask a target. folder: where the model's external data is, if it has any. instead_of: sessions that end before,
-    where there is memory for one of the two only."""
+    """Ask a target. folder: where the model's external data is, if it has any. instead_of: sessions whose worker is
+    ended before, where there is memory for one of the two only."""
 
     def ask(model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> Answered:
         if instead_of is not None:
@@ -51,7 +51,7 @@ def asker(sessions: ModelSessions, folder: Path | None = None, instead_of: Model
 
 
 def askers(candidate: ModelSessions, baseline: ModelSessions, folder: Path | None, size: int) -> tuple[Ask, Ask]:
-    """Ask both about a model of so many bytes: of a large one never two sessions are there at once."""
+    """Ask both about a model of `size` bytes: a large one is never in two sessions at once."""
     apart = size > LARGE_BYTES
     return (
         asker(candidate, folder, instead_of=baseline if apart else None),

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import queue
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import onnx
 
 from epcheck.conformance import lab
-from epcheck.conformance.scheduling.supervisor import DEVICE_LOST, TargetDown
-from epcheck.conformance.targets.target import DISABLE_FALLBACK, MEBIBYTE, Target
-from epcheck.conformance.test_data import model_file
-from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.conformance.workers import process as processes
+from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
+from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.idle_workers import IdleWorkers
-from epcheck.conformance.workers.process import MalformedFrame, ProcessExited, WorkerProcess, describe_exit
+from epcheck.conformance.workers.process import FrameReceived
 from epcheck.conformance.workers.program import protocol
+from epcheck.conformance.workers.request import request, session_options, wait_until_ready
 from epcheck.generators.array import Array
+from epcheck.models.execution import model_outcome, model_source
+from epcheck.models.execution.model_outcome import CREATE, ModelOutcome
+from epcheck.models.execution.model_source import ModelSource
 from epcheck.models.graph.feed import Feed
 
-DONE, CREATE, RUN, CRASH, TIMEOUT = "done", "create", "run", "crash", "timeout"
 Level = Literal["all", "extended", "basic", "disabled"]
 """Graph optimisation levels of onnxruntime.GraphOptimizationLevel."""
-
-STEPS = {"": "starting", CREATE: "session creation", RUN: "the run", "repeat": "the second run"}
-"""A worker's word for a step -> ours."""
 
 DEADLINE_S = 300.0
 """Seconds that each step of a whole model may take."""
@@ -41,60 +34,17 @@ DEADLINE_S = 300.0
 MEMORY = 4
 """A worker may take so many times the size of the model on top of what the target allows for a case."""
 
-POLL_S = 0.2
-"""Deadline and memory are looked at so often, in seconds."""
-
-STARTS = 3
-"""Workers in a row that may fail to start."""
-
 EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 """The session option that says where the external data of a model without a path is, from release 1.19 on
 (onnxruntime_session_options_config_keys.h)."""
 
 
-@dataclass(frozen=True)
-class ModelOutcome:
-    """What a target did with a model.
+class Wanted(NamedTuple):
+    """How a model is run. outputs: the wanted ones, in any order. strict: no node may fall back to the CPU."""
 
-    stage: `done`, or how it failed: `create` or `run` with a clean error, `crash` (the process ended, ran out of
-    memory or lost the device) or `timeout`. during: the step in words, for all but `done`.
-    outputs: by name; those of a sequence `s` are `s[0]`, ..., of a map `m` `m.keys` and `m.values`; text is UTF-8
-    bytes. assignment: (provider, operator, node) from the session's own record; None where it keeps none.
-    create_s: seconds, None in a session that was there already. unwritten: outputs that left a dirtied buffer as it
-    was in the second run; repeat_differs: outputs that changed in it.
-    """
-
-    stage: str
-    during: str = ""
-    message: str = ""
-    outputs: Mapping[str, Array] = field(default_factory=dict)
-    assignment: tuple[tuple[str, str, str], ...] | None = None
-    create_s: float | None = None
-    run_s: float | None = None
-    unwritten: tuple[str, ...] = ()
-    repeat_differs: tuple[str, ...] = ()
-    log_tail: str = ""
-
-    @property
-    def is_done(self) -> bool:
-        """Whether there are outputs."""
-        return self.stage == DONE
-
-
-@dataclass(frozen=True)
-class Source:
-    """A model as a worker gets it: a path, or bytes. folder: where the external data of bytes is, if they have any.
-    size: in bytes, with external data."""
-
-    path: Path | None
-    content: bytes
-    outputs: tuple[str, ...]
-    folder: Path | None
-    size: int
-
-    def key(self) -> str:
-        """Equal for the same model."""
-        return str(self.path) if self.path else hashlib.sha256(self.content).hexdigest()
+    outputs: Sequence[str]
+    level: Level
+    strict: bool
 
 
 class ModelSessions:
@@ -106,13 +56,10 @@ class ModelSessions:
     def __init__(self, target: Target, deadline_s: float = DEADLINE_S, threads: int = 0) -> None:
         """deadline_s: seconds for each step. threads: of the runtime within an operator, 0 for as many as it likes."""
         self.target = target
-        self.facts: Mapping[str, str] = {}
         self.created = 0
-        self._deadline_s = deadline_s
         self._threads = threads
-        self._events: queue.SimpleQueue[processes.Event] = queue.SimpleQueue()
         self._idle = IdleWorkers()
-        self._worker: WorkerProcess | None = None
+        self._client = WorkerClient(target, queue.SimpleQueue(), self._idle, deadline_s)
         self._kept: tuple[object, ...] | None = None
         self._resources = contextlib.ExitStack()
         if target.in_lab:
@@ -127,19 +74,23 @@ class ModelSessions:
         self.close()
 
     @property
+    def facts(self) -> Mapping[str, str]:
+        """What the worker says of itself; empty until the first run."""
+        return self._client.facts
+
+    @property
     def has_worker(self) -> bool:
         """Whether the last request left its worker alive."""
-        return self._worker is not None
+        return self._client.is_ready
 
     def resident_bytes(self) -> int:
         """Of the worker's memory; 0 where there is none."""
-        return 0 if self._worker is None else self._worker.resident_bytes()
+        return self._client.resident_bytes()
 
     def end_worker(self) -> None:
         """End the worker and free its memory; the next run starts another."""
-        if self._worker is not None:
-            self._worker.close()
-        self._worker = self._kept = None
+        self._client.retire()
+        self._kept = None
 
     def close(self) -> None:
         """End the worker for good."""
@@ -162,40 +113,33 @@ class ModelSessions:
         folder: where a ModelProto has its external data. outputs: the wanted ones, by default all of the model.
         strict: no node may fall back to the CPU. Raises ModelFileError, and TargetDown when no worker starts.
         """
-        source = self._source(model, folder)
-        session = (source.key(), level, strict)
-        process = self._started()
-        kept, self._kept = self._kept == session, None
-        process.send(self._request(source, feeds, list(outputs or source.outputs), level, strict, kept))
-        process.flush()
-        answer = self._await(process, source)
-        self.created += not kept
-        if self._worker is not None and answer.stage != CREATE:
-            self._kept = session
-        return answer
-
-    def _source(self, model: onnx.ModelProto | Path, folder: Path | None) -> Source:
+        embedded = self.target.provider is None
         if isinstance(model, Path):
-            stat = _stat(model)
-            source = _of_path(model.absolute(), stat.st_mtime_ns, stat.st_size)
-            return source if self.target.provider else _embedded(source)
-        if folder is not None:
-            model_file.external_data(model, folder / "model")
-            if not self.target.provider:
-                whole = onnx.ModelProto()
-                whole.CopyFrom(model)
-                model, folder = model_file.embedded(whole, folder / "model"), None
-        elif any(True for _ in model_file.external_tensors(model)):
-            raise ModelFileError("the model has external data, and no folder is given where it is")
-        try:
-            content = model.SerializeToString()
-        except Exception as error:  # protobuf's own type depends on its version
-            raise ModelFileError(f"the model cannot be serialized, probably because it is too large: {error}") from None
-        return Source(None, content, tuple(value.name for value in model.graph.output), folder, len(content))
+            source = model_source.of_path(model, embedded)
+        else:
+            source = model_source.of_model(model, folder, embedded)
+        session = (source.key(), level, strict)
+        self._client.memory_bytes = self.target.memory_bytes + MEMORY * source.size
+        is_new = wait_until_ready(self._client)
+        kept, self._kept = not is_new and self._kept == session, None
+        frame = self._encode(source, feeds, Wanted(list(outputs or source.outputs), level, strict), kept)
+        outcome = self._outcome(request(self._client, source.key(), frame))
+        self.created += not kept
+        if self.has_worker and outcome.stage != CREATE:
+            self._kept = session
+        return outcome
 
-    def _request(
-        self, source: Source, feeds: Mapping[str, Feed], outputs: list[str], level: Level, strict: bool, kept: bool
-    ) -> list[bytes]:
+    def _outcome(self, answer: FrameReceived | WorkerLost) -> ModelOutcome:
+        if isinstance(answer, WorkerLost):
+            return model_outcome.of_loss(answer)
+        try:
+            return model_outcome.of_answer(answer)
+        except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
+            lost = self._client.lose(f"its worker sent a malformed answer: {error!r}")
+            assert lost is not None
+            return model_outcome.of_loss(lost)
+
+    def _encode(self, source: ModelSource, feeds: Mapping[str, Feed], wanted: Wanted, kept: bool) -> list[bytes]:
         tensors: dict[str, Array] = {}
         if not kept and source.path is None:
             tensors[""] = np.frombuffer(source.content, np.uint8)
@@ -206,165 +150,28 @@ class ModelSessions:
                 continue
             if isinstance(value, list):
                 sequences[name] = len(value)
-                tensors |= {f"{name}[{index}]": each for index, each in enumerate(value)}
+                tensors |= {f"{name}[{index}]": element for index, element in enumerate(value)}
             elif value.dtype.kind in "OSU":
-                texts[name] = [list(value.shape), [str(each) for each in value.ravel()]]
+                texts[name] = [list(value.shape), [str(element) for element in value.ravel()]]
             else:
                 tensors[name] = value
-        target = self.target
-        config = {**target.config, **({EXTERNAL_FOLDER: target.name_of(source.folder)} if source.folder else {})}
-        if not strict:
-            config.pop(DISABLE_FALLBACK, None)
+        options = session_options(self.target)
+        if source.folder is not None:
+            options["config"][EXTERNAL_FOLDER] = self.target.name_of(source.folder)
+        if not wanted.strict:
+            options["config"].pop(DISABLE_FALLBACK, None)
         header: dict[str, Any] = {
             "op": "model",
             "id": source.key(),
-            "providers": [[target.provider, dict(target.options)]] if target.provider else [],
-            "config": config,
-            "device": target.device,
-            "level": level,
+            **options,
+            "level": wanted.level,
             "threads": self._threads,
-            "path": target.name_of(source.path) if source.path else None,
+            "path": self.target.name_of(source.path) if source.path else None,
             "kept": kept,
-            "outputs": outputs,
+            "outputs": wanted.outputs,
             "all_outputs": list(source.outputs),
             "sequences": sequences,
             "texts": texts,
             "absent": absent,
         }
         return protocol.encode(header, tensors)
-
-    def _started(self) -> WorkerProcess:
-        """The worker, greeted. Raises TargetDown."""
-        why = ""
-        for _ in range(STARTS):
-            if self._worker is not None and self._worker.process.poll() is None:
-                return self._worker
-            self._kept = None
-            try:
-                self._worker = self._idle.take(self.target, self._events)
-            except (OSError, ValueError) as error:
-                raise TargetDown(f"target '{self.target.name}': its interpreter cannot be started: {error}") from error
-            if not (why := self._greet(self._worker)):
-                return self._worker
-        raise TargetDown(f"target '{self.target.name}': its worker does not start: {why}")
-
-    def _greet(self, process: WorkerProcess) -> str:
-        """Wait for the worker's greeting; why there is none, after which the worker is gone."""
-        event = self._next(process, time.monotonic() + self.target.startup_s)
-        match event:
-            case processes.FrameReceived(header={"op": "hello", "facts": facts}):
-                self.facts = {str(k): str(v) for k, v in facts.items()} if isinstance(facts, dict) else {}
-                offered = self.facts.get("providers", "")
-                if self.target.provider and offered and self.target.provider not in offered.split(", "):
-                    raise TargetDown(
-                        f"target '{self.target.name}': its onnxruntime has no {self.target.provider}; it has {offered}"
-                    )
-                return ""
-            case ProcessExited(returncode=returncode):
-                why = f"the worker process ended: {describe_exit(returncode)}"
-            case None:
-                why = f"no answer within {self.target.startup_s:g} s of starting"
-            case _:
-                why = "its worker sent a malformed handshake"
-        log = self._drop(process, why).splitlines()
-        return f"{why}{f'; it said: {log[-1]}' if log else ''}"
-
-    def _await(self, process: WorkerProcess, source: Source) -> ModelOutcome:
-        """What becomes of a request that was sent."""
-        step = ""
-        bound = self.target.memory_bytes + MEMORY * source.size
-        while True:
-            event = self._next(process, time.monotonic() + self._deadline_s, bound)
-            match event:
-                case None:
-                    why = process.killed_because or f"no answer within {self._deadline_s:g} s"
-                    return self._lost(process, TIMEOUT if not process.killed_because else CRASH, step, why)
-                case ProcessExited(returncode=returncode):
-                    why = process.killed_because or f"the worker process ended: {describe_exit(returncode)}"
-                    return self._lost(process, CRASH, step, why)
-                case MalformedFrame(error=error):
-                    return self._lost(process, CRASH, step, f"its worker wrote {error} to stdout")
-                case answered if answered.header.get("op") == "at":
-                    step = str(answered.header.get("stage"))
-                case answered:
-                    return self._answered(process, step, answered.header, answered.body)
-
-    def _answered(self, process: WorkerProcess, step: str, header: Mapping[str, Any], body: bytes) -> ModelOutcome:
-        try:
-            answer = _decoded(header, body)
-        except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
-            return self._lost(process, CRASH, step, f"its worker sent a malformed answer: {error!r}")
-        if not answer.is_done and DEVICE_LOST.search(answer.message):
-            return self._lost(process, CRASH, step, f"the device was lost: {answer.message}")
-        return answer
-
-    def _lost(self, process: WorkerProcess, stage: str, step: str, why: str) -> ModelOutcome:
-        log = self._drop(process, why)
-        return ModelOutcome(stage, during=STEPS.get(step, step), message=why, log_tail=log)
-
-    def _drop(self, process: WorkerProcess, why: str) -> str:
-        """End the worker; the end of what it said."""
-        process.kill(why)
-        self._worker = self._kept = None
-        return process.log_tail()
-
-    def _next(self, process: WorkerProcess, until: float, memory_bytes: int = 0) -> processes.Event | None:
-        """The next event of this worker; None when the time is over or it took too much memory and was killed."""
-        while (left := until - time.monotonic()) > 0:
-            try:
-                event = self._events.get(timeout=min(left, POLL_S))
-            except queue.Empty:
-                resident = process.resident_bytes()
-                if memory_bytes and resident > memory_bytes:
-                    took, bound = resident // MEBIBYTE, memory_bytes // MEBIBYTE
-                    process.kill(f"the worker took {took} MiB of memory; the bound is {bound} MiB")
-                    return None
-                continue
-            if event.source is process:
-                return event
-        return None
-
-
-def _stat(path: Path) -> Any:
-    try:
-        return path.stat()
-    except (OSError, ValueError) as error:
-        raise ModelFileError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-@lru_cache(maxsize=8)
-def _of_path(path: Path, _modified_ns: int, size: int) -> Source:
-    """The file, its external data checked. Raises ModelFileError."""
-    model = model_file.parse(path)
-    size += sum(place.length for place in model_file.external_data(model, path))
-    return Source(path, b"", tuple(value.name for value in model.graph.output), None, size)
-
-
-@lru_cache(maxsize=1)
-def _embedded(source: Source) -> Source:
-    """For a callable, which takes bytes: the same with its external data in it."""
-    assert source.path is not None
-    model = model_file.load(source.path)
-    return Source(None, model.SerializeToString(), source.outputs, None, source.size)
-
-
-def _decoded(header: Mapping[str, Any], body: bytes) -> ModelOutcome:
-    """Raises KeyError, TypeError or ValueError where the frame is no answer."""
-    stage = {DONE: DONE, CREATE: CREATE}.get(header["stage"], RUN)
-    assignment = header.get("assignment")
-    done = stage == DONE
-    return ModelOutcome(
-        stage,
-        during="" if done else STEPS[stage],
-        message="" if done else " ".join(str(header["message"]).split()) or str(header["error"]),
-        outputs=dict(protocol.decode(header, body)),
-        assignment=None if assignment is None else tuple((str(p), str(op), str(node)) for p, op, node in assignment),
-        create_s=_seconds(header.get("create_s")),
-        run_s=_seconds(header.get("run_s")),
-        unwritten=tuple(map(str, header.get("unwritten") or ())),
-        repeat_differs=tuple(map(str, header.get("repeat_differs") or ())),
-    )
-
-
-def _seconds(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -17,7 +17,8 @@ from onnx import TensorProto, helper
 from epcheck.conformance.targets.target import DML, Target
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.models.execution.session import CRASH, DONE, TIMEOUT, ModelSessions
+from epcheck.models.execution.model_outcome import CRASH, DONE, TIMEOUT
+from epcheck.models.execution.session import ModelSessions
 from epcheck.models.feeds import dims
 from epcheck.models.graph import values
 from epcheck.models.graph.operator_name import operator_name

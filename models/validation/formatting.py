@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-from epcheck.models.execution.session import CREATE, RUN
+from epcheck.models.execution.model_outcome import CREATE, RUN
 from epcheck.models.validation.validation import Step, Validation
 
 

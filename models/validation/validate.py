@@ -22,7 +22,8 @@ from epcheck.models.bisection.culprit import Culprit
 from epcheck.models.bisection.options import BisectionOptions
 from epcheck.models.execution.asking import askers
 from epcheck.models.execution.evaluators import LARGE_BYTES, Evaluators, choose
-from epcheck.models.execution.session import CREATE, Level, ModelOutcome, ModelSessions
+from epcheck.models.execution.model_outcome import CREATE, ModelOutcome
+from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.feeds.trials import Trial, trials
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed

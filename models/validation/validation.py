@@ -8,7 +8,8 @@ from pathlib import Path
 
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.bisection.culprit import Culprit
-from epcheck.models.execution.session import CREATE, STEPS, Level
+from epcheck.models.execution.model_outcome import CREATE, STEPS
+from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
 

@@ -206,7 +206,7 @@ FAULTS: dict[str, Callable[[Array], Any]] = {
     "header_no_object": bytes_on_the_pipe(frame("[1, 2]")),
     "wrong_id": answer('{"op": "done", "id": "another case", "stage": "done", "tensors": []}'),
     "no_id": answer('{"op": "done"}'),
-    "second_greeting": answer('{"op": "hello", "protocol": 3, "facts": {"a": "b"}}'),
+    "second_handshake": answer('{"op": "hello", "protocol": 3, "facts": {"a": "b"}}'),
     "lose_the_device": lose_the_device,
     "stderr_of_no_encoding": stderr_of_no_encoding_then_abort,
     "stderr_without_a_newline": stderr_without_a_newline_then_abort,

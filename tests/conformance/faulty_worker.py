@@ -8,7 +8,7 @@ import time
 from epcheck.conformance.workers.program import protocol
 
 MODE = sys.argv[1]
-GREETINGS = {
+HANDSHAKES = {
     "of_the_future": {"op": "hello", "protocol": protocol.PROTOCOL + 1, "facts": {"a": "b"}},
     "of_no_version": {"op": "hello", "facts": {"a": "b"}},
     "without_facts": {"op": "hello", "protocol": protocol.PROTOCOL, "facts": {}},
@@ -20,8 +20,8 @@ GREETINGS = {
     },
 }
 
-if MODE in GREETINGS:
-    protocol.write_frame(sys.stdout.buffer, protocol.encode(GREETINGS[MODE], {}))
+if MODE in HANDSHAKES:
+    protocol.write_frame(sys.stdout.buffer, protocol.encode(HANDSHAKES[MODE], {}))
 elif MODE == "exits":
     print("ImportError: libfoo.so is not there", file=sys.stderr)
     sys.exit(5)

@@ -64,9 +64,11 @@ def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> di
 
 
 def own_workers() -> list[psutil.Process]:
-    """The workers that this process has started or had forked, zombies and templates aside."""
+    """The workers that this process has started or had forked, zombies and fork servers aside."""
     started = _workers_of(psutil.Process())
-    return [worker for one in started for worker in (_workers_of(one) if _is_template(one) else [one])]
+    return [
+        worker for process in started for worker in (_workers_of(process) if _is_fork_server(process) else [process])
+    ]
 
 
 def _workers_of(parent: psutil.Process) -> list[psutil.Process]:
@@ -81,7 +83,7 @@ def _workers_of(parent: psutil.Process) -> list[psutil.Process]:
     return []
 
 
-def _is_template(process: psutil.Process) -> bool:
+def _is_fork_server(process: psutil.Process) -> bool:
     """Of a process that this one started; what it forks has its command line, too."""
     with contextlib.suppress(psutil.Error):
         return "--fork-server" in process.cmdline()

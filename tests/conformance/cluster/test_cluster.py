@@ -21,7 +21,7 @@ from epcheck.cli.terminal.progress import RecordBar
 from epcheck.conformance.cluster import node
 from epcheck.conformance.cluster.node import Answer, ClusterError, Line, Order
 from epcheck.conformance.records.record import Record, decode
-from epcheck.conformance.scheduling.supervisor import TargetDown
+from epcheck.conformance.workers.client import TargetDown
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from epcheck.conformance.directml import probing
-from epcheck.conformance.directml.client import CallRefusedError, WorkerLostError, DirectMLClient
+from epcheck.conformance.directml.client import CallRefusedError, DirectMLClient, WorkerLostError
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
@@ -65,21 +65,21 @@ def test_the_pages_examples_give_the_pages_numbers(directml: DirectMLClient) -> 
 
 def test_the_device_claims_what_is_documented(directml: DirectMLClient) -> None:
     assert lives(directml)
-    told = claims(directml.facts)
-    assert told is not None
-    assert told.level == told.documented_level == "DML_FEATURE_LEVEL_6_4"
-    assert len(told.data_types) == 13
-    assert told.differences == ()
+    found = claims(directml.facts)
+    assert found is not None
+    assert found.level == found.documented_level == "DML_FEATURE_LEVEL_6_4"
+    assert len(found.data_types) == 13
+    assert found.differences == ()
 
 
 def test_an_invalid_description_is_a_clean_error_and_the_worker_lives_on(directml: DirectMLClient) -> None:
     assert lives(directml)
-    before = directml._process
+    before = directml.worker.pid
     with pytest.raises(CallRefusedError, match="IDMLDevice::CreateOperator answered 80070057 E_INVALIDARG") as error:
         directml.dispatch(ElementWiseAdd(FLOATS, TensorDesc(DataType.INT32, FLOATS.sizes), FLOATS), VALUES, VALUES)
     assert error.value.stage == "create"
     assert lives(directml)
-    assert directml._process is before
+    assert directml.worker.pid == before
 
 
 EIGHT_GIB = FillValueConstant(TensorDesc(DataType.FLOAT64, (1, 1, 1 << 15, 1 << 15)), DataType.FLOAT64, "1")
@@ -90,7 +90,7 @@ def test_a_tensor_that_the_device_cannot_hold_is_a_clean_error_and_the_worker_li
     directml: DirectMLClient,
 ) -> None:
     assert lives(directml)
-    before = directml._process
+    before = directml.worker.pid
     assert directml.accepts(EIGHT_GIB) == ""
     refused = r"CreateCommittedResource of 8589934592 bytes answered 8007000E E_OUTOFMEMORY"
     with pytest.raises(CallRefusedError, match=refused) as error:
@@ -99,16 +99,16 @@ def test_a_tensor_that_the_device_cannot_hold_is_a_clean_error_and_the_worker_li
     with pytest.raises(CallRefusedError, match=r"CreateCommittedResource of \d{13} bytes answered 8007000E"):
         directml.dispatch(ADD, VALUES, VALUES, options={"OutputTensor": {"offset": 1 << 40}})
     assert lives(directml)
-    assert directml._process is before
+    assert directml.worker.pid == before
 
 
 def test_a_removed_device_is_told_and_its_worker_replaced(directml: DirectMLClient) -> None:
     assert lives(directml)
-    before = directml._process
+    before = directml.worker.pid
     with pytest.raises(WorkerLostError, match=r"the device was lost: .*887A0005 DXGI_ERROR_DEVICE_REMOVED"):
         directml.dispatch(ADD, VALUES, VALUES, options={"ATensor": {"bound_bytes": 4}})
     assert lives(directml)
-    assert directml._process is not before
+    assert directml.worker.pid != before
 
 
 SLICE = Slice1(TensorDesc(DataType.INT32, (8,)), TensorDesc(DataType.INT32, (3,)), (0,), (7,), (-3,))
@@ -131,7 +131,7 @@ def records(candidate: str, *case_ids: str, explained: bool = False) -> dict[str
     below = {target.name: direct_of(target)} if explained else {}
     cases = [suite.case_by_id(case_id) for case_id in case_ids]
     run_plan(Plan(cases, (target,), below=below, jobs=1), taken.append)
-    return {one.case_id: one for one in taken}
+    return {entry.case_id: entry for entry in taken}
 
 
 @pytest.mark.usefixtures("directml")
@@ -142,7 +142,7 @@ def test_cases_run_on_the_target_directml() -> None:
         "Slice-13/float32/refused_step_0[runtime]",
     )
     found = records("directml", slice_, quantised, none)
-    assert {case_id: one.status for case_id, one in found.items()} == {
+    assert {case_id: entry.status for case_id, entry in found.items()} == {
         slice_: terms.PASS, quantised: terms.PASS, none: terms.UNPLACED,
     }  # fmt: skip
     assert "the node is to be refused before anything is called" in found[none].reason
@@ -155,5 +155,7 @@ def test_a_failure_of_the_provider_is_explained_by_directml() -> None:
         "TopK-1/float32/all_nan_largest_whole_axis[runtime]",
     )
     found = records("dml", refused, wrong, explained=True)
-    blamed = {case_id: (one.direct.blame, one.direct.opinion.status) for case_id, one in found.items() if one.direct}
+    blamed = {
+        case_id: (entry.direct.blame, entry.direct.opinion.status) for case_id, entry in found.items() if entry.direct
+    }
     assert blamed == {refused: (terms.LOWERING, terms.PASS), wrong: (terms.BELOW, terms.MISMATCH)}

@@ -19,14 +19,14 @@ from small_cases import HERE, backend, identities, identity
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.judging.opinion_row import from_row, to_row
 from epcheck.conformance.preparation import prepared_case
+from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Difference, Mismatch, Opinion
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import run_history, supervisor
+from epcheck.conformance.scheduling import run_history, session_request
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.session import Session
-from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets import specification
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
@@ -78,13 +78,13 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Target name -> cases that it was sent."""
-    counts, original = Counter[str](), supervisor._request
+    counts, original = Counter[str](), session_request.encode
 
-    def counted(jobs: tuple[Job, ...], target: Target) -> list[bytes]:
-        counts[target.name] += len(jobs)
-        return original(jobs, target)
+    def counted(name: str, cases: Sequence[Prepared], target: Target, place: bool) -> list[bytes]:
+        counts[target.name] += len(cases)
+        return original(name, cases, target, place)
 
-    monkeypatch.setattr(supervisor, "_request", counted)
+    monkeypatch.setattr(session_request, "encode", counted)
     return counts
 
 

@@ -14,9 +14,9 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask, run_plan
 from epcheck.conformance.scheduling.session import Session
-from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.workers.client import TargetDown
 from epcheck.generators.case import BuiltCase, Case
 
 
@@ -149,7 +149,7 @@ def test_a_target_that_goes_down_in_the_middle_leaves_what_was_recorded() -> Non
             while session.under_way:
                 session.turn()
                 if len(taken) == 3:
-                    session._pools.pool(target).supervisors[0].target = replace(
+                    session._pools.pool(target).supervisors[0]._client.target = replace(
                         target, arguments=("python:nothing:there",)
                     )
                     for child in psutil.Process().children():

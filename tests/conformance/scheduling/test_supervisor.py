@@ -1,4 +1,4 @@
-"""Workers that do not start, do not greet or speak another language: the target is down, and it is said why."""
+"""Workers that do not start, fail the handshake or speak another protocol: the target is down, with a reason."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.pool import Pool
 from epcheck.conformance.scheduling.session import Session
-from epcheck.conformance.scheduling.supervisor import STARTS, Job, TargetDown
+from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers.client import STARTS, TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
 
@@ -30,7 +31,7 @@ def misbehaving(mode: str, **changes: Any) -> Target:
 
 @contextlib.contextmanager
 def started(*targets: Target) -> Iterator[None]:
-    """A session whose targets have all greeted."""
+    """A session whose targets have all answered the handshake."""
     with Session(Plan((), targets), lambda _record: None) as session:
         while not session.ready:
             session.turn(more=True)
@@ -58,36 +59,36 @@ def why_down(target: Target) -> str:
         ("answers_first", "its worker does not start: its worker answered what nobody asked: 'x'"),
     ],
 )  # fmt: skip
-def test_a_worker_that_cannot_greet_takes_its_target_down(mode: str, words: str) -> None:
-    said = why_down(misbehaving(mode))
+def test_a_worker_that_fails_the_handshake_takes_its_target_down(mode: str, words: str) -> None:
+    message = why_down(misbehaving(mode))
     late = "; it said: BrokenPipeError: [Errno 32] Broken pipe"  # of one that goes on talking to nobody
-    assert said.removesuffix(late) == f"target 'odd': {words}"
+    assert message.removesuffix(late) == f"target 'odd': {words}"
 
 
-def test_a_worker_that_never_greets_is_given_its_time_and_no_more() -> None:
+def test_a_worker_that_never_answers_the_handshake_is_given_its_time_and_no_more() -> None:
     started = time.monotonic()
-    said = why_down(misbehaving("never", startup_s=0.4))
-    assert said == "target 'odd': its worker does not start: no answer within 0.4 s of starting"
+    message = why_down(misbehaving("never", startup_s=0.4))
+    assert message == "target 'odd': its worker does not start: no answer within 0.4 s of starting"
     assert 0.4 * STARTS <= time.monotonic() - started < 0.4 * STARTS + 5
 
 
 def test_a_runtime_without_the_provider_is_told_before_the_first_case() -> None:
-    said = why_down(misbehaving("without_the_provider", provider="DmlExecutionProvider"))
-    assert said == "target 'odd': its onnxruntime has no DmlExecutionProvider; it has CPUExecutionProvider, Other"
+    message = why_down(misbehaving("without_the_provider", provider="DmlExecutionProvider"))
+    assert message == "target 'odd': its onnxruntime has no DmlExecutionProvider; it has CPUExecutionProvider, Other"
 
 
 def test_an_interpreter_that_is_not_there_or_cannot_be_executed(tmp_path: Path) -> None:
     plain = tmp_path / "python"
     plain.write_text("no program")
     for path, words in ((tmp_path / "none", "No such file"), (plain, "Permission denied")):
-        said = why_down(Target("odd", (str(path),), ()))
-        assert said.startswith("target 'odd': its interpreter cannot be started: ")
-        assert words in said
+        message = why_down(Target("odd", (str(path),), ()))
+        assert message.startswith("target 'odd': its interpreter cannot be started: ")
+        assert words in message
 
 
 def test_an_environment_that_no_system_takes_is_named() -> None:
-    said = why_down(Target("odd", (sys.executable,), (), environment={"A\0B": "c"}))
-    assert said == "target 'odd': its interpreter cannot be started: embedded null byte"
+    message = why_down(Target("odd", (sys.executable,), (), environment={"A\0B": "c"}))
+    assert message == "target 'odd': its interpreter cannot be started: embedded null byte"
 
 
 def test_another_target_that_does_start_is_ended() -> None:
@@ -97,7 +98,7 @@ def test_another_target_that_does_start_is_ended() -> None:
 
 
 class Driver:
-    """A lane and the loop around it."""
+    """A pool and the loop around it."""
 
     def __init__(self, target: Target, alone: bool = False) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()

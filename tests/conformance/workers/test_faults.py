@@ -39,7 +39,7 @@ CRASHES = {
     "header_no_object": "its worker wrote 6 bytes that are no frame: b'[1, 2]'",
     "wrong_id": "its worker answered what nobody asked: 'another case'",
     "no_id": "its worker answered what nobody asked: 'None'",
-    "second_greeting": "its worker sent a malformed handshake",
+    "second_handshake": "its worker sent a malformed handshake",
     "lose_the_device": "the device was lost: Non-zero status code returned: 887A0005",
     "stderr_of_no_encoding": "the worker process ended: killed by SIGABRT",
     "stderr_without_a_newline": "the worker process ended: killed by SIGABRT",

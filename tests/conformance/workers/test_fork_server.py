@@ -1,4 +1,4 @@
-"""Workers that a template forks: they are as good as new ones, and the template is nobody's problem."""
+"""Workers that a fork server forks: they are as good as new ones, and the fork server is nobody's problem."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.scheduling.supervisor import TargetDown
-from epcheck.conformance.workers.process import Event, WorkerProcess, FrameReceived, ProcessExited
 from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event, FrameReceived, ProcessExited, WorkerProcess
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 
@@ -33,11 +33,11 @@ def idle_workers() -> Iterator[IdleWorkers]:
         yield workers
 
 
-def greeted(idle_workers: IdleWorkers) -> tuple[WorkerProcess, queue.SimpleQueue[Event]]:
+def ready(idle_workers: IdleWorkers) -> tuple[WorkerProcess, queue.SimpleQueue[Event]]:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     process = idle_workers.take(RIGHT, events)
     assert isinstance(events.get(timeout=20), FrameReceived)
-    while not process.process.is_forked:  # the template tells of it at its leisure
+    while not process.process.is_forked:  # the fork server reports it at its leisure
         time.sleep(0.01)
     return process, events
 
@@ -48,33 +48,33 @@ def parent_of(process: WorkerProcess) -> psutil.Process:
     return parent
 
 
-def test_the_workers_of_a_target_come_from_one_template(idle_workers: IdleWorkers) -> None:
-    (one, _), (other, _) = greeted(idle_workers), greeted(idle_workers)
-    assert one.process.pid != other.process.pid
-    assert parent_of(one) == parent_of(other)
-    assert parent_of(one).parent() == psutil.Process()
-    for process in (one, other):
+def test_the_workers_of_a_target_come_from_one_fork_server(idle_workers: IdleWorkers) -> None:
+    (first, _), (second, _) = ready(idle_workers), ready(idle_workers)
+    assert first.process.pid != second.process.pid
+    assert parent_of(first) == parent_of(second)
+    assert parent_of(first).parent() == psutil.Process()
+    for process in (first, second):
         process.close()
 
 
 def test_one_that_is_killed_says_how_it_ended_and_the_next_is_its_sibling(idle_workers: IdleWorkers) -> None:
-    process, events = greeted(idle_workers)
-    template = parent_of(process)
+    process, events = ready(idle_workers)
+    fork_server = parent_of(process)
     psutil.Process(process.process.pid).kill()
     assert events.get(timeout=10) == ProcessExited(process, -9)
-    another, _ = greeted(idle_workers)
-    assert parent_of(another) == template
+    another, _ = ready(idle_workers)
+    assert parent_of(another) == fork_server
     another.close()
 
 
-def test_workers_end_with_their_template_and_another_one_takes_its_place(idle_workers: IdleWorkers) -> None:
-    process, events = greeted(idle_workers)
-    template = parent_of(process)
-    template.kill()
+def test_workers_end_with_their_fork_server_and_another_takes_its_place(idle_workers: IdleWorkers) -> None:
+    process, events = ready(idle_workers)
+    fork_server = parent_of(process)
+    fork_server.kill()
     ended = events.get(timeout=10)
     assert isinstance(ended, ProcessExited)
-    another, _ = greeted(idle_workers)
-    assert parent_of(another) != template
+    another, _ = ready(idle_workers)
+    assert parent_of(another) != fork_server
     another.close()
 
 
@@ -86,7 +86,7 @@ def test_a_target_that_does_not_fork_is_started_from_scratch(idle_workers: IdleW
     process.close()
 
 
-def test_what_fails_to_import_is_told_as_ever() -> None:
+def test_what_fails_to_import_is_reported_as_ever() -> None:
     with pytest.raises(TargetDown, match="it said: ModuleNotFoundError: No module named 'no_such_backend'"):
         records_of(identities(1), replace(RIGHT, arguments=("python:no_such_backend:right",)))
 
@@ -106,11 +106,11 @@ def test_forked_workers_of_the_cpu_provider_run_their_sessions() -> None:
 
 def test_closing_leaves_nothing_behind() -> None:
     with closing(IdleWorkers(keep=2)) as workers:
-        process, _ = greeted(workers)
-        template = parent_of(process)
+        process, _ = ready(workers)
+        fork_server = parent_of(process)
         workers.give(process)
     deadline = time.monotonic() + 5
-    while template.is_running() and template.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+    while fork_server.is_running() and fork_server.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not template.is_running() or template.status() == psutil.STATUS_ZOMBIE
+    assert not fork_server.is_running() or fork_server.status() == psutil.STATUS_ZOMBIE
     assert own_workers() == []

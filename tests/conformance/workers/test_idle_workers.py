@@ -22,10 +22,10 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.process import Event, WorkerProcess, FrameReceived
 from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event, FrameReceived, WorkerProcess
 from epcheck.generators import suite
 
 RIGHT = backend("right")
@@ -49,12 +49,12 @@ def run(idle_workers: IdleWorkers, *candidates: Target, count: int = 3) -> list[
 
 
 def taken(idle_workers: IdleWorkers, target: Target) -> tuple[WorkerProcess, dict[str, str]]:
-    """A worker of the target, and the facts that it greets with."""
+    """A worker of the target, and the facts of its handshake."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     process = idle_workers.take(target, events)
-    greeting = events.get(timeout=20)
-    assert isinstance(greeting, FrameReceived)
-    return process, greeting.header["facts"]
+    handshake = events.get(timeout=20)
+    assert isinstance(handshake, FrameReceived)
+    return process, handshake.header["facts"]
 
 
 def test_the_next_run_has_the_same_workers(idle_workers: IdleWorkers) -> None:
@@ -73,12 +73,12 @@ def test_the_next_test_of_a_session_has_them_too(idle_workers: IdleWorkers, monk
     assert children() == pids
 
 
-def test_the_facts_are_told_to_every_run(idle_workers: IdleWorkers) -> None:
-    told: list[Facts] = []
+def test_every_run_gets_the_facts(idle_workers: IdleWorkers) -> None:
+    facts: list[Facts] = []
     for _ in range(2):
-        run_plan(Plan(identities(1), (RIGHT,)), lambda _record: None, told.append, idle_workers=idle_workers)
-    assert told[0] == told[1]
-    assert told[0][RIGHT.name]["function"] == "faulty_backends:right"
+        run_plan(Plan(identities(1), (RIGHT,)), lambda _record: None, facts.append, idle_workers=idle_workers)
+    assert facts[0] == facts[1]
+    assert facts[0][RIGHT.name]["function"] == "faulty_backends:right"
 
 
 def test_candidate_and_baseline_of_one_environment_share_their_workers(idle_workers: IdleWorkers) -> None:
@@ -141,14 +141,14 @@ def test_none_is_kept_of_a_run_that_fails(idle_workers: IdleWorkers) -> None:
     assert children() == set()
 
 
-@pytest.mark.parametrize("other", ["arguments", "environment", "interpreter", "worker file"])
+@pytest.mark.parametrize("other", ["arguments", "environment", "interpreter", "worker program"])
 def test_a_worker_serves_no_other_target(idle_workers: IdleWorkers, other: str, tmp_path: Path) -> None:
     copy = shutil.copytree(Path(RIGHT.worker).parent, tmp_path / "program") / "worker.py"
     others = {
         "arguments": replace(RIGHT, arguments=(*RIGHT.arguments, "--path", str(tmp_path))),
         "environment": replace(RIGHT, environment={**os.environ, "OMP_NUM_THREADS": "3"}),
         "interpreter": replace(RIGHT, command=(*RIGHT.command, "-B")),
-        "worker file": replace(RIGHT, worker=str(copy)),
+        "worker program": replace(RIGHT, worker=str(copy)),
     }
     process, _ = taken(idle_workers, RIGHT)
     idle_workers.give(process)
@@ -193,5 +193,7 @@ def test_the_example_of_the_documentation_runs_twice_on_the_same_workers(
     exec(example, {})
     runs = [reports.read_run(folder) for folder in (tmp_path / "epcheck-runs").iterdir() if folder.is_dir()]
     assert [run.status for run in runs] == ["complete", "complete"]
-    assert len(pids) <= 3  # cpu, the reference, and a second cpu that confirms what fails; without `warm` twice that
+    assert (
+        len(pids) <= 3
+    )  # cpu, the reference, and a second cpu that confirms what fails; without idle workers twice that
     assert children() == set()

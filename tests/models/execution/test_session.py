@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import psutil
 import pytest
 from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.models.execution.session import CRASH, CREATE, RUN, TIMEOUT, ModelSessions
+from epcheck.conformance.workers.client import TargetDown
+from epcheck.conformance.workers.program.protocol import PROTOCOL
+from epcheck.models.execution.model_outcome import CRASH, CREATE, RUN, TIMEOUT
+from epcheck.models.execution.session import ModelSessions
 
 X = np.array([[1.0, -2.0]], np.float32)
 HERE = Path(__file__).parents[1]
@@ -47,8 +52,8 @@ def cpu() -> Iterator[ModelSessions]:
         yield sessions
 
 
-def backend(name: str, deadline_s: float = 60.0) -> ModelSessions:
-    target = Target(name, (sys.executable,), (f"python:whole_model_backends:{name}", "--path", str(HERE)))
+def backend(name: str, deadline_s: float = 60.0, **changes: Any) -> ModelSessions:
+    target = Target(name, (sys.executable,), (f"python:whole_model_backends:{name}", "--path", str(HERE)), **changes)
     return ModelSessions(target, deadline_s)
 
 
@@ -161,7 +166,7 @@ def test_external_data_that_leaves_the_folder_is_refused_before_anything_is_open
     [
         ("dies_in_its_first_run", CRASH, "the run", "the worker process ended"),
         ("dies_in_its_second_run", CRASH, "the second run", "the worker process ended"),
-        ("hangs", TIMEOUT, "the run", "no answer within 1 s"),
+        ("hangs", TIMEOUT, "the run", "no answer within the deadline of 1 s"),
         ("loses_the_device", CRASH, "the run", "the device was lost: 887A0005"),
     ],
 )
@@ -181,8 +186,28 @@ def test_a_second_run_that_differs_is_named() -> None:
 
 
 def test_a_worker_that_takes_too_much_memory_is_ended() -> None:
-    with backend("takes_memory") as sessions:
-        sessions.target = replace(sessions.target, memory_bytes=200 << 20)
+    with backend("takes_memory", memory_bytes=200 << 20) as sessions:
         answer = sessions.run(relu_neg(), {"x": X})
     assert (answer.stage, answer.during) == (CRASH, "the run")
     assert "MiB of memory; the bound is 200 MiB" in answer.message
+
+
+def test_a_worker_that_speaks_another_protocol_takes_its_target_down() -> None:
+    worker = HERE.parent / "conformance" / "faulty_worker.py"
+    target = Target("odd", (sys.executable,), ("of_the_future",), worker=str(worker))
+    with (
+        pytest.raises(TargetDown, match=f"its worker speaks protocol {PROTOCOL + 1}, this epcheck {PROTOCOL}"),
+        ModelSessions(target) as sessions,
+    ):
+        sessions.run(relu_neg(), {"x": X})
+
+
+def test_a_worker_that_ended_between_two_runs_is_replaced() -> None:
+    with ModelSessions(resolve("cpu")) as sessions:
+        assert sessions.run(relu_neg(), {"x": X}).is_done
+        psutil.Process(sessions._client.pid).kill()
+        deadline = time.monotonic() + 10
+        while sessions._client._is_running and time.monotonic() < deadline:
+            time.sleep(0.01)
+        outcome = sessions.run(relu_neg(), {"x": X})
+        assert (outcome.is_done, outcome.create_s is None) == (True, False)

@@ -17,7 +17,8 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.accuracy.thresholds import Override
-from epcheck.models.execution.session import CREATE, ModelSessions
+from epcheck.models.execution.model_outcome import CREATE
+from epcheck.models.execution.session import ModelSessions
 from epcheck.models.feeds.dims import DimsError
 from epcheck.models.inspection import inspect
 from epcheck.models.validation import page

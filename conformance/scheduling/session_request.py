@@ -1,0 +1,57 @@
+"""One session for several cases: the request that a worker gets, and the outcomes of the cases in its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from epcheck.conformance.preparation import directml_program, pack
+from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers import session_result
+from epcheck.conformance.workers.process import FrameReceived
+from epcheck.conformance.workers.request import run_request
+from epcheck.conformance.workers.session_result import SessionResult
+
+KINDS = {session_result.DONE: DONE, session_result.PLACED: PLACED}
+"""Stage of a session that succeeded -> kind of the outcomes."""
+
+
+def name_of(cases: Sequence[Prepared]) -> str:
+    """What a session is called in its request and its answer."""
+    first = cases[0].case.id
+    return first if len(cases) == 1 else f"{first} and {len(cases) - 1} more"
+
+
+def encode(name: str, cases: Sequence[Prepared], target: Target, place: bool) -> list[bytes]:
+    """The request to run the cases in one session. place: only ask on which provider their nodes go."""
+    named = list(zip(pack.prefixes(cases), cases, strict=True))
+    if target.direct:
+        program = directml_program.of(cases[0])
+        model, feeds = program.text, list(program.feeds)
+    else:
+        model = pack.model(cases)
+        feeds = [
+            (prefix + name, dtype, shape, data) for prefix, case in named for name, dtype, shape, data in case.feeds
+        ]
+    outputs = [prefix + name for prefix, case in named for name in case.outputs]
+    return run_request(name, target, model, feeds, outputs, place)
+
+
+def outcomes(cases: Sequence[Prepared], result: SessionResult, answer: FrameReceived) -> list[Outcome]:
+    """The outcome of each case; none where a session of several failed, which says nothing of any of them.
+
+    Raises KeyError, TypeError or ValueError where the answer's tensors do not describe its body.
+    """
+    if result.failed and len(cases) > 1:
+        return []
+    outcome = Outcome(
+        KINDS.get(result.stage, FAILED),
+        stage=result.stage if result.failed else "",
+        message=result.message,
+        unwritten=result.unwritten,
+        repeat_differs=result.repeat_differs,
+        create_s=result.create_s,
+        run_s=result.run_s,
+    )
+    return list(pack.unpack(cases, outcome, pack.Answer(answer.header["tensors"], answer.body, result.assignment)))

@@ -1,0 +1,81 @@
+"""What a worker reports of a session: the header of a `done` frame, checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+DONE, PLACED, CREATE, RUN = "done", "placed", "create", "run"
+"""Stages: the session has run; it was created to see where its nodes go; it failed at its creation; or at its run."""
+
+SUCCEEDED = (DONE, PLACED)
+
+DEVICE_LOST = re.compile(r"887A00(?:05|06|07|20)|DXGI_ERROR_DEVICE_(?:REMOVED|HUNG|RESET)", re.IGNORECASE)
+"""How a provider reports that the device is gone: every later session of the process fails, too. The codes are those of
+DXGI_ERROR_DEVICE_REMOVED, _HUNG and _RESET and of DXGI_ERROR_DRIVER_INTERNAL_ERROR in winerror.h."""
+
+OUT_OF_MEMORY = re.compile(r"8007000E|bad[ _]alloc|Failed to allocate memory", re.IGNORECASE)
+"""How a provider reports that there is no memory left; 8007000E is E_OUTOFMEMORY."""
+
+
+class SessionResult(NamedTuple):
+    """stage: as above. message: why it failed, on one line; empty otherwise. assignment: [provider, operator, node] of
+    each node, None where the runtime keeps no record. create_s, run_s: seconds, None where it did not get there.
+    busy_s: seconds that the worker spent on the request. unwritten, repeat_differs: names of outputs."""
+
+    stage: str
+    message: str
+    assignment: Any
+    create_s: float | None
+    run_s: float | None
+    busy_s: float
+    unwritten: tuple[str, ...]
+    repeat_differs: tuple[str, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether the session ended with an error."""
+        return self.stage not in SUCCEEDED
+
+    @property
+    def ran_out_of_memory(self) -> bool:
+        """Whether it failed because no memory was left."""
+        return OUT_OF_MEMORY.search(self.message) is not None
+
+
+def session_result(header: Mapping[str, Any]) -> SessionResult:
+    """The result that a header holds. Raises KeyError, TypeError or ValueError when it holds none."""
+    stage = str(header["stage"])
+    return SessionResult(
+        stage,
+        "" if stage in SUCCEEDED else failure_message(header),
+        header.get("assignment"),
+        _seconds(header.get("create_s")),
+        _seconds(header.get("run_s")),
+        float(header.get("busy_s") or 0.0),
+        _names(header.get("unwritten")),
+        _names(header.get("repeat_differs")),
+    )
+
+
+def failure_message(header: Mapping[str, Any]) -> str:
+    """The message of a session that failed, on one line; the exception's type where it has none. Raises KeyError."""
+    return " ".join(str(header["message"]).split()) or str(header["error"])
+
+
+def device_loss(header: Mapping[str, Any]) -> str:
+    """The message of a session that failed because the device is gone; empty for any other."""
+    if header.get("stage") in SUCCEEDED or not DEVICE_LOST.search(str(header.get("message"))):
+        return ""
+    return failure_message(header)
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | None):
+        raise TypeError(f"{str(value)[:80]!r} is no list of names")
+    return tuple(str(name) for name in value or ())
+
+
+def _seconds(value: Any) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,77 @@
+"""What a target did with a whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from epcheck.conformance.records.outcome import TIMED_OUT
+from epcheck.conformance.workers.client import WorkerLost
+from epcheck.conformance.workers.process import FrameReceived
+from epcheck.conformance.workers.program import protocol
+from epcheck.conformance.workers.session_result import session_result
+from epcheck.generators.array import Array
+
+DONE, CREATE, RUN, CRASH, TIMEOUT = "done", "create", "run", "crash", "timeout"
+
+STEPS = {"": "starting", CREATE: "session creation", RUN: "the run", "repeat": "the second run"}
+"""A worker's word for a step -> ours."""
+
+
+@dataclass(frozen=True)
+class ModelOutcome:
+    """What a target did with a model.
+
+    stage: `done`, or how it failed: `create` or `run` with a clean error, `crash` (the process ended, ran out of
+    memory or lost the device) or `timeout`. during: the step in words, for all but `done`.
+    outputs: by name; those of a sequence `s` are `s[0]`, ..., of a map `m` `m.keys` and `m.values`; text is UTF-8
+    bytes. assignment: (provider, operator, node) from the session's own record; None where it keeps none.
+    create_s: seconds, None in a session that was there already. run_s: seconds of the first run. unwritten: outputs
+    that left a dirtied buffer as it was in the second run; repeat_differs: outputs that changed in it.
+    """
+
+    stage: str
+    during: str = ""
+    message: str = ""
+    outputs: Mapping[str, Array] = field(default_factory=dict)
+    assignment: tuple[tuple[str, str, str], ...] | None = None
+    create_s: float | None = None
+    run_s: float | None = None
+    unwritten: tuple[str, ...] = ()
+    repeat_differs: tuple[str, ...] = ()
+    log_tail: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there are outputs."""
+        return self.stage == DONE
+
+
+def of_answer(answer: FrameReceived) -> ModelOutcome:
+    """The outcome that a worker reports. Raises KeyError, TypeError or ValueError where the frame is no answer."""
+    result = session_result(answer.header)
+    stage = {DONE: DONE, CREATE: CREATE}.get(result.stage, RUN)
+    return ModelOutcome(
+        stage,
+        during="" if stage == DONE else STEPS[stage],
+        message=result.message,
+        outputs=dict(protocol.decode(answer.header, answer.body)),
+        assignment=_assignment(result.assignment),
+        create_s=result.create_s,
+        run_s=result.run_s,
+        unwritten=result.unwritten,
+        repeat_differs=result.repeat_differs,
+    )
+
+
+def of_loss(lost: WorkerLost) -> ModelOutcome:
+    """The outcome of a model whose worker was lost."""
+    stage = TIMEOUT if lost.kind == TIMED_OUT else CRASH
+    return ModelOutcome(stage, STEPS.get(lost.step, lost.step), lost.why, log_tail=lost.log_tail)
+
+
+def _assignment(nodes: Any) -> tuple[tuple[str, str, str], ...] | None:
+    if nodes is None:
+        return None
+    return tuple((str(provider), str(operator), str(node)) for provider, operator, node in nodes)
