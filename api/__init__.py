@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from epcheck.conformance.lab.status import LabStatus
     from epcheck.conformance.scheduling.shard import Shard
     from epcheck.conformance.scheduling.stream import LiveRun, LiveRunError
-    from epcheck.conformance.workers.process import WarmWorkers
+    from epcheck.conformance.workers.idle_workers import IdleWorkers
     from epcheck.generators.error import EpcheckError
     from epcheck.models.bisection.reduce import Reduced
     from epcheck.models.validation.validation import Validation
@@ -85,7 +85,7 @@ _MODULES = {
     "api.suite.run": ("run",),
     "api.suite.stream": ("LiveRun", "LiveRunError"),
     "api.suite.run_options": ("RunOptions", "Shard", "Source"),
-    "conformance.workers.process": ("WarmWorkers",),
+    "conformance.workers.idle_workers": ("IdleWorkers",),
     "generators.error": ("EpcheckError",),
 }  # fmt: skip
 """Module, without `epcheck.` -> the names that it lends to this package."""
@@ -106,6 +106,7 @@ __all__ = [
     "EpcheckError",
     "ExpectOptions",
     "Expected",
+    "IdleWorkers",
     "InstallLabOptions",
     "LabOptions",
     "LabStatus",
@@ -133,7 +134,6 @@ __all__ = [
     "TrendOptions",
     "ValidateOptions",
     "Validation",
-    "WarmWorkers",
     "WriteZooOptions",
     "add_to_store",
     "architectures",

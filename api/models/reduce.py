@@ -19,9 +19,9 @@ from epcheck.models.bisection import bundle
 from epcheck.models.bisection.options import BisectionOptions, Limits
 from epcheck.models.bisection.reduce import Reduced as Reduced
 from epcheck.models.bisection.reduce import ReduceError, reduce_model
-from epcheck.models.execution import sides
+from epcheck.models.execution import evaluators
 from epcheck.models.execution.asking import LEVELS, askers
-from epcheck.models.execution.session import Level, Sessions
+from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.feeds import feeds
 from epcheck.models.graph.feed import Feed
 
@@ -60,7 +60,7 @@ def reduce(options: ReduceOptions) -> Reduced:
     used; TargetError, and TargetDown when a target cannot be started.
     """
     path = options.model
-    asked = sides.choose(options.target, options.baseline, options.vulkan)
+    asked = evaluators.choose(options.target, options.baseline, options.vulkan)
     model = model_file.parse(path)
     size = model_file.bytes_of(model, path)
     asked = asked.for_size(size)
@@ -70,7 +70,7 @@ def reduce(options: ReduceOptions) -> Reduced:
     folder = path.resolve().parent if any(True for _ in model_file.external_tensors(model)) else None
     with ExitStack() as resources:
         candidates, baselines = (
-            resources.enter_context(Sessions(target)) for target in (asked.candidate, asked.baseline)
+            resources.enter_context(ModelSessions(target)) for target in (asked.candidate, asked.baseline)
         )
         ask = askers(candidates, baselines, folder, size)
         limits = Limits(sessions=options.sessions, seconds=options.seconds)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from epcheck.api.option import Option
 from epcheck.conformance.directml import probing
-from epcheck.conformance.directml.client import Directly
+from epcheck.conformance.directml.client import DirectMLClient
 from epcheck.conformance.directml.probing import JUDGEMENTS, LOST, NOT_COMPILED, Border, Probed, tally
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.targets.specification import DIRECTML, resolve
@@ -74,7 +74,7 @@ def directml(options: DirectMLOptions | None = None) -> DirectMLResult:
     target = resolve(options.target)
     if not target.direct:
         raise TargetError(f"target '{options.target}' does not call DirectML directly; 'directml' does")
-    with Directly(target) as client:
+    with DirectMLClient(target) as client:
         probed = tuple(probing.run_probe(client, probe) for probe in probes())
         claims = device_claims.claims(client.facts)
         borders = _borders(client, options.operators) if options.borders or options.operators else ()
@@ -85,7 +85,7 @@ def directml(options: DirectMLOptions | None = None) -> DirectMLResult:
     return found
 
 
-def _borders(client: Directly, wanted: Collection[str]) -> tuple[Border, ...]:
+def _borders(client: DirectMLClient, wanted: Collection[str]) -> tuple[Border, ...]:
     names = {f"DML_{name}_OPERATOR_DESC" for name in wanted}
     valid = (lowering.description for lowering in lowerings())
     chosen = (description for description in valid if not names or description.NAME in names)

@@ -24,9 +24,9 @@ from epcheck.conformance.records.run import Run, Share, utc_now
 from epcheck.conformance.scheduling import shard
 from epcheck.conformance.scheduling.plan import Facts
 from epcheck.conformance.scheduling.shard import ShardError
-from epcheck.conformance.scheduling.supervisor import TargetDown
 from epcheck.conformance.targets import expectation
-from epcheck.conformance.workers.process import WarmWorkers
+from epcheck.conformance.workers.client import TargetDown
+from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 from epcheck.reports import Journal, StoreError
 
@@ -34,7 +34,7 @@ LATEST = "latest"
 """In place of a folder that is to be resumed: the newest one."""
 
 
-def run(options: RunOptions, *, progress: Progress = SILENT, workers: WarmWorkers | None = None) -> RunResult:
+def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorkers | None = None) -> RunResult:
     """Run the selected cases and leave a run folder with journal, Parquet, HTML, JUnit and JSON.
 
     workers: keeps workers for the next run of this process. An interrupted run (KeyboardInterrupt) and a failed one

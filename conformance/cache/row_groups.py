@@ -1,7 +1,7 @@
 """Row groups: rows of the cache, one for each case, that are read and written together.
 
-A run asks for all cases of an operator version and dtype one after the other. To read a row of a few kilobytes by itself
-takes several times as long as it takes for each row of a group that is read as a whole.
+A run asks for all cases of an operator version and dtype one after the other. To read a row of a few kilobytes by
+itself takes several times as long as it takes for each row of a group that is read as a whole.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def test_what_cannot_be_run_is_an_exception(
 
 
 def test_workers_that_are_kept_serve_the_next_run(options: RunOptions) -> None:
-    workers = api.WarmWorkers(keep=2)
+    workers = api.IdleWorkers(keep=2)
     try:
         results = [api.run(options, workers=workers) for _ in range(2)]
     finally:

@@ -55,4 +55,4 @@ def _show_borders(console: Console, found: Sequence[Border]) -> None:
     console.print(table)
     for border in found:
         if border.judgement in (LOST, NOT_COMPILED) or (border.documented and border.judgement.startswith("only")):
-            console.print(f"{border.operator} {border.what}: {border.judgement}: {border.said}", markup=False)
+            console.print(f"{border.operator} {border.what}: {border.judgement}: {border.reasons}", markup=False)
