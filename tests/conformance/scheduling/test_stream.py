@@ -85,6 +85,6 @@ def test_the_baseline_is_cpu_and_that_of_cpu_the_reference(
 
 
 def test_without_directml_the_candidate_is_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream.targets, "why_no_dml", lambda: "there is none")
+    monkeypatch.setattr(stream, "why_no_dml", lambda: "there is none")
     ((candidate,), against) = stream.choose((), None)
     assert (candidate.name, against.name if against else None) == ("cpu", "reference")
