@@ -31,6 +31,27 @@ class Progress:
     bytes_total: int | None = None
 
 
+@dataclass(frozen=True)
+class Watch:
+    """What is reported while a program runs: how much a folder has grown, of `total` bytes.
+
+    folder, total: None where unknown.
+    """
+
+    say: Say
+    folder: Path | None = None
+    total: int | None = None
+
+    def report(self, what: str, before: int) -> None:
+        """Say how far it is. before: the size of the folder in bytes when the program was started."""
+        if self.folder is None:
+            self.say(what, None, self.total)
+            return
+        written = size(self.folder) - before
+        at_most = self.total or written  # pip unpacks into the folder that it downloads to
+        self.say(what, min(written, at_most), self.total)
+
+
 _PERIOD = 0.2  # seconds between two looks at what a program has written so far
 
 
@@ -40,20 +61,17 @@ def run(
     what: str,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    say: Say | None = None,
-    message: str = "",
-    watch: Path | None = None,
-    total: int | None = None,
+    watch: Watch | None = None,
     keep_open: int | None = None,
     timeout: float = 1800,
 ) -> str:
     """Run a program to its end and return its standard output.
 
-    what: names the action in the error. watch: a folder whose growth is the progress, of `total` bytes.
+    what: names the action in reports and errors. watch: what is reported meanwhile.
     keep_open: a file descriptor (the install's lock) for the program to hold as well. timeout: seconds.
     Raises LabError with the program's last line when it is missing, fails or does not end.
     """
-    before = size(watch) if watch else 0
+    before = size(watch.folder) if watch and watch.folder else 0
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(
@@ -77,10 +95,8 @@ def run(
                     waited += _PERIOD
                     if waited > timeout:
                         raise LabError(f"{what} did not end within {timeout:.0f} s; run the install again") from None
-                    if say:
-                        written = size(watch) - before if watch else None
-                        # pip unpacks into the folder that it downloads to
-                        say(message, min(written, total) if written is not None and total else written, total)
+                    if watch:
+                        watch.report(what, before)
         finally:
             if process.poll() is None:
                 process.kill()

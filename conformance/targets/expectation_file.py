@@ -73,7 +73,7 @@ def _entry(entry: dict[str, Any], where: str) -> tuple[Expectation, ...]:
     for status in statuses:
         if status not in STATUSES:
             raise ExpectationError(f"{where}: unknown status '{status}'; one of {', '.join(STATUSES)}")
-    return tuple(Expectation(**{**entry, "case": glob, "status": one}) for glob in globs for one in statuses)
+    return tuple(Expectation(**{**entry, "case": glob, "status": status}) for glob in globs for status in statuses)
 
 
 def load(path: Path) -> tuple[Expectation, ...]:
@@ -129,11 +129,13 @@ def baseline(
     if not reason.strip():
         raise ExpectationError("an expectation needs a reason; say with --reason why these failures are tolerated")
     known = parse(existing, source)
-    new = [one for one in failures if not is_expected(one, known)]
-    ids = {status: {one.case_id for one in failures if one.status == status} for status in {f.status for f in failures}}
+    new = [found for found in failures if not is_expected(found, known)]
+    ids: dict[str, set[str]] = {}
+    for found in failures:
+        ids.setdefault(found.status, set()).add(found.case_id)
     by_entry: dict[tuple[str, str], list[str]] = {}
-    for one in sorted(new, key=lambda found: (found.case_id, found.status)):
-        by_entry.setdefault((expectation.head(one.case_id), one.status), []).append(one.case_id)
+    for found in sorted(new, key=lambda found: (found.case_id, found.status)):
+        by_entry.setdefault((expectation.head(found.case_id), found.status), []).append(found.case_id)
     texts = [existing.rstrip() + "\n"] if existing.strip() else []
     for (head, status), case_ids in by_entry.items():
         around = [case_id for case_id in _around(head, (*others, *_all(ids))) if case_id not in ids[status]]

@@ -51,7 +51,7 @@ def resolve(
 ) -> Target:
     """The target of a specification.
 
-    config: the tables of `load_config`. progress: told while a runtime is installed. vulkan: the ICD file of the
+    config: the tables of `load_config`. progress: called while a runtime is installed. vulkan: the ICD file of the
     Vulkan driver that the lab uses instead of its own. Raises TargetError.
     """
     tables = (config or {}).get("targets", {})
@@ -172,19 +172,19 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
             target = _interpreter(name, table.get("python", sys.executable), table.get("provider", CPU))
     except TargetError as error:
         raise TargetError(f"[targets.{name}]: {error}") from None
-    given = {
+    changes = {
         key: table[key]
         for key in ("provider", "device", "deadline_s", "startup_s", "window", "pack", "jobs")
         if key in table
     }
     for key in ("options", "config"):
         if key in table:
-            given[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}
+            changes[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}
     if "env" in table:
         base = os.environ if target.environment is None else target.environment
-        given["environment"] = {**base, **{key: str(value) for key, value in table["env"].items()}}
+        changes["environment"] = {**base, **{key: str(value) for key, value in table["env"].items()}}
     if "memory_mib" in table:
-        given["memory_bytes"] = table["memory_mib"] * MEBIBYTE
+        changes["memory_bytes"] = table["memory_mib"] * MEBIBYTE
     if "expectations" in table:
-        given["expectations"] = (*target.expectations, *expectation_file.load(Path(table["expectations"])))
-    return replace(target, name=name, **given)
+        changes["expectations"] = (*target.expectations, *expectation_file.load(Path(table["expectations"])))
+    return replace(target, name=name, **changes)

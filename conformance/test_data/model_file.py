@@ -153,8 +153,8 @@ def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 def _place(tensor: onnx.TensorProto, model: Path) -> Place:
     """Where a tensor's external data is, checked."""
     where = f"'{model}': tensor '{tensor.name}'"
-    said = {entry.key: entry.value for entry in tensor.external_data}
-    location, folder = said.get("location", ""), model.parent.resolve()
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location, folder = entries.get("location", ""), model.parent.resolve()
     if not location or "\0" in location or "\\" in location or ":" in location or location.startswith("/"):
         raise ModelFileError(f"{where} has its data at '{location}', which is no path inside the model's folder")
     try:
@@ -167,8 +167,8 @@ def _place(tensor: onnx.TensorProto, model: Path) -> Place:
     except (OSError, RuntimeError):  # a name that is too long; links in a circle, until Python 3.13
         raise ModelFileError(f"{where} has its data at '{location[:80]}', where no file can be") from None
     try:
-        offset = int(said.get("offset") or 0)
-        length = int(said["length"]) if said.get("length") else rest - offset
+        offset = int(entries.get("offset") or 0)
+        length = int(entries["length"]) if entries.get("length") else rest - offset
         size = math.prod(tensor.dims) * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (KeyError, ValueError):
         raise ModelFileError(f"{where} does not say where its data is, or of what type") from None

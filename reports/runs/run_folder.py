@@ -21,11 +21,11 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from epcheck.conformance.records import atomic_file, file_lock, strict_json
+from epcheck.conformance.records.error import EpcheckError
 from epcheck.conformance.records.record import Record, decode, encode
 from epcheck.conformance.records.run import Run, run_from_json
 from epcheck.conformance.records.terms import BLAMES, READINGS, STATUSES
 from epcheck.conformance.records.typed_json import to_json
-from epcheck.generators.error import EpcheckError
 
 RUN, JOURNAL, LOCK = "run.json", "journal.jsonl", ".lock"
 DEFAULT_ROOT = Path("epcheck-runs")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.apt import Archive
+from epcheck.conformance.lab.packages.relocation import relocate
 from epcheck.conformance.lab.process import Say
-from epcheck.conformance.lab.wine import relocate
 
 PACKAGES = ("gcc-mingw-w64-x86-64-win32", "flex", "bison")
 _GCC, _FLEX, _BISON = "x86_64-w64-mingw32-gcc", "flex", "bison"

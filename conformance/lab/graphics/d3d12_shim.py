@@ -121,12 +121,12 @@ def adapter() -> dict[str, str]:
     `dxgi_vendor_id` is what DirectML is told, and chooses its kernels by; without an X server that is 0.
     """
     described = _describe(_first_adapter())
-    told = {"dxgi_vendor_id": f"{described.vendor_id:#06x}"}
+    seen = {"dxgi_vendor_id": f"{described.vendor_id:#06x}"}
     try:
-        return {**told, **_vulkan_device()}
+        return {**seen, **_vulkan_device()}
     except OSError:
         ids = {"vendor_id": f"{described.vendor_id:#06x}", "device_id": f"{described.device_id:#06x}"}
-        return {**told, "adapter": described.description, **ids}
+        return {**seen, "adapter": described.description, **ids}
 
 
 def _first_adapter() -> ctypes.c_void_p:

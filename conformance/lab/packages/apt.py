@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.pins import read
-from epcheck.conformance.lab.process import Say, cores, run
+from epcheck.conformance.lab.process import Say, Watch, cores, run
 from epcheck.conformance.records import atomic_file
 
 _DEBIAN_SUITES = re.compile(
@@ -179,10 +179,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
             what=what,
             env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
             cwd=cwd,
-            say=self._say,
-            message=what,
-            watch=watch,
-            total=total,
+            watch=Watch(self._say, watch, total),
             keep_open=self._keep_open,
         )
 

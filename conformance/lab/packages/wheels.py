@@ -12,7 +12,7 @@ from pathlib import Path
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.pins import Wheel
-from epcheck.conformance.lab.process import Say, run
+from epcheck.conformance.lab.process import Say, Watch, run
 from epcheck.conformance.records import atomic_file
 
 _WINDOWS = ("--platform", "win_amd64", "--python-version", "3.12", "--implementation", "cp", "--abi", "cp312",
@@ -109,9 +109,6 @@ def _pip(
         ],
         what=what,
         env=env,
-        say=say,
-        message=what,
-        watch=temporary,
-        total=total,
+        watch=Watch(say, temporary, total) if say else None,
         keep_open=keep_open,
     )

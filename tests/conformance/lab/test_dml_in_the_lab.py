@@ -63,7 +63,7 @@ def sum_over_nothing() -> Prepared:
 def answers(dml: Target) -> dict[str, Outcome]:
     """What DirectML does with a healthy case and with a sum over nothing."""
     cases = (prepared_case.of(identity("healthy").build()), sum_over_nothing())
-    return {one.case.sample: ask(dml, one) for one in cases}
+    return {prepared.case.sample: ask(dml, prepared) for prepared in cases}
 
 
 def test_cases_that_are_not_claimed_and_pass_share_sessions_the_next_time(dml: Target, tmp_path: Path) -> None:

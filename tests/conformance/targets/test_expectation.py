@@ -38,8 +38,8 @@ def complaint(text: str) -> str:
 
 def entry(**fields: str) -> str:
     """A valid entry with some fields replaced; a value is TOML."""
-    given = {"case": '"Slice-*"', "status": '"mismatch"', "reason": '"known"'} | fields
-    return "[[expect]]\n" + "\n".join(f"{name} = {value}" for name, value in given.items() if value)
+    values = {"case": '"Slice-*"', "status": '"mismatch"', "reason": '"known"'} | fields
+    return "[[expect]]\n" + "\n".join(f"{name} = {value}" for name, value in values.items() if value)
 
 
 def mismatch(*max_ulps: float | None) -> Opinion:
@@ -65,7 +65,7 @@ def test_every_status_may_be_expected(status: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[[expect]\n", "dml.toml is not valid TOML: "),
         ("[[expected]]\n", "dml.toml: unknown key 'expected'; entries are tables named [[expect]]"),
@@ -102,11 +102,11 @@ def test_every_status_may_be_expected(status: str) -> None:
         ),
     ],
 )
-def test_each_mistake_is_told_in_one_sentence(text: str, said: str) -> None:
-    assert complaint(text).startswith(said)
+def test_each_mistake_is_one_sentence(text: str, message: str) -> None:
+    assert complaint(text).startswith(message)
     assert "\n" not in complaint(text)
-    if "valid TOML" not in said:
-        assert complaint(text) == said
+    if "valid TOML" not in message:
+        assert complaint(text) == message
 
 
 def test_a_file_is_read_and_named_in_errors(tmp_path: Path) -> None:
@@ -159,12 +159,12 @@ def test_a_bound_says_nothing_of_other_statuses() -> None:
 
 
 def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_literally() -> None:
-    one, two, three = (
+    first, second, third = (
         Expectation(case, "mismatch", "known")
         for case in ("Slice-13/*[runtime]", "Slice-13/float32/steps_omitted[runtime]", "Slice-13/*[rt]")
     )
-    target = Target("mine", (), (), expectations=(two, three, one))
-    assert target.expected("Slice-13/float32/steps_omitted[runtime]") == (two, one)
+    target = Target("mine", (), (), expectations=(second, third, first))
+    assert target.expected("Slice-13/float32/steps_omitted[runtime]") == (second, first)
     assert target.expected("Slice-10/float32/steps_omitted[runtime]") == ()
 
 

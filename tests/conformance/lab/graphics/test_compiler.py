@@ -5,7 +5,7 @@ import pytest
 
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.lab.graphics import compiler
-from epcheck.conformance.lab.process import run
+from epcheck.conformance.lab.process import Watch, run
 
 ELF = b"\x7fELF" + bytes(100)
 
@@ -59,10 +59,8 @@ def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 def test_progress_is_the_growth_of_the_watched_folder(tmp_path: Path) -> None:
     (tmp_path / "before").write_bytes(bytes(100))
-    said: list[tuple[str, int | None, int | None]] = []
+    reports: list[tuple[str, int | None, int | None]] = []
     writing = f"dd if=/dev/zero of={tmp_path}/new bs=1000 count=5 2>/dev/null; sleep 0.5; echo done"
-    printed = run(
-        ["sh", "-c", writing], what="w", say=lambda *s: said.append(s), message="m", watch=tmp_path, total=5000
-    )
+    printed = run(["sh", "-c", writing], what="m", watch=Watch(lambda *report: reports.append(report), tmp_path, 5000))
     assert printed == "done\n"
-    assert said[-1] == ("m", 5000, 5000)
+    assert reports[-1] == ("m", 5000, 5000)
