@@ -13,6 +13,7 @@ from epcheck.api.runs.result import RunResult
 from epcheck.api.suite.repro import repro_command
 from epcheck.cli.terminal.colours import COLOURS
 from epcheck.cli.terminal.plain import printable, safe
+from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.terms import FAILURE, FIXED, OK
 
 FINDINGS = 12
@@ -57,7 +58,7 @@ def _table(target: reports.TargetSummary) -> Table:
         table.add_column(name, justify="right", style=COLOURS.get(name, ""))
     cases, passes, noteworthy = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     for cell in target.matrix:
-        operator = f"{cell.domain}::{cell.operator}" if cell.domain else cell.operator
+        operator = qualified_name(cell.operator, cell.domain)
         cases[operator] += cell.total
         passes[operator] += cell.passes
     for finding in target.findings:

@@ -13,6 +13,7 @@ from typing import Any
 from epcheck.conformance.records import record, terms
 from epcheck.generators import suite
 from epcheck.generators.claims import Claims, Key, why_unreachable
+from epcheck.generators.node import qualified_name
 from epcheck.generators.operator import Operator
 
 COVERED, PASSING, FAILING, UNPLACED, UNREACHABLE, MISSING = (
@@ -73,7 +74,7 @@ def _claimed(claims: Claims) -> dict[Key, set[str]]:
 
 def _operator_key(key: Key) -> str:
     domain, name, _ = key
-    return f"{domain}::{name}" if domain else name
+    return qualified_name(name, domain)
 
 
 def _triple(key: Key, dtype: str, statuses: Mapping[str, int] | None) -> Triple:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.generators.node import qualified_name as qualified_name  # reports import it from here
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class CaseFacts:
     @property
     def operator_key(self) -> str:
         """How a user names the operator: `Slice`, `com.microsoft::Gelu`."""
-        return f"{self.domain}::{self.operator}" if self.domain else self.operator
+        return qualified_name(self.operator, self.domain)
 
     @cached_property
     def text(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from epcheck.conformance.test_data import repro
+from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.reduce import Reduced, ReduceError
@@ -50,14 +51,6 @@ for output, got in zip(session.get_outputs(), outputs):
 sys.exit(failed)
 '''
 
-LEVELS = {
-    "disabled": "ORT_DISABLE_ALL",
-    "basic": "ORT_ENABLE_BASIC",
-    "extended": "ORT_ENABLE_EXTENDED",
-    "all": "ORT_ENABLE_ALL",
-}
-"""Our names of onnxruntime.GraphOptimizationLevel."""
-
 
 def write(reduced: Reduced, folder: Path, provider: str = "DmlExecutionProvider") -> Path:
     """Write a reduced model into a folder and return the folder. provider: the default of the script. Raises
@@ -65,7 +58,7 @@ def write(reduced: Reduced, folder: Path, provider: str = "DmlExecutionProvider"
     script = SCRIPT.format(
         words=repro.as_literal(words(reduced)),
         provider=repro.as_literal(provider),
-        level=LEVELS[reduced.level],
+        level=protocol.LEVELS[reduced.level],
         tolerance=reduced.tolerance,
         small=closeness.SMALL,
         options="{}",

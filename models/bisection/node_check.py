@@ -19,11 +19,11 @@ import onnx
 from epcheck.conformance.comparison import compare
 from epcheck.generators import onnx_tests, schema, suite
 from epcheck.generators.array import Array
+from epcheck.generators.node import qualified_name
 from epcheck.generators.truth import Outputs, Selection, Truth
 from epcheck.models.accuracy.closeness import STEP, distance, farthest, paired
 from epcheck.models.accuracy.metrics import MASKED
 from epcheck.models.graph.feed import Feed, tensors
-from epcheck.models.graph.operator_name import operator_name
 from epcheck.models.graph.values import bodies
 from epcheck.models.graph.wiring import Wiring
 
@@ -191,7 +191,7 @@ def _expected(truth: Outputs | Selection, name: str) -> Array | None:
 def _truth(wiring: Wiring, node: int, values: Mapping[str, Feed]) -> Truth | None:
     proto = wiring.model.graph.node[node]
     definition = _definition(wiring, proto)
-    operator = suite.all_operators().get(operator_name(proto.domain, proto.op_type))
+    operator = suite.all_operators().get(qualified_name(proto.op_type, proto.domain))
     if definition is None or operator is None or any(bodies(proto)) or is_random(wiring, node):
         return None
     inputs = [values.get(name) for name in proto.input if name]

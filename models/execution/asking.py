@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, get_args
 
 import onnx
 
@@ -12,7 +12,7 @@ from epcheck.models.execution.evaluators import LARGE_BYTES
 from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.graph.feed import Feed
 
-LEVELS: tuple[Level, ...] = ("disabled", "basic", "extended", "all")
+LEVELS: tuple[Level, ...] = get_args(Level)
 """Graph optimisation levels of ONNX Runtime, each with what the one before does."""
 
 

@@ -25,7 +25,7 @@ from epcheck.models.execution.model_outcome import CREATE, ModelOutcome
 from epcheck.models.execution.model_source import ModelSource
 from epcheck.models.graph.feed import Feed
 
-Level = Literal["all", "extended", "basic", "disabled"]
+Level = Literal["disabled", "basic", "extended", "all"]
 """Graph optimisation levels of onnxruntime.GraphOptimizationLevel."""
 
 DEADLINE_S = 300.0

@@ -17,11 +17,11 @@ from onnx import TensorProto, helper
 from epcheck.conformance.targets.target import DML, Target
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.generators.node import qualified_name
 from epcheck.models.execution.model_outcome import CRASH, DONE, TIMEOUT
 from epcheck.models.execution.session import ModelSessions
 from epcheck.models.feeds import dims
 from epcheck.models.graph import values
-from epcheck.models.graph.operator_name import operator_name
 from epcheck.models.graph.skeleton import constants, without_weights
 from epcheck.models.inspection import checking
 
@@ -108,7 +108,7 @@ def inspect(path: Path, model: onnx.ModelProto) -> Inspection:
         name = place.file.relative_to(path.parent.resolve()).as_posix()
         before = external.get(name, ExternalFile(name, 0, 0))
         external[name] = ExternalFile(name, before.tensors + 1, before.bytes + place.length)
-    operators = Counter(operator_name(node.domain, node.op_type) for node in protos)
+    operators = Counter(qualified_name(node.op_type, node.domain) for node in protos)
     return Inspection(
         path=path,
         ir_version=model.ir_version,
@@ -122,7 +122,7 @@ def inspect(path: Path, model: onnx.ModelProto) -> Inspection:
         inputs={value.name: _type_text(value) for value in model.graph.input if value.name not in weights},
         outputs={value.name: _type_text(value) for value in model.graph.output},
         dimensions=dims.of_inputs(model),
-        functions=tuple(operator_name(function.domain, function.name) for function in model.functions),
+        functions=tuple(qualified_name(function.name, function.domain) for function in model.functions),
         findings=(*_what_onnx_says(path, model), *_remarks(model, protos)),
     )
 
@@ -202,7 +202,7 @@ def _what_onnx_says(path: Path, model: onnx.ModelProto) -> Iterator[Finding]:
 
 def _remarks(model: onnx.ModelProto, protos: Iterable[onnx.NodeProto]) -> Iterator[Finding]:
     known = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc", *(f.domain for f in model.functions)}
-    custom = sorted({operator_name(node.domain, node.op_type) for node in protos if node.domain not in known})
+    custom = sorted({qualified_name(node.op_type, node.domain) for node in protos if node.domain not in known})
     if custom:
         yield Finding(WARNING, f"operators of custom domains: {', '.join(custom)}",
                       "a runtime needs the library that has their kernels")  # fmt: skip

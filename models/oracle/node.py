@@ -20,9 +20,9 @@ from onnx.reference import ReferenceEvaluator
 from epcheck.generators import onnx_tests, schema, suite
 from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.node import qualified_name
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.operator_name import operator_name
 from epcheck.models.oracle import convolution
 
 SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
@@ -74,7 +74,7 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, 
 
 def described(node: onnx.NodeProto) -> str:
     """A node in a sentence."""
-    kind = operator_name(node.domain, node.op_type)
+    kind = qualified_name(node.op_type, node.domain)
     return f"node '{node.name}' ({kind})" if node.name else f"the {kind} that writes '{next(iter(node.output), '')}'"
 
 
@@ -129,7 +129,7 @@ def _refuse_random(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, op
 
 
 def _is_of_suite(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> bool:
-    key = operator_name(domain, node.op_type)
+    key = qualified_name(node.op_type, domain)
     if key not in suite.all_operators() or not all(value is None or _is_numeric(value) for value in inputs):
         return False
     definition = schema.schema(node.op_type, _since_version(node, domain, opsets), domain)
@@ -157,7 +157,7 @@ def _by_suite(
         if isinstance(found_or_rule, str):
             raise OracleError(f"{described(proto)} must be refused: {found_or_rule}")
         return (found_or_rule,)
-    key = operator_name(domain, proto.op_type)
+    key = qualified_name(proto.op_type, domain)
     found = _by_name(suite.operator_of(key).truth(node), proto)
     return tuple(found[name] if name else None for name in node.outputs)
 

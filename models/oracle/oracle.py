@@ -19,9 +19,9 @@ import numpy as np
 import onnx
 from onnx import inliner, numpy_helper
 
+from epcheck.generators.node import qualified_name
 from epcheck.models.graph import feed, flops, skeleton
 from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.operator_name import operator_name
 from epcheck.models.graph.skeleton import Shape
 from epcheck.models.oracle import control_flow
 from epcheck.models.oracle import node as oracle_node
@@ -130,7 +130,7 @@ class _Work:
             computed = oracle_node.evaluate(node, inputs, self._opsets)
             values, judge = computed.values, computed.judge
             self._spend(node, inputs, values)
-        self.judges[operator_name(node.domain, node.op_type)] = judge
+        self.judges[qualified_name(node.op_type, node.domain)] = judge
         return values
 
     def _spend(self, node: onnx.NodeProto, inputs: Sequence[Feed], values: Sequence[Feed]) -> None:

@@ -19,8 +19,8 @@ from onnx import defs
 
 from epcheck.generators import schema
 from epcheck.generators.claims import Claims
+from epcheck.generators.node import qualified_name
 from epcheck.generators.schema import OLDEST_OPSET
-from epcheck.models.graph.operator_name import operator_name
 from epcheck.models.graph.values import UNKNOWN, Type, bodies, of_graph
 from epcheck.models.placement.support import why_declined
 
@@ -61,7 +61,7 @@ class Node:
     @property
     def operator(self) -> str:
         """`Conv-11`, or `com.microsoft::Gelu-1`."""
-        name = operator_name(self.proto.domain, self.proto.op_type)
+        name = qualified_name(self.proto.op_type, self.proto.domain)
         return f"{name}-{self.since_version}" if self.since_version else name
 
 

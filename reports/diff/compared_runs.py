@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.run import Run
 from epcheck.reports.diff.difference import ComparedRun
 from epcheck.reports.diff.row import Row, placement_of
@@ -94,8 +95,11 @@ def _rows_of_file(stored: StoredRun, target: str) -> Iterator[Row]:
 
 def _row(fields: dict[str, Any]) -> Row:
     values = {name: fields[name] for name in COLUMNS if name not in ("domain", "operator", "assignment")}
-    operator = f"{fields['domain']}::{fields['operator']}" if fields["domain"] else fields["operator"]
-    return Row(operator=operator, placement=_placement(fields["assignment"]), **values)
+    return Row(
+        operator=qualified_name(fields["operator"], fields["domain"]),
+        placement=_placement(fields["assignment"]),
+        **values,
+    )
 
 
 def _placement(assignment: str | None) -> str | None:

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO
 
+from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, OK
 from epcheck.reports.page import shell
@@ -107,7 +108,7 @@ class _Matrix:
 def _matrix(target: TargetSummary) -> _Matrix:
     together: dict[str, dict[str, list[Cell]]] = {}
     for cell in target.matrix:
-        row = together.setdefault(_operator(cell.domain, cell.operator), {})
+        row = together.setdefault(qualified_name(cell.operator, cell.domain), {})
         row.setdefault(cell.dtype.partition("-")[0], []).append(cell)
     rows = {operator: {dtype: _joined(cells) for dtype, cells in row.items()} for operator, row in together.items()}
     dtypes = {dtype for row in rows.values() for dtype in row}
@@ -174,7 +175,3 @@ def _claims(run: Run) -> list[tuple[str, Claims]]:
     """The targets whose device claims what it supports, beside what is documented."""
     claimed = ((name, claims(facts)) for name, facts in run.targets.items())
     return [(name, claims_of_device) for name, claims_of_device in claimed if claims_of_device is not None]
-
-
-def _operator(domain: str, operator: str) -> str:
-    return f"{domain}::{operator}" if domain else operator

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
@@ -191,7 +192,7 @@ def _counted(rows: pa.Table) -> TargetCounts:
     )
     counts = {}
     for row in grouped.sort_by([("domain", "ascending"), ("operator", "ascending")]).to_pylist():
-        key = f"{row['domain']}::{row['operator']}" if row["domain"] else row["operator"]
+        key = qualified_name(row["operator"], row["domain"])
         passes, failing, cases = row["passes_sum"], row["failing_sum"], row["count_all"]
         counts[key] = (passes, failing, cases - passes - failing)
     ordered = rows.select(["case_id", "status", "failing"]).sort_by("case_id")

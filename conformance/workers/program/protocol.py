@@ -44,6 +44,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
+LEVELS = {
+    "disabled": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+"""Graph optimisation: the `level` of a request -> its name in onnxruntime.GraphOptimizationLevel. Each does what
+the one before it does, and more."""
+
 PROTOCOL = 3
 MAGIC = b"EPC1"
 PREFIX = struct.Struct("<4sIQ")

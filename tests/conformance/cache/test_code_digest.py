@@ -55,7 +55,7 @@ DECIDE_OPINIONS = [
     "conformance/judging/repeats.py",
     "conformance/judging/opinion_row.py",
     "conformance/workers/program/worker.py",
-    "conformance/workers/program/direct/directml.py",
+    "conformance/workers/program/backends/directml/device.py",
 ]
 DECIDE_NOTHING = [
     "conformance/scheduling/session.py",

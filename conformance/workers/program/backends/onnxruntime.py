@@ -15,15 +15,8 @@ import onnxruntime
 
 from ..failure import failure
 from ..machine import file_version
+from ..protocol import LEVELS
 from .values import differing, flattened, model_feeds
-
-LEVELS = {
-    "disabled": "ORT_DISABLE_ALL",
-    "basic": "ORT_ENABLE_BASIC",
-    "extended": "ORT_ENABLE_EXTENDED",
-    "all": "ORT_ENABLE_ALL",
-}
-"""Graph optimisation: a request's word -> the name in onnxruntime.GraphOptimizationLevel."""
 
 PATTERN = 0xDB
 """Every byte of an output buffer before the second run."""
