@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
@@ -14,7 +15,7 @@ FINE = (terms.PASS, terms.UNPLACED, terms.SKIPPED)
 """Statuses of a baseline that is not wrong."""
 
 
-class Evidence(NamedTuple):
+class Evidence(msgspec.Struct, frozen=True):
     """All that is known of a case on one candidate.
 
     baseline: None where there is none, or the candidate is the baseline. oracles: what each further oracle says of the

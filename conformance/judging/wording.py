@@ -14,7 +14,7 @@ def reason(evidence: Evidence, must_be_refused: bool, gap: str | None) -> str:
     must_be_refused: whether the case is one that has to be refused. gap: what of it is not claimed; None where all is
     or nothing is published.
     """
-    candidate, baseline, _, echoes, _, direct = evidence
+    candidate, baseline, echoes = evidence.candidate, evidence.baseline, evidence.echoes
     passes = candidate.status == terms.PASS
     clauses = [f"{candidate.target}{_candidate(candidate, must_be_refused, gap)}"]
     if echoes:
@@ -25,8 +25,8 @@ def reason(evidence: Evidence, must_be_refused: bool, gap: str | None) -> str:
         clauses.append(f"{baseline.target} is wrong{'' if passes else ' too'}: {baseline.message}")
     if gap and passes and not must_be_refused:
         clauses.append(f"although {gap}")
-    if direct:
-        clauses.append(explain.words(direct))
+    if evidence.direct:
+        clauses.append(explain.words(evidence.direct))
     return "; ".join(clauses)
 
 

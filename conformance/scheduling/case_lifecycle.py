@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 from epcheck.conformance.judging import claim, explain, repeats
 from epcheck.conformance.judging.evidence import Evidence
@@ -65,40 +66,47 @@ class Where(Enum):
     OWN_PROCESS = "in a process of its own, in which nothing ran before"
 
 
-class Run(NamedTuple):
-    """Action: run the case on the target, and report it as `Ran`."""
+class Settled(msgspec.Struct, frozen=True):
+    """State: the opinion is final. answer: the bits of the outputs, where somebody compares them; else empty."""
 
-    target: Target
-    where: Where
-
-
-class Remember(NamedTuple):
-    """Action: the opinion of an oracle is final, and the next run may use it. answer: the bits of what it is of."""
-
-    target: Target
     opinion: Opinion
     answer: str
 
 
-class Declined(NamedTuple):
+class Run(msgspec.Struct, frozen=True):
+    """Action: run the case on the target, and report it as `Ran`. predicted: the status that it will probably have."""
+
+    target: Target
+    where: Where
+    predicted: str = ""
+
+
+class Remember(msgspec.Struct, frozen=True):
+    """Action: the opinion of an oracle is final, and the next run may use it."""
+
+    target: Target
+    settled: Settled
+
+
+class Declined(msgspec.Struct, frozen=True):
     """Action: know that the target does not take such a case."""
 
     target: Target
 
 
-class Failed(NamedTuple):
+class Failed(msgspec.Struct, frozen=True):
     """Action: know that the case fails on the target in a session of its own."""
 
     target: Target
 
 
-class Note(NamedTuple):
+class Note(msgspec.Struct, frozen=True):
     """Action: tell the reader of the report what belongs to no record."""
 
     text: str
 
 
-class Conclude(NamedTuple):
+class Conclude(msgspec.Struct, frozen=True):
     """Action: keep the records, one for each candidate; the case is over."""
 
     records: tuple[Record, ...]
@@ -107,7 +115,7 @@ class Conclude(NamedTuple):
 Action = Run | Remember | Declined | Failed | Note | Conclude
 
 
-class Ran(NamedTuple):
+class Ran(msgspec.Struct, frozen=True):
     """Event: what came of `Run`."""
 
     target: Target
@@ -115,28 +123,21 @@ class Ran(NamedTuple):
     outcome: Outcome
 
 
-class Settled(NamedTuple):
-    """State: the opinion is final. answer: the bits of the outputs, where somebody compares them; else empty."""
-
-    opinion: Opinion
-    answer: str
-
-
-class FirstRun(NamedTuple):
+class FirstRun(msgspec.Struct, frozen=True):
     """State: the case runs where most cases run."""
 
 
-class Quarantined(NamedTuple):
+class Quarantined(msgspec.Struct, frozen=True):
     """State: the case runs where it takes no other case down, since it is expected to end its worker."""
 
 
-class Confirming(NamedTuple):
+class Confirming(msgspec.Struct, frozen=True):
     """State: the case failed and is run a second time, elsewhere."""
 
     first: Outcome
 
 
-class Isolating(NamedTuple):
+class Isolating(msgspec.Struct, frozen=True):
     """State: the first two runs disagree, so the case is run once more where it failed, and with nothing before.
 
     fresh: how many runs with nothing before there are to be. again, alone: those that are done.
@@ -165,7 +166,7 @@ class Stage(Enum):
 class CaseLifecycle:
     """One prepared case on its way to its records. `begin` and `handle` return what is to be done next."""
 
-    __slots__ = ("_expected", "_judge", "_plan", "_unsettled", "candidates", "prepared", "stage", "states")
+    __slots__ = ("_expected", "_judge", "_plan", "_settled", "_unsettled", "candidates", "prepared", "stage", "states")
 
     def __init__(self, plan: Plan, prepared: Prepared, judge: Judge = opinion) -> None:
         """plan: who takes part, in which role. judge: of first runs."""
@@ -173,47 +174,45 @@ class CaseLifecycle:
         self.candidates = plan.remaining(prepared.case)
         self.stage = Stage.RUNNING
         self.states: dict[str, State] = {}
+        self._settled: dict[str, Settled] = {}
         self._plan = plan
         self._judge = judge
         self._expected: dict[str, tuple[Expectation, ...]] = {}
         self._unsettled = 0
 
-    def expectations(self, target: Target) -> tuple[Expectation, ...]:
-        """What is expected of the case on a target; empty for one that was not asked yet."""
-        return self._expected.get(target.name, ())
-
     def begin(self, remembered: Mapping[str, Settled]) -> list[Action]:
         """Run the case on every target. remembered: target name -> its opinion, from an earlier run."""
         actions: list[Action] = []
-        prepared, plan = self.prepared, self._plan
-        for name, target in {t.name: t for t in (*self.candidates, *plan.oracles)}.items():
+        prepared, states = self.prepared, self.states
+        for name, target in self._plan.asked(self.candidates).items():
             if name in remembered:
-                self.states[name] = remembered[name]
+                states[name] = self._settled[name] = remembered[name]
                 continue
-            self._unsettled += 1
             self._expected[name] = expected = target.expected(prepared.case.id)
-            if claim.predicted_status(prepared, target, expected) in ENDS_WORKER:
-                self.states[name] = _QUARANTINED
-                actions.append(Run(target, Where.OWN_PROCESS))
+            predicted = claim.predicted_status(prepared, target, expected)
+            if predicted in ENDS_WORKER:
+                states[name] = _QUARANTINED
+                actions.append(Run(target, Where.OWN_PROCESS, predicted))
             else:
-                self.states[name] = _FIRST_RUN
-                actions.append(Run(target, Where.SHARED))
+                states[name] = _FIRST_RUN
+                actions.append(Run(target, Where.SHARED, predicted))
+        self._unsettled = len(actions)
         return actions or self._when_settled()
 
     def handle(self, event: Ran) -> list[Action]:
         """Take an outcome."""
-        target, where, outcome = event
-        match self.states[target.name]:
-            case FirstRun():
-                return self._after_first_run(target, outcome)
+        target, outcome = event.target, event.outcome
+        state = self.states[target.name]
+        if state is _FIRST_RUN:  # most are, ten thousand times a second
+            return self._after_first_run(target, outcome)
+        match state:
             case Quarantined():
                 return self._after_quarantine(target, outcome)
             case Confirming(first):
                 return self._after_confirmation(target, first, outcome)
-            case Isolating() as state:
-                return self._after_isolated_run(target, state, where, outcome)
-            case Settled():
-                raise AssertionError(f"{target.name} is settled, and ran {self.prepared.case.id} again")
+            case Isolating():
+                return self._after_isolated_run(target, state, event.where, outcome)
+        raise AssertionError(f"{target.name} is settled, and ran {self.prepared.case.id} again")
 
     def _after_first_run(self, target: Target, outcome: Outcome) -> list[Action]:
         if outcome.kind == PLACED and _must_run(self.prepared, target, outcome):
@@ -255,16 +254,16 @@ class CaseLifecycle:
         if was_packed:
             self.states[target.name] = _FIRST_RUN
             return [Run(target, Where.OWN_SESSION)]
-        is_known = any(expectation.status in UNSTEADY for expectation in self.expectations(target))
+        is_known = any(expectation.status in UNSTEADY for expectation in self._expected.get(target.name, ()))
         fresh = 0 if is_known and not {first.kind, second.kind}.intersection(LOST) else FRESH_RUNS
         self.states[target.name] = Isolating(first, second, fresh)
         return [Run(target, Where.OWN_SESSION), *[Run(target, Where.OWN_PROCESS)] * fresh]
 
     def _after_isolated_run(self, target: Target, state: Isolating, where: Where, outcome: Outcome) -> list[Action]:
         if where is Where.OWN_PROCESS:
-            state = state._replace(alone=(*state.alone, outcome))
+            state = msgspec.structs.replace(state, alone=(*state.alone, outcome))
         else:
-            state = state._replace(again=outcome)
+            state = msgspec.structs.replace(state, again=outcome)
         self.states[target.name] = state
         if state.again is None or len(state.alone) < state.fresh:
             return []
@@ -284,11 +283,12 @@ class CaseLifecycle:
 
     def _settle(self, target: Target, judged: Opinion, outcome: Outcome) -> list[Action]:
         """outcome: whose outputs are compared with those of others."""
-        settled = Settled(judged, self._bits(target, judged, outcome))
-        self.states[target.name] = settled
+        is_compared = judged.status != terms.PASS or target is self._plan.reference
+        settled = Settled(judged, self._bits(target, judged, outcome) if is_compared else "")
+        self.states[target.name] = self._settled[target.name] = settled
         self._unsettled -= 1
-        after = self._when_settled() if self._unsettled == 0 else []
-        return [Remember(target, *settled), *after] if target.name in self._plan.pure_oracles else after
+        after = [] if self._unsettled else self._when_settled()
+        return [Remember(target, settled), *after] if target.name in self._plan.pure_oracles else after
 
     def _bits(self, target: Target, judged: Opinion, outcome: Outcome) -> str:
         """The bits of an answer, where somebody will compare them: the reference's, and those of a failure."""
@@ -302,7 +302,9 @@ class CaseLifecycle:
 
     def _is_reference(self, target: Target) -> bool:
         """Whether a target is the reference, and no candidate."""
-        return target is self._plan.reference and all(target.name != candidate.name for candidate in self.candidates)
+        if target is not self._plan.reference:
+            return False
+        return target.name in self._plan.pure_oracles or all(target.name != other.name for other in self.candidates)
 
     def _when_settled(self) -> list[Action]:
         """Have explained what can be; then conclude."""
@@ -317,7 +319,11 @@ class CaseLifecycle:
         wanted: dict[str, Target] = {}
         for candidate in self.candidates if not self.prepared.must_be_refused else ():
             below = self._plan.below.get(candidate.name)
-            if below and below.name not in self.states and self._settled(candidate).opinion.status in explain.EXPLAINED:
+            if (
+                below
+                and below.name not in self.states
+                and self._settled[candidate.name].opinion.status in explain.EXPLAINED
+            ):
                 wanted[below.name] = below
         self._unsettled = len(wanted)
         self.states |= dict.fromkeys(wanted, _FIRST_RUN)
@@ -325,39 +331,38 @@ class CaseLifecycle:
 
     def _records(self) -> tuple[Record, ...]:
         """The record of each candidate."""
-        reference = self._plan.reference
-        settled = self._settled(reference) if reference else None
-        oracles = second_oracles(self.prepared, settled.opinion if settled else None)
-        answers = {reference.name: settled.answer} if reference and settled else {}
-        return tuple(self._record(candidate, oracles, answers) for candidate in self.candidates)
+        plan, settled = self._plan, self._settled
+        baseline = settled[plan.baseline.name].opinion if plan.baseline else None
+        reference = settled[plan.reference.name] if plan.reference else None
+        oracles = second_oracles(self.prepared, reference.opinion if reference else None)
+        records = []
+        for candidate in self.candidates:
+            judged = settled[candidate.name].opinion
+            fails = judged.status != terms.PASS
+            evidence = Evidence(
+                judged,
+                baseline if plan.baseline and plan.baseline.name != candidate.name else None,
+                oracles,
+                self._echoes(candidate, reference) if fails else (),
+                self._expected[candidate.name],
+                self._explanation(candidate) if fails and plan.below else None,
+            )
+            records.append(verdict(self.prepared, candidate, evidence))
+        return tuple(records)
 
-    def _record(self, candidate: Target, oracles: Mapping[str, str], answers: Mapping[str, str]) -> Record:
-        """oracles: what each further oracle says. answers: of these, the bits of those that answered."""
-        judged, answer = self._settled(candidate)
-        baseline = self._plan.baseline
-        evidence = Evidence(
-            judged,
-            self._settled(baseline).opinion if baseline and baseline.name != candidate.name else None,
-            oracles,
-            echoes(self.prepared, answer, answers) if judged.status != terms.PASS else (),
-            self.expectations(candidate),
-            self._explanation(candidate) if self._plan.below else None,
-        )
-        return verdict(self.prepared, candidate, evidence)
+    def _echoes(self, candidate: Target, reference: Settled | None) -> tuple[str, ...]:
+        """The oracles whose answer is the candidate's, bit by bit."""
+        answers = {reference.opinion.target: reference.answer} if reference else {}
+        return echoes(self.prepared, self._settled[candidate.name].answer, answers)
 
     def _explanation(self, candidate: Target) -> Direct | None:
         """What explains the failure of a candidate."""
-        below = self._plan.below.get(candidate.name)
-        judged, answer = self._settled(candidate)
-        if below is None or below.name not in self.states or judged.status not in explain.EXPLAINED:
+        below, settled = self._plan.below.get(candidate.name), self._settled[candidate.name]
+        if below is None or below.name not in self._settled or settled.opinion.status not in explain.EXPLAINED:
             return None
-        direct = self._settled(below)
-        return explain.explained(judged, direct.opinion, same_bits=bool(answer) and answer == direct.answer)
-
-    def _settled(self, target: Target) -> Settled:
-        state = self.states[target.name]
-        assert isinstance(state, Settled)
-        return state
+        direct = self._settled[below.name]
+        same_bits = bool(settled.answer) and settled.answer == direct.answer
+        return explain.explained(settled.opinion, direct.opinion, same_bits)
 
 
 def _must_run(prepared: Prepared, target: Target, placed: Outcome) -> bool:

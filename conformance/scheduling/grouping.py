@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from epcheck.conformance.judging import claim
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records import terms
-from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 
 PLACE_ONLY = b"place only "
@@ -31,9 +30,8 @@ class Grouping:
         self,
         prepared: Prepared,
         target: Target,
-        last: str = "",
-        expected: Sequence[Expectation] = (),
-        facts: Mapping[str, str] | None = None,
+        status: str,
+        facts: Mapping[str, str],
     ) -> bytes:
         """With which other cases this one may share a session; empty for none.
 
@@ -41,12 +39,11 @@ class Grouping:
         Not one that must be refused, which refuses the whole model. Not one that will probably fail, with those that
         will not. And cases with an empty output keep to themselves: fetched beside one, DirectML's provider returns
         every other output of the session as it found the memory (docs/findings.md).
-        last: the status it had in the last run; empty where none is known. facts: what the worker reports of itself.
+        status: the one it will probably have. facts: what the target's worker reports of itself.
         """
         if prepared.must_be_refused or not prepared.graph:
             return b""
-        status = last or claim.predicted_status(prepared, target, expected)
-        if status == terms.UNPLACED and claim.may_be_placed_only(prepared, target, facts or {}):
+        if status == terms.UNPLACED and claim.may_be_placed_only(prepared, target, facts):
             return PLACE_ONLY + prepared.shell
         if self._declined and _kind(prepared, target) in self._declined:
             return b""

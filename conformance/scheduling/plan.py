@@ -36,7 +36,7 @@ class Plan:
     pack: bool = True
     below: Mapping[str, Target] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def oracles(self) -> tuple[Target, ...]:
         """Baseline and reference, as far as there are any."""
         return tuple(target for target in (self.baseline, self.reference) if target is not None)
@@ -45,6 +45,16 @@ class Plan:
     def pure_oracles(self) -> frozenset[str]:
         """The names of the oracles that are not candidates, too: nobody reports on them, so they need not run anew."""
         return frozenset(t.name for t in self.oracles) - {t.name for t in self.candidates}
+
+    @cached_property
+    def _asked_of_new_cases(self) -> Mapping[str, Target]:
+        return {target.name: target for target in (*self.candidates, *self.oracles)}
+
+    def asked(self, candidates: tuple[Target, ...]) -> Mapping[str, Target]:
+        """Name -> target of all that run a case which these candidates have not recorded."""
+        if candidates is self.candidates:
+            return self._asked_of_new_cases
+        return {target.name: target for target in (*candidates, *self.oracles)}
 
     @property
     def targets(self) -> tuple[Target, ...]:

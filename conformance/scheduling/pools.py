@@ -56,19 +56,15 @@ class Pools:
     def pool(self, target: Target, where: Where = Where.SHARED) -> Pool:
         """The workers that a case runs on."""
         name = target.name
-        match where:
-            case Where.SHARED | Where.OWN_SESSION:
-                return self._pools[name]
-            case Where.SECOND_WORKER:
-                if name not in self._second_workers:
-                    self._second_workers[name] = Pool(target, self._events, self._idle_workers)
-                return self._second_workers[name]
-            case Where.OWN_PROCESS:
-                if name not in self._own_processes:
-                    self._own_processes[name] = Pool(
-                        target, self._events, self._idle_workers, ALONE_AT_ONCE, alone=True
-                    )
-                return self._own_processes[name]
+        if where is Where.SHARED or where is Where.OWN_SESSION:
+            return self._pools[name]
+        if where is Where.SECOND_WORKER:
+            if name not in self._second_workers:
+                self._second_workers[name] = Pool(target, self._events, self._idle_workers)
+            return self._second_workers[name]
+        if name not in self._own_processes:
+            self._own_processes[name] = Pool(target, self._events, self._idle_workers, ALONE_AT_ONCE, alone=True)
+        return self._own_processes[name]
 
     def start(self) -> None:
         """Start the first worker of each target. Raises TargetDown."""

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 from epcheck.conformance.cache import cache
@@ -14,7 +15,6 @@ from epcheck.conformance.cache.row_groups import UNREADABLE, RowGroup, RowGroups
 from epcheck.conformance.judging.opinion_row import from_row, to_row
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records import terms
-from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.scheduling.case_lifecycle import Settled
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.targets.target import Target
@@ -58,25 +58,26 @@ class RememberedOpinions:
         for target in self._oracles:
             if target.name not in self._rows:
                 self._rows[target.name] = opinions(self._cache, target, facts[target.name])
-        groups = {group_of(prepared.case) for prepared in cases}
-        self._read = {name: rows.of(groups) for name, rows in self._rows.items() if rows}
+        if any(self._rows.values()):
+            groups = {group_of(prepared.case) for prepared in cases}
+            self._read = {name: rows.of(groups) for name, rows in self._rows.items() if rows}
 
     def of(self, prepared: Prepared) -> Mapping[str, Settled]:
         """Oracle name -> what it said of the case; a damaged row is not remembered."""
         found: dict[str, Settled] = {}
-        for name, groups in self._read.items():
-            row = groups.get(group_of(prepared.case), {}).get(prepared.digest)
-            if row is not None:
-                try:
-                    found[name] = Settled(*from_row(name, row))
-                except ValueError:
-                    continue
+        if self._read:
+            group = group_of(prepared.case)
+            for name, groups in self._read.items():
+                row = groups.get(group, {}).get(prepared.digest)
+                with suppress(ValueError):
+                    if row is not None:
+                        found[name] = Settled(*from_row(name, row))
         return found
 
-    def put(self, prepared: Prepared, target: Target, opinion: Opinion, answer: str) -> None:
+    def put(self, prepared: Prepared, target: Target, settled: Settled) -> None:
         """Remember what an oracle says of a case, where it will say so again."""
-        if opinion.status in STEADY and (rows := self._rows.get(target.name)):
-            rows.put(group_of(prepared.case), prepared.digest, to_row(opinion, answer))
+        if settled.opinion.status in STEADY and (rows := self._rows.get(target.name)):
+            rows.put(group_of(prepared.case), prepared.digest, to_row(settled.opinion, settled.answer))
 
     def write(self) -> None:
         """Hand what is new to the cache."""

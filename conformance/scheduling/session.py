@@ -11,14 +11,13 @@ import gc
 import os
 import queue
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.judging import claim
 from epcheck.conformance.judging.opinion import SharedOpinions
 from epcheck.conformance.judging.verdict import unbuilt
 from epcheck.conformance.preparation.prepared_case import Prepared
@@ -197,36 +196,41 @@ class Session:
         self._carry_out(life, life.handle(Ran(target, where, outcome)))
 
     def _carry_out(self, life: CaseLifecycle, actions: list[Action]) -> None:
-        prepared = life.prepared
         for action in actions:
-            match action:
-                case Run(target, where):
-                    finished = partial(self._ran, life, target, where)
-                    self._pools.pool(target, where).submit(self._job(life, target, where, finished))
-                case Conclude(records):
-                    self.under_way -= 1
-                    self._conclude(life, records)
-                case Remember(target, opinion, answer):
-                    self._remembered.put(prepared, target, opinion, answer)
-                case Declined(target):
-                    self._grouping.declined(prepared, target)
-                case Failed(target):
-                    self._failing[target.name].add(prepared.case.id)
-                case Note(text):
-                    self._notes.append(text)
+            if type(action) is Run:  # a match would ask for the class of each of them ten thousand times a second
+                pool = self._pools.pool(action.target, action.where)
+                pool.submit(self._job(life, action, pool.facts))
+            elif type(action) is Conclude:
+                self.under_way -= 1
+                self._conclude(life, action.records)
+            else:
+                self._take_down(life.prepared, action)
 
-    def _job(self, life: CaseLifecycle, target: Target, where: Where, finished: Callable[[Outcome], None]) -> Job:
+    def _take_down(self, prepared: Prepared, action: Action) -> None:
+        match action:
+            case Remember(target, settled):
+                self._remembered.put(prepared, target, settled)
+            case Declined(target):
+                self._grouping.declined(prepared, target)
+            case Failed(target):
+                self._failing[target.name].add(prepared.case.id)
+            case Note(text):
+                self._notes.append(text)
+
+    def _job(self, life: CaseLifecycle, action: Run, facts: Mapping[str, str]) -> Job:
+        """facts: what the target's worker reports of itself."""
+        target, where, prepared = action.target, action.where, life.prepared
+        finished = partial(self._ran, life, target, where)
         if where is not Where.SHARED:
-            return Job(life.prepared, finished)
-        last = self._statuses.of(target, life.prepared.case.id)
-        facts = self._pools.pool(target).facts
-        group = self._grouping.group(life.prepared, target, last, life.expectations(target), facts)
-        return Job(life.prepared, finished, group, place=group.startswith(PLACE_ONLY))
+            return Job(prepared, finished)
+        status = self._statuses.of(target, prepared.case.id) or action.predicted
+        group = self._grouping.group(prepared, target, status, facts)
+        return Job(prepared, finished, group, place=group.startswith(PLACE_ONLY))
 
     def _conclude(self, life: CaseLifecycle, records: tuple[Record, ...]) -> None:
         """Hand the records on; take down how each candidate fared, as far as the next run cannot guess it."""
         for target, made in zip(life.candidates, records, strict=True):
-            can_be_guessed = made.status == terms.PASS and claim.unclaimed(life.prepared, target) is None
+            can_be_guessed = made.status == terms.PASS and made.claimed is not False
             self._statuses.put(target, life.prepared.case.id, "" if can_be_guessed else made.status)
             self._sink(made)
 

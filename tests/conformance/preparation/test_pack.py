@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
+from epcheck.conformance.judging import claim
 from epcheck.conformance.preparation import pack, prepared_case
 from epcheck.conformance.preparation.prepared_case import Prepared
 from epcheck.conformance.records.outcome import DONE, PLACED, Outcome
@@ -226,22 +227,25 @@ def test_an_unsteady_session_is_exactly_nothing() -> None:
 )
 def test_what_is_predicted_to_fail_stays_alone(case_id: str, shared: bool) -> None:
     dml = Target("dml", (), (), provider=DML)
-    assert bool(Grouping().group(prepared(case_id), dml)) is shared
+    case = prepared(case_id)
+    assert bool(Grouping().group(case, dml, claim.predicted_status(case, dml, ()), {})) is shared
 
 
-def test_the_last_run_s_status_is_the_better_prediction() -> None:
-    group = Grouping().group
-    good, wrong, crashed = (group(SLICE, CPU_ALONE, last) for last in ("pass", "mismatch", "crash"))
-    assert good == group(SLICE, CPU_ALONE)
+def group(case: Prepared, status: str) -> bytes:
+    return Grouping().group(case, CPU_ALONE, status, {})
+
+
+def test_cases_that_will_end_alike_share_and_those_that_end_a_worker_do_not() -> None:
+    good, wrong, crashed = (group(SLICE, status) for status in ("pass", "mismatch", "crash"))
+    assert good
     assert wrong
     assert wrong != good
     assert crashed == b""
 
 
 def test_cases_with_empty_outputs_keep_to_themselves() -> None:
-    group = Grouping().group
     empty = prepared("Slice-13/float32/empty_start_after_end[runtime]")
-    assert group(empty, CPU_ALONE) not in (b"", group(SLICE, CPU_ALONE))
+    assert group(empty, "pass") not in (b"", group(SLICE, "pass"))
 
 
 @pytest.mark.slow

@@ -87,12 +87,13 @@ class Driven:
 
     def ran(self, target: Target, where: Where, outcome: Outcome) -> None:
         """A run that is wanted has come to an end."""
-        self.pending.remove(Run(target, where))
+        found = next(number for number, run in enumerate(self.pending) if (run.target, run.where) == (target, where))
+        del self.pending[found]
         self.take(self.life.handle(Ran(target, where, outcome)))
 
     @property
     def wanted(self) -> list[tuple[str, Where]]:
-        return [(target.name, where) for target, where in self.pending]
+        return [(run.target.name, run.where) for run in self.pending]
 
     @property
     def record(self) -> Record:
@@ -341,11 +342,11 @@ def test_the_final_opinions_of_oracles_may_be_remembered_and_those_of_candidates
     for target in (CANDIDATE, BASELINE, REFERENCE):
         driven.ran(target, SHARED, RIGHT)
     kept = [action for action in driven.others if isinstance(action, Remember)]
-    assert [(action.target.name, action.opinion.status) for action in kept] == [
+    assert [(action.target.name, action.settled.opinion.status) for action in kept] == [
         ("baseline", terms.PASS),
         ("reference", terms.PASS),
     ]
-    assert [bool(action.answer) for action in kept] == [False, True]
+    assert [bool(action.settled.answer) for action in kept] == [False, True]
 
 
 def test_a_remembered_opinion_is_not_asked_for_again() -> None:
