@@ -124,6 +124,6 @@ def test_where_links_cannot_be_made_the_packages_are_importable_all_the_same(pyt
     own.parent.mkdir(parents=True)
     own.write_text("not a link, and not to be lost")
     assert installed(python, checkout).startswith("import ")
-    said = checked_run([str(python), "-c", "import epcheck.generators as g; print(g.__file__)"], python.parent)
-    assert Path(said.strip()) == checkout / "generators" / "__init__.py"
+    printed = checked_run([str(python), "-c", "import epcheck.generators as g; print(g.__file__)"], python.parent)
+    assert Path(printed.strip()) == checkout / "generators" / "__init__.py"
     assert own.is_file()

@@ -65,11 +65,11 @@ def test_the_installed_command_runs_the_suite_from_another_folder(installed: Pat
 
 def test_the_installed_suite_runs_under_pytest_from_another_folder(installed: Path, tmp_path: Path) -> None:
     options = ["--ep", "cpu", "--op", "Slice", "--dtype", "bool", "-q", "-p", "no:cacheprovider"]
-    said = checked_run(
+    printed = checked_run(
         [str(installed / "python"), "-m", "pytest", "--pyargs", "epcheck.conformance", *options], tmp_path
     )
-    assert "passed" in said
-    assert "failed" not in said
+    assert "passed" in printed
+    assert "failed" not in printed
 
 
 def test_the_installed_packages_shadow_nothing_of_the_user(installed: Path, tmp_path: Path) -> None:

@@ -86,8 +86,8 @@ def test_junit_counts_each_candidate_and_all_of_them(tmp_path: Path) -> None:
         ("epcheck run", "1", "0", "1", "0"),
     ]
     assert [case.get("name") for case in root[1].iter("testcase")] == [records[i].case_id for i in (1, 3, 4)]
-    told = [{one.get("name"): one.get("value") for one in suite.iter("property")} for suite in root]
-    assert told == [facts["dml"], facts["arc"], {}]
+    properties = [{element.get("name"): element.get("value") for element in suite.iter("property")} for suite in root]
+    assert properties == [facts["dml"], facts["arc"], {}]
 
 
 @pytest.mark.parametrize("text", [HOSTILE, "a\"b'c\n\td", "]]>&amp;<!--", "\ufffe\ud800", " "])
