@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from epcheck.api.suite.run_options import RunOptions, Source
     from epcheck.conformance.lab.status import LabStatus
     from epcheck.conformance.scheduling.shard import Shard
-    from epcheck.conformance.scheduling.stream import LiveRun, LiveRunError
+    from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
     from epcheck.conformance.workers.idle_workers import IdleWorkers
     from epcheck.generators.error import EpcheckError
     from epcheck.models.bisection.reduce import Reduced
@@ -83,7 +83,7 @@ _MODULES = {
     "api.suite.replay": ("ReplayOptions", "replay"),
     "api.suite.repro": ("ReproOptions", "repro"),
     "api.suite.run": ("run",),
-    "api.suite.stream": ("LiveRun", "LiveRunError"),
+    "api.suite.stream": ("CaseStream", "CaseStreamError"),
     "api.suite.run_options": ("RunOptions", "Shard", "Source"),
     "conformance.workers.idle_workers": ("IdleWorkers",),
     "generators.error": ("EpcheckError",),
@@ -97,6 +97,8 @@ __all__ = [
     "AddToStoreOptions",
     "Assessment",
     "CacheStatus",
+    "CaseStream",
+    "CaseStreamError",
     "CasesOptions",
     "ClaimsError",
     "CoverageOptions",
@@ -110,8 +112,6 @@ __all__ = [
     "InstallLabOptions",
     "LabOptions",
     "LabStatus",
-    "LiveRun",
-    "LiveRunError",
     "MergeOptions",
     "Night",
     "NightlyOptions",

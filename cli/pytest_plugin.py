@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from epcheck.api import LiveRun, Validation
+    from epcheck.api import CaseStream, Validation
     from epcheck.conformance.records.record import Record
     from epcheck.generators.case import Case
 
@@ -126,10 +126,10 @@ class CaseItem(pytest.Item):
 
     def passes(self) -> bool:
         """Whether the verdict is there, and nothing is to be said of it; where there is none, `runtest` says why."""
-        from epcheck.api import LiveRunError
+        from epcheck.api import CaseStreamError
         from epcheck.conformance.records import terms
 
-        with contextlib.suppress(LiveRunError):
+        with contextlib.suppress(CaseStreamError):
             verdict = self._verdict()
             bad = {terms.FAILURE, terms.EXPECTED, terms.FIXED}
             return verdict.reading not in bad and verdict.status != terms.UNPLACED
@@ -141,12 +141,12 @@ class CaseItem(pytest.Item):
         return (opinion.create_s or 0.0) + (opinion.run_s or 0.0)
 
     def runtest(self) -> None:
-        from epcheck.api import LiveRunError
+        from epcheck.api import CaseStreamError
         from epcheck.conformance.records import terms
 
         try:
             verdict = self._verdict()
-        except LiveRunError as error:
+        except CaseStreamError as error:
             give_up(self.config, str(error))
         self._known = None  # asked again, for example by a plugin that repeats failures, it is run again
         strict = self.config.getoption("--epcheck-strict")
@@ -177,18 +177,18 @@ def words(verdict: Record) -> str:
     return "\n".join([*lines, f"reproduce with: {verdict.case.repro}"])
 
 
-def live_run(config: pytest.Config, session: pytest.Session) -> LiveRun:
+def live_run(config: pytest.Config, session: pytest.Session) -> CaseStream:
     """The workers of the candidate and the baseline, for the whole session; started when they are first needed.
 
-    A worker of xdist learns its tests one by one, so there nothing runs ahead. Raises LiveRunError.
+    A worker of xdist learns its tests one by one, so there nothing runs ahead. Raises CaseStreamError.
     """
-    from epcheck.api import LiveRun
+    from epcheck.api import CaseStream
 
     if _LIVE not in config.stash:
         parallel = hasattr(config, "workerinput")
         ahead = () if parallel else (item.case for item in session.items if isinstance(item, CaseItem))
         candidate, baseline = config.getoption("--ep"), config.getoption("--baseline")
-        config.stash[_LIVE] = LiveRun(candidate, baseline, ahead, jobs=1 if parallel else None)
+        config.stash[_LIVE] = CaseStream(candidate, baseline, ahead, jobs=1 if parallel else None)
     return config.stash[_LIVE]
 
 
@@ -199,13 +199,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def epcheck_run(request: pytest.FixtureRequest) -> LiveRun:
+def epcheck_run(request: pytest.FixtureRequest) -> CaseStream:
     """For tests of one's own: `epcheck_run.record(case)` is the verdict on a case, on the targets of the options."""
-    from epcheck.api import LiveRunError
+    from epcheck.api import CaseStreamError
 
     try:
         return live_run(request.config, request.session)
-    except LiveRunError as error:
+    except CaseStreamError as error:
         give_up(request.config, str(error))
 
 
@@ -227,4 +227,4 @@ def epcheck_validate(request: pytest.FixtureRequest) -> Callable[..., Validation
 
 
 SUITE = Path(__file__).parents[1] / "conformance" / "test_suite.py"
-_LIVE = pytest.StashKey["LiveRun"]()
+_LIVE = pytest.StashKey["CaseStream"]()

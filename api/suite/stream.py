@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from epcheck.conformance.scheduling.stream import REASONS, LiveRun, LiveRunError, choose
+from epcheck.conformance.scheduling.stream import REASONS, CaseStream, CaseStreamError, choose
 
-__all__ = ["REASONS", "LiveRun", "LiveRunError", "check_targets"]
+__all__ = ["REASONS", "CaseStream", "CaseStreamError", "check_targets"]
 
 
 def check_targets(candidate: str | None, baseline: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
@@ -13,7 +13,7 @@ from epcheck.generators.claims import claims_of
 from epcheck.generators.directml.feature_level import is_documented
 
 
-def unclaimed(prepared: Prepared, target: Target) -> str | None:
+def unclaimed(prepared: PreparedCase, target: Target) -> str | None:
     """What the target's provider does not claim of this case; None when it claims it or publishes no table.
 
     The claims of DirectML itself are its documentation pages: they say which operator descriptions are valid.
@@ -36,7 +36,7 @@ def _unclaimed(
     return table.why_not(domain, operator, since_version, dict(types))
 
 
-def is_published(prepared: Prepared, target: Target) -> bool:
+def is_published(prepared: PreparedCase, target: Target) -> bool:
     """Whether it is published what the target supports; of a DirectML operator, whether its tensors' types are."""
     if target.direct:
         described = prepared.facts.directml
@@ -44,14 +44,14 @@ def is_published(prepared: Prepared, target: Target) -> bool:
     return target.provider is not None and claims_of(target.provider) is not None
 
 
-def predicted_status(prepared: Prepared, target: Target, expectations: Sequence[Expectation]) -> str:
+def predicted_status(prepared: PreparedCase, target: Target, expectations: Sequence[Expectation]) -> str:
     """The status that a case will probably have. expectations: of the target, those whose glob matches the case."""
     if unclaimed(prepared, target) is not None:
         return terms.UNPLACED
     return expectations[0].status if expectations else terms.PASS
 
 
-def may_be_placed_only(prepared: Prepared, target: Target, facts: Mapping[str, str]) -> bool:
+def may_be_placed_only(prepared: PreparedCase, target: Target, facts: Mapping[str, str]) -> bool:
     """Whether a session that is created and not run can show that the target declines the case: the target claims
     other cases and not this one, and its sessions record where nodes go. facts: what its worker reports of itself."""
     records = facts.get("assignment") == "recorded" and target.config.get(DISABLE_FALLBACK) == "1"

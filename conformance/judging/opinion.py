@@ -7,7 +7,7 @@ import re
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.preparation import directml_program
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.opinion import Difference, Opinion
@@ -39,7 +39,7 @@ def condense(message: str) -> str:
     return " ".join(NOISE.sub(" ", message).split())
 
 
-def opinion(prepared: Prepared, target: Target, outcome: Outcome, attempts: int = 1) -> Opinion:
+def opinion(prepared: PreparedCase, target: Target, outcome: Outcome, attempts: int = 1) -> Opinion:
     """The outcome judged against the truth. attempts: how often the case was run on the target for it."""
     accuracy = _accuracy(prepared, outcome)
     status, message, differences = _status(prepared, target, outcome, accuracy)
@@ -67,7 +67,7 @@ class SharedOpinions:
         self._op_types: tuple[str, ...] = ()
         self._opinion: Opinion | None = None
 
-    def opinion(self, prepared: Prepared, target: Target, outcome: Outcome) -> Opinion:
+    def opinion(self, prepared: PreparedCase, target: Target, outcome: Outcome) -> Opinion:
         """The same as the function `opinion`."""
         if not outcome.exact:
             return opinion(prepared, target, outcome)
@@ -78,7 +78,7 @@ class SharedOpinions:
         return self._opinion
 
 
-def _accuracy(prepared: Prepared, outcome: Outcome) -> Accuracy | None:
+def _accuracy(prepared: PreparedCase, outcome: Outcome) -> Accuracy | None:
     """Of outputs that are not the correctly rounded ones; None for all others."""
     if outcome.kind != DONE or outcome.exact:
         return None
@@ -87,7 +87,7 @@ def _accuracy(prepared: Prepared, outcome: Outcome) -> Accuracy | None:
 
 
 def _status(
-    prepared: Prepared, target: Target, outcome: Outcome, accuracy: Accuracy | None
+    prepared: PreparedCase, target: Target, outcome: Outcome, accuracy: Accuracy | None
 ) -> tuple[str, str, tuple[Difference, ...]]:
     """The status, the message, and how the outputs differ from the truth."""
     if outcome.kind == CRASHED:
@@ -116,7 +116,7 @@ def _status(
     return terms.PASS, "", ()
 
 
-def placement_gap(prepared: Prepared, provider: str, outcome: Outcome) -> str:
+def placement_gap(prepared: PreparedCase, provider: str, outcome: Outcome) -> str:
     """Why the session's record does not prove that the node ran on the provider; empty when it does."""
     assignment, op_type = outcome.assignment, prepared.op_type
     if not assignment:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
 
 
-def second_oracles(prepared: Prepared, reference: Opinion | None) -> Mapping[str, str]:
+def second_oracles(prepared: PreparedCase, reference: Opinion | None) -> Mapping[str, str]:
     """Oracle name -> what the DirectML description and the reference evaluator say of the suite's own truth."""
     if reference is None:
         return prepared.oracles
@@ -23,7 +23,7 @@ def second_oracles(prepared: Prepared, reference: Opinion | None) -> Mapping[str
     return {**prepared.oracles, reference.target: words}
 
 
-def echoes(prepared: Prepared, candidate: str, references: Mapping[str, str]) -> tuple[str, ...]:
+def echoes(prepared: PreparedCase, candidate: str, references: Mapping[str, str]) -> tuple[str, ...]:
     """The oracles whose outputs are the candidate's, bit by bit.
 
     candidate: `outcome.bits` of its outputs; references: oracle name -> the same of its own; empty without outputs.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from epcheck.conformance.judging import claim
 from epcheck.conformance.judging.opinion import opinion
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, TIMED_OUT, Outcome
@@ -19,7 +19,7 @@ MOST = 3
 """Of the five runs of a case whose answer changes."""
 
 
-def needs_confirmation(prepared: Prepared, target: Target, first: Opinion) -> bool:
+def needs_confirmation(prepared: PreparedCase, target: Target, first: Opinion) -> bool:
     """Whether an opinion has to be repeated before it is reported: every failure, but not a refusal to take a node
     that the target never claimed."""
     if first.status == terms.PASS or (target.direct and first.status == terms.UNPLACED):
@@ -27,7 +27,7 @@ def needs_confirmation(prepared: Prepared, target: Target, first: Opinion) -> bo
     return first.status != terms.UNPLACED or claim.unclaimed(prepared, target) is None
 
 
-def confirms(prepared: Prepared, first: Outcome, second: Outcome) -> bool:
+def confirms(prepared: PreparedCase, first: Outcome, second: Outcome) -> bool:
     """Whether a repeat confirms the first run: the same answer, or any two answers where there must be none."""
     if prepared.must_be_refused and first.kind == second.kind == DONE:
         return True
@@ -75,7 +75,7 @@ class Attempts:
         return self.first, self.elsewhere, self.again, *self.alone
 
 
-def unsteady(prepared: Prepared, target: Target, attempts: Attempts) -> Opinion:
+def unsteady(prepared: PreparedCase, target: Target, attempts: Attempts) -> Opinion:
     """The opinion of a case whose answer changed on repetition."""
     judged = [opinion(prepared, target, outcome) for outcome in attempts.in_order()]
     worst = next((o for o in judged if o.status != terms.PASS), judged[0])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from epcheck.conformance.judging import claim, explain, wording
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.preparation import case_facts
-from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase, UnbuiltCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record
@@ -62,7 +62,7 @@ TABLE: Mapping[tuple[str, bool], Row] = {
 """(condition of the candidate, whether the baseline is wrong) -> blame and readings."""
 
 
-def verdict(prepared: Prepared, target: Target, evidence: Evidence) -> Record:
+def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Record:
     """The record of one case on one candidate."""
     candidate, expectations = evidence.candidate, evidence.expectations
     is_claimable = claim.is_published(prepared, target) and not (target.direct and candidate.status == terms.UNPLACED)
@@ -90,7 +90,7 @@ def verdict(prepared: Prepared, target: Target, evidence: Evidence) -> Record:
     )
 
 
-def _condition(prepared: Prepared, target: Target, evidence: Evidence, claimed: bool | None) -> str:
+def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claimed: bool | None) -> str:
     """The condition of the candidate, one of those above. claimed: None where nothing is published."""
     candidate = evidence.candidate
     match candidate.status:
@@ -105,16 +105,16 @@ def _condition(prepared: Prepared, target: Target, evidence: Evidence, claimed: 
     return ECHOED if evidence.echoes else WRONG
 
 
-def unbuilt(unprepared: Unprepared, target: Target) -> Record:
+def unbuilt(unbuilt_case: UnbuiltCase, target: Target) -> Record:
     """The record of a case whose generator failed: nobody ran it, so nobody is to blame, and it is no success."""
     return Record(
-        case=case_facts.of_unbuilt(unprepared.case),
-        candidate=Opinion(target.name, terms.SKIPPED, message=unprepared.why, log_tail=unprepared.log),
+        case=case_facts.of_unbuilt(unbuilt_case.case),
+        candidate=Opinion(target.name, terms.SKIPPED, message=unbuilt_case.why, log_tail=unbuilt_case.log),
         baseline=None,
         oracles={},
         status=terms.SKIPPED,
         blame=NOBODY,
         reading=FAILURE,
-        reason=unprepared.why,
+        reason=unbuilt_case.why,
         claimed=None,
     )

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.conformance.preparation.prepared_case import Prepared, Tensor, tensor
+from epcheck.conformance.preparation.prepared_case import PreparedCase
+from epcheck.conformance.preparation.tensors import Tensor, tensor
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
@@ -43,7 +44,7 @@ class NoProgram(ValueError):  # noqa: N818  (named for what is missing)
     """A case that cannot be run as one DirectML operator; the message says why."""
 
 
-def of(prepared: Prepared) -> Program:
+def of(prepared: PreparedCase) -> Program:
     """The program of a case; one that says why where it has none."""
     try:
         return of_built(prepared.case.build())
@@ -80,14 +81,14 @@ def of_lowering(
         raise NoProgram(f"{name} has {len(inputs)} inputs, its feeds are {len(lowering.feeds)}")
     if len(written) != len(results):
         raise NoProgram(f"{name} writes {len(written)} outputs, the node has {len(results)}")
-    for one, (output, array) in zip(written, results.items(), strict=True):
-        if one.element_count != array.size:
-            raise NoProgram(f"{name} writes {one.element_count} elements for the {array.size} of {output}")
+    for desc, (output, array) in zip(written, results.items(), strict=True):
+        if desc.element_count != array.size:
+            raise NoProgram(f"{name} writes {desc.element_count} elements for the {array.size} of {output}")
     answered = (entry for entry in program["outputs"] if entry is not None)
     for entry, (output, array) in zip(answered, results.items(), strict=True):
         entry.update(name=output, dtype=array.dtype.name, shape=list(array.shape), as_stored=as_stored)
     pairs = zip(inputs, lowering.feeds, strict=True)
-    feeds = [tensor(str(n), laid_out(one, _given(feed))) for n, (one, feed) in enumerate(pairs) if one is not None]
+    feeds = [tensor(str(n), laid_out(desc, _fed(feed))) for n, (desc, feed) in enumerate(pairs) if desc is not None]
     return Program(json.dumps(program).encode(), tuple(feeds))
 
 
@@ -101,7 +102,7 @@ def results_of(description: OperatorDesc) -> dict[str, Array]:
     """The C name of each output -> an array of its sizes and dtype, whatever its values. Raises NoProgram."""
     (_, names), (_, outputs) = bound_names(description), bound(description)
     pairs = zip(names, outputs, strict=True)
-    return {name: np.broadcast_to(np.zeros((), one.data_type.dtype), one.sizes) for name, one in pairs if one}
+    return {name: np.broadcast_to(np.zeros((), desc.data_type.dtype), desc.sizes) for name, desc in pairs if desc}
 
 
 _Bound = tuple[TensorDesc | None, ...]
@@ -112,39 +113,39 @@ def _described(
 ) -> tuple[dict[str, Any], _Bound, _Bound]:
     """A program without its answers, and the tensors that it binds."""
     try:
-        sides, called = bound(description), call(description)
+        tensors, called = bound(description), call(description)
     except CallError as error:
         raise NoProgram(str(error)) from error
-    if any(one.data_type in FOUR_BITS for side in sides for one in side if one is not None):
+    if any(desc.data_type in FOUR_BITS for descs in tensors for desc in descs if desc is not None):
         raise NoProgram(f"{description.NAME} has tensors of four bits, which are not packed here")
     inputs, outputs = (
         [
-            None if one is None else {**_tensor(one), **options.get(name, {})}
-            for one, name in zip(side, names, strict=True)
+            None if desc is None else {**_tensor(desc), **options.get(name, {})}
+            for desc, name in zip(descs, names, strict=True)
         ]
-        for side, names in zip(sides, bound_names(description), strict=True)
+        for descs, names in zip(tensors, bound_names(description), strict=True)
     )
-    return {"call": called, "flags": flags, "inputs": inputs, "outputs": outputs}, *sides
+    return {"call": called, "flags": flags, "inputs": inputs, "outputs": outputs}, *tensors
 
 
-def _tensor(one: TensorDesc) -> dict[str, Any]:
+def _tensor(desc: TensorDesc) -> dict[str, Any]:
     """A tensor as a program has it."""
-    strides = None if one.strides is None else list(one.strides)
-    return {"data_type": one.data_type.value, "sizes": list(one.sizes), "strides": strides}
+    strides = None if desc.strides is None else list(desc.strides)
+    return {"data_type": desc.data_type.value, "sizes": list(desc.sizes), "strides": strides}
 
 
-def laid_out(one: TensorDesc, values: Array) -> Array:
+def laid_out(desc: TensorDesc, values: Array) -> Array:
     """The elements of a tensor's buffer, with 0 in the gaps that strides leave."""
-    values = np.asarray(values).astype(one.data_type.dtype, copy=False)
-    if one.strides is None:
+    values = np.asarray(values).astype(desc.data_type.dtype, copy=False)
+    if desc.strides is None:
         return np.ascontiguousarray(values).reshape(-1)
-    buffer = np.zeros(one.buffer_element_count, one.data_type.dtype)
-    steps = tuple(stride * buffer.itemsize for stride in one.strides)
-    np.lib.stride_tricks.as_strided(buffer, one.sizes, steps)[...] = values
+    buffer = np.zeros(desc.buffer_element_count, desc.data_type.dtype)
+    steps = tuple(stride * buffer.itemsize for stride in desc.strides)
+    np.lib.stride_tricks.as_strided(buffer, desc.sizes, steps)[...] = values
     return buffer
 
 
-def _given(values: Array | None) -> Array:
+def _fed(values: Array | None) -> Array:
     if values is None:
         raise NoProgram("an input of the description has no values")
     return values

@@ -9,95 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import onnx
 
+from epcheck.conformance.preparation import model_parts
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.workers.program.protocol import as_dtype, dtype_name, spans
 from epcheck.generators.array import Array
 
-if TYPE_CHECKING:
-    from epcheck.conformance.preparation.prepared_case import Prepared
 
-GRAPH_FIELD = b"\x3a"
-"""Field 7 of ModelProto, `graph`, as protobuf writes the start of a message."""
-
-PLAIN = {"node", "name", "initializer", "input", "output", "doc_string"}
-"""What a graph may have to be taken apart, and each in its nodes' attributes: names stand in other fields, too."""
-
-
-def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
-    """A model as its shell (all but the graph) and its graph with the prefix before every name.
-
-    Graphs of equal shells are put into one model by writing them one after the other: so protobuf merges messages.
-    The graph is empty where a name may stand in a place that is not known here.
-    """
-    proto = onnx.ModelProto.FromString(model)
-    graph = onnx.GraphProto()
-    graph.CopyFrom(proto.graph)
-    proto.ClearField("graph")
-    shell: bytes = proto.SerializeToString()
-    graphs = [graph, *_inner(graph)]
-    if proto.functions or any({descriptor.name for descriptor, _ in each.ListFields()} - PLAIN for each in graphs):
-        return shell, b""
-    graph.ClearField("name")
-    for each in graphs:
-        _put_before_names(prefix, each)
-    written: bytes = graph.SerializeToString(deterministic=True)
-    return shell, written
-
-
-def _inner(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in the attributes of its nodes, and in those of theirs."""
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                yield inner
-                yield from _inner(inner)
-
-
-def _put_before_names(prefix: str, graph: onnx.GraphProto) -> None:
-    """Before those of its own nodes and values, in place."""
-    for node in graph.node:
-        node.name = prefix + node.name
-        node.input[:] = [prefix + name if name else "" for name in node.input]
-        node.output[:] = [prefix + name if name else "" for name in node.output]
-    for value in (*graph.input, *graph.output, *graph.initializer):
-        value.name = prefix + value.name
-    for value in (*graph.input, *graph.output):
-        for dim in _dims(value.type):
-            if dim.dim_param:
-                dim.dim_param = prefix + dim.dim_param
-
-
-def _dims(of: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
-    """The dimensions of a tensor, or of the tensors in a sequence or an optional."""
-    match of.WhichOneof("value"):
-        case "tensor_type":
-            yield from of.tensor_type.shape.dim
-        case "sequence_type":
-            yield from _dims(of.sequence_type.elem_type)
-        case "optional_type":
-            yield from _dims(of.optional_type.elem_type)
-
-
-def model(cases: Sequence[Prepared]) -> bytes:
+def model(cases: Sequence[PreparedCase]) -> bytes:
     """The serialized ModelProto that holds all of these cases, whose shells are equal; one case is its own pack."""
     if len(cases) == 1:
         return cases[0].model
-    graphs = b"".join(case.graph for case in cases) + b"\x12\x04pack"
-    return cases[0].shell + GRAPH_FIELD + _varint(len(graphs)) + graphs
+    return model_parts.joined(cases[0].shell, (case.graph for case in cases))
 
 
-def prefixes(cases: Sequence[Prepared]) -> tuple[str, ...]:
+def prefixes(cases: Sequence[PreparedCase]) -> tuple[str, ...]:
     """What stands before the names of each case in the model of all."""
     return ("",) if len(cases) == 1 else tuple(case.prefix for case in cases)
 
 
 @dataclass(frozen=True)
-class Answer:
+class SessionOutputs:
     """What a session answered. tensors: [name, numpy dtype name, shape] of each output, in the order of the body.
 
     nodes: [provider, operator, node name] of each node that was assigned; None where the runtime keeps no record.
@@ -113,7 +49,7 @@ INLINED = "(inlined)"
 pack; but where all have gone to one provider, so have those of each case."""
 
 
-def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Iterator[Outcome]:
+def unpack(cases: Sequence[PreparedCase], outcome: Outcome, answer: SessionOutputs) -> Iterator[Outcome]:
     """The outcome of each case of a session; the seconds are the session's, shared out evenly.
 
     Those of a pack whose outputs are exactly the expected ones share an outcome without outputs.
@@ -158,7 +94,7 @@ def unpack(cases: Sequence[Prepared], outcome: Outcome, answer: Answer) -> Itera
 
 
 def _nodes(
-    cases: Sequence[Prepared], outcome: Outcome, answer: Answer
+    cases: Sequence[PreparedCase], outcome: Outcome, answer: SessionOutputs
 ) -> tuple[Mapping[str, Sequence[tuple[str, str]]], tuple[tuple[str, str], ...]]:
     """(provider, operator) of each node under the prefix of its case, without the slash; and what is said of the nodes
     of a case that has none there."""
@@ -197,13 +133,3 @@ def _described(outputs: Mapping[str, Array], prefix: str) -> list[list[Any]]:
 
 def _own(names: Sequence[str], prefix: str) -> tuple[str, ...]:
     return tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
-
-
-def _varint(number: int) -> bytes:
-    """A number as protobuf writes it: seven bits a byte, the lowest first."""
-    written = bytearray()
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
-    return bytes(written)

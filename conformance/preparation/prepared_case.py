@@ -20,18 +20,16 @@ from epcheck.conformance.cache.row_groups import plain_pickle
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.preparation import case_facts as facts
-from epcheck.conformance.preparation import pack
+from epcheck.conformance.preparation import model_parts
+from epcheck.conformance.preparation.tensors import Tensor, tensor
 from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.outcome import bits
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.truth import Exact, OneStep, Output, Outputs, Refusal, Selection, Truth, Ulp
 
-Tensor = tuple[str, str, tuple[int, ...], bytes]
-"""An array as it travels: name, numpy's name of the dtype, shape, little-endian bytes."""
 
-
-class _Prepared(NamedTuple):
+class _PreparedCase(NamedTuple):
     case: Case
     facts: CaseFacts
     domain: str
@@ -55,7 +53,7 @@ class _Prepared(NamedTuple):
     packed_truth: bytes
 
 
-class Prepared(_Prepared):
+class PreparedCase(_PreparedCase):
     """A case, ready to be run and judged; a tuple, since a run makes ten thousand a second of rows of the cache.
 
     facts: for the record. domain, op_type: of the node under test. beside: the op_types of the nodes around it.
@@ -80,7 +78,7 @@ FULL, EMPTY = b"full", b"empty"
 
 
 @dataclass(frozen=True)
-class Unprepared:
+class UnbuiltCase:
     """A case whose generator failed: why, in words, and where."""
 
     case: Case
@@ -88,28 +86,28 @@ class Unprepared:
     log: str
 
 
-def prepare(case: Case) -> Prepared | Unprepared:
+def prepare(case: Case) -> PreparedCase | UnbuiltCase:
     """Build a case and everything that follows from it. Whatever its generator raises costs this case alone."""
     try:
         return of(case.build())
     except Exception as error:
         why = " ".join(f"the case cannot be built: {type(error).__name__}: {error}".split())
-        return Unprepared(case, why, "".join(traceback.format_exception(error)).rstrip())
+        return UnbuiltCase(case, why, "".join(traceback.format_exception(error)).rstrip())
 
 
-def of(built: BuiltCase) -> Prepared:
+def of(built: BuiltCase) -> PreparedCase:
     """What follows from a case that is built."""
     feeds = tuple(tensor(name, array) for name, array in built.feeds.items())
     packed_truth = pickle.dumps(_plain(built.truth), pickle.HIGHEST_PROTOCOL)
     digest = hashlib.sha256(pickle.dumps((built.model, feeds, packed_truth), pickle.HIGHEST_PROTOCOL)).digest()
     prefix = f"{hashlib.sha256(digest + built.case.id.encode()).hexdigest()[:12]}/"  # two cases may be the same model
-    shell, graph = pack.parts(built.model, prefix)
+    shell, graph = model_parts.parts(built.model, prefix)
     outputs = _outputs(built)
     sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
-    said, answer = _directml(built, outputs)
+    opinions, answer = _directml(built, outputs)
     best = None if isinstance(built.truth, Refusal) else measured_accuracy(built.truth, outputs)
     text = replace(facts.of(built), rounded=best).text
-    return Prepared(
+    return PreparedCase(
         case=built.case,
         facts=CaseFacts.from_text(built.case.id, text),  # lists for tuples, as those of a row
         domain=built.node.domain,
@@ -126,7 +124,7 @@ def of(built: BuiltCase) -> Prepared:
         emptiness=_emptiness(outputs.values()),
         must_be_refused=isinstance(built.truth, Refusal),
         size_bytes=len(built.model) + sum(len(feed[-1]) for feed in feeds) + sum(a.nbytes for a in outputs.values()),
-        oracles=said,
+        oracles=opinions,
         answer=answer,
         expected_bits=bits(outputs) if sure else "",
         digest=digest,
@@ -144,24 +142,18 @@ def _as_answered(prefix: str, outputs: Mapping[str, Array]) -> tuple[list[list[A
     return [[name, dtype, list(shape)] for name, dtype, shape, _ in tensors], b"".join(data for *_, data in tensors)
 
 
-def tensor(name: str, array: Array) -> Tensor:
-    """An array as it travels."""
-    data: bytes = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    return name, array.dtype.name, array.shape, data
-
-
-def to_row(prepared: Prepared) -> tuple[Any, ...]:
+def to_row(prepared: PreparedCase) -> tuple[Any, ...]:
     """The prepared case as the cache has it, in nothing but builtin types: the text of its facts, and all that follows
     them."""
     _, facts, *others = prepared
     return facts.text, *others
 
 
-def from_row(case: Case, row: Any) -> Prepared:
+def from_row(case: Case, row: Any) -> PreparedCase:
     """The case that `to_row` was given. Raises ValueError when the row is none."""
-    if not isinstance(row, tuple) or len(row) != len(_Prepared._fields) - 1:
+    if not isinstance(row, tuple) or len(row) != len(_PreparedCase._fields) - 1:
         raise ValueError(f"not a prepared case: {str(row)[:80]}")
-    return Prepared._make((case, CaseFacts.from_text(case.id, row[0]), *row[1:]))
+    return PreparedCase._make((case, CaseFacts.from_text(case.id, row[0]), *row[1:]))
 
 
 _TRUTHS = {cls.__name__: cls for cls in (Outputs, Output, Selection, Refusal, Exact, Ulp, OneStep)}
@@ -220,5 +212,5 @@ def _directml(built: BuiltCase, outputs: Mapping[str, Array]) -> tuple[dict[str,
     except ValueError as error:  # a ConstraintViolation, or values for which the page defines nothing
         return {description.NAME: f"cannot: {error}"}, ""
     wrong = compare.differences(built.truth, answer)
-    said = f"disagrees: {wrong[0].output}: {wrong[0].reason}" if wrong else "agrees"
-    return {description.NAME: said}, bits(answer)
+    words = f"disagrees: {wrong[0].output}: {wrong[0].reason}" if wrong else "agrees"
+    return {description.NAME: words}, bits(answer)

@@ -1,5 +1,5 @@
-"""Cases on their way to being prepared: out of the cache, by helper processes, or here when there is nothing better to
-do. A helper is a worker whose backend is `rows`, so it is started, supervised and ended like any other."""
+"""Cases on their way to being prepared: from the cache, by preparer processes, or here when there is nothing better to
+do. A preparer is a worker whose backend is `rows`, so it is started, supervised and ended like any other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.cache.row_groups import RowGroups, group_of, plain_pickle
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase, UnbuiltCase
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived, WorkerProcess
@@ -28,46 +28,48 @@ LOOKED_UP = 256
 """Cases that are looked up in the cache together."""
 
 CHUNK = 64
-"""Cases that a helper prepares at once: some 20 ms."""
+"""Cases that a preparer prepares at once: some 20 ms."""
 
 SLICE = 8
 """Cases that are prepared here before something else gets its turn."""
 
-WORTH_HELP = 512
-"""Cases that have to be prepared before helpers are started, which takes them about as long as 1,000 cases here."""
+WORTH_PREPARERS = 512
+"""Cases that have to be prepared before preparers are started, which takes them about as long as 1,000 cases here."""
 
-HELPER = Target(
+PREPARER = Target(
     "preparation", (sys.executable,), ("python:epcheck.conformance.preparation.preparer_pool:rows",), forks=True
 )
 
 _Chunk = tuple[Case, ...]
 
 
-class Preparation:
+class PreparerPool:
     """Takes cases in with `add`, has them ready in `ready`, in no particular order."""
 
-    def __init__(self, cache: Cache, events: queue.SimpleQueue[Event], idle_workers: IdleWorkers, helpers: int) -> None:
-        """helpers: processes at most."""
-        self.ready: deque[Prepared | Unprepared] = deque()
+    def __init__(
+        self, cache: Cache, events: queue.SimpleQueue[Event], idle_workers: IdleWorkers, preparers: int
+    ) -> None:
+        """preparers: processes at most."""
+        self.ready: deque[PreparedCase | UnbuiltCase] = deque()
         self._rows = RowGroups(cache, "prepared")
         self._events = events
         self._idle_workers = idle_workers
-        self._most = helpers
+        self._most = preparers
         self._new: list[Case] = []
         self._missing: deque[Case] = deque()
         self._here: deque[Case] = deque()
-        self._helpers: dict[WorkerProcess, _Chunk] = {}
+        self._preparers: dict[WorkerProcess, _Chunk] = {}
         self._idle: list[WorkerProcess] = []
 
     @property
     def has_work(self) -> bool:
-        """Whether `work` would do anything."""
+        """Whether `prepare_some` would do anything."""
         return bool(self._missing or self._here)
 
     @property
     def is_busy(self) -> bool:
         """Whether more will be ready some time, though nothing is added."""
-        return self.has_work or bool(self._helpers)
+        return self.has_work or bool(self._preparers)
 
     def add(self, case: Case) -> None:
         """Take a case in."""
@@ -86,10 +88,10 @@ class Preparation:
             elif name not in kept or not self._read(case, kept[name].get(case.id)):
                 self._missing.append(case)
 
-    def help(self) -> None:
-        """Let helpers take what is missing."""
-        if len(self._helpers) + len(self._idle) < self._most and len(self._missing) >= WORTH_HELP:
-            self._idle.append(self._idle_workers.take(HELPER, self._events))
+    def advance(self) -> None:
+        """Let preparers take what is missing."""
+        if len(self._preparers) + len(self._idle) < self._most and len(self._missing) >= WORTH_PREPARERS:
+            self._idle.append(self._idle_workers.take(PREPARER, self._events))
         while self._idle and len(self._missing) > CHUNK:
             chunk = tuple(self._missing.popleft() for _ in range(CHUNK))
             try:
@@ -97,14 +99,14 @@ class Preparation:
             except (pickle.PicklingError, AttributeError, TypeError):  # an operator that is made of lambdas
                 self._here.extend(chunk)
                 continue
-            helper = self._idle.pop()
-            self._helpers[helper] = chunk
-            helper.send(request)
-            helper.flush()
+            preparer = self._idle.pop()
+            self._preparers[preparer] = chunk
+            preparer.send(request)
+            preparer.flush()
 
-    def work(self) -> None:
+    def prepare_some(self) -> None:
         """Prepare a few of what is missing."""
-        done: list[Prepared | Unprepared] = []
+        done: list[PreparedCase | UnbuiltCase] = []
         while len(done) < SLICE and self.has_work:
             done.append(prepared_case.prepare((self._here or self._missing).popleft()))
         self.ready.extend(done)
@@ -112,47 +114,47 @@ class Preparation:
             self._rows.put(group_of(prepared.case), prepared.case.id, prepared_case.to_row(prepared))
 
     def owns(self, event: Event) -> bool:
-        """Whether the event comes from one of the helpers."""
-        return event.source in self._helpers or event.source in self._idle
+        """Whether the event comes from one of the preparers."""
+        return event.source in self._preparers or event.source in self._idle
 
     def handle(self, event: Event) -> None:
-        """Take what a helper says; what a lost one was given is prepared by others."""
-        helper = event.source
+        """Take what a preparer says; what a lost one was given is prepared by others."""
+        preparer = event.source
         match event:
             case FrameReceived(header={"op": "hello"}):
                 return
             case FrameReceived(header={"stage": "done"}, body=body):
-                chunk = self._helpers.pop(helper)
-                self._idle.append(helper)
+                chunk = self._preparers.pop(preparer)
+                self._idle.append(preparer)
                 for case, row in zip(chunk, plain_pickle(body), strict=True):
                     if isinstance(row, list):
-                        self.ready.append(Unprepared(case, *row))
+                        self.ready.append(UnbuiltCase(case, *row))
                     elif self._read(case, row):
                         self._rows.put(group_of(case), case.id, row)
                     else:
                         self._here.append(case)
             case _:
-                helper.kill("it failed to prepare cases")
-                self._missing.extend(self._helpers.pop(helper, ()))
-                self._idle = [other for other in self._idle if other is not helper]
+                preparer.kill("it failed to prepare cases")
+                self._missing.extend(self._preparers.pop(preparer, ()))
+                self._idle = [other for other in self._idle if other is not preparer]
                 self._most = 0
 
     def listen(self, wanted: bool) -> None:
-        """Whether helpers' answers come in now."""
-        for helper in (*self._helpers, *self._idle):
-            helper.listen(wanted)
+        """Whether preparers' answers come in now."""
+        for preparer in (*self._preparers, *self._idle):
+            preparer.listen(wanted)
 
     def close(self) -> None:
-        """End the helpers, or keep them for the next run."""
+        """End the preparers, or keep them for the next run."""
         while self._idle:
             self._idle_workers.give(self._idle.pop())
         self.kill()
 
     def kill(self) -> None:
-        """End the helpers at once; what was prepared is kept."""
+        """End the preparers at once; what was prepared is kept."""
         self._rows.write()
-        for helper in (*self._helpers, *self._idle):
-            helper.kill("the run is over")
+        for preparer in (*self._preparers, *self._idle):
+            preparer.kill("the run is over")
 
     def _read(self, case: Case, row: Any) -> bool:
         """Whether the row is the case's; then it is ready."""
@@ -164,16 +166,16 @@ class Preparation:
 
 
 def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """The backend of a helper. model: cases, pickled; the output: their rows, or a list of why there is none."""
+    """The backend of a preparer. model: cases, pickled; the output: their rows, or a list of why there is none."""
     del feeds
     done = [prepared_case.prepare(case) for case in pickle.loads(model)]
-    written = [[p.why, p.log] if isinstance(p, Unprepared) else prepared_case.to_row(p) for p in done]
+    written = [[p.why, p.log] if isinstance(p, UnbuiltCase) else prepared_case.to_row(p) for p in done]
     return {"rows": np.frombuffer(pickle.dumps(written, pickle.HIGHEST_PROTOCOL), np.uint8)}
 
 
 def _request(chunk: _Chunk) -> list[bytes]:
-    return run_request("", HELPER, pickle.dumps(list(chunk), pickle.HIGHEST_PROTOCOL), (), ["rows"])
+    return run_request("", PREPARER, pickle.dumps(list(chunk), pickle.HIGHEST_PROTOCOL), (), ["rows"])
 
 
-def _to_keep(done: Iterable[Prepared | Unprepared]) -> list[Prepared]:
-    return [p for p in done if isinstance(p, Prepared) and suite.is_own(p.case)]
+def _to_keep(done: Iterable[PreparedCase | UnbuiltCase]) -> list[PreparedCase]:
+    return [p for p in done if isinstance(p, PreparedCase) and suite.is_own(p.case)]

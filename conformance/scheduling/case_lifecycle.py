@@ -35,7 +35,7 @@ from epcheck.conformance.judging.opinion import opinion, placement_gap
 from epcheck.conformance.judging.oracles import echoes, second_oracles
 from epcheck.conformance.judging.repeats import LOST, Attempts
 from epcheck.conformance.judging.verdict import verdict
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import DONE, PLACED, Outcome, bits
@@ -53,7 +53,7 @@ UNSTEADY = (terms.FLAKY, terms.ORDER_DEPENDENT)
 FRESH_RUNS = 2
 """Runs with nothing before, of a case whose answer changes."""
 
-Judge = Callable[[Prepared, Target, Outcome], Opinion]
+Judge = Callable[[PreparedCase, Target, Outcome], Opinion]
 """What `opinion.opinion` does."""
 
 
@@ -168,7 +168,7 @@ class CaseLifecycle:
 
     __slots__ = ("_expected", "_judge", "_plan", "_settled", "_unsettled", "candidates", "prepared", "stage", "states")
 
-    def __init__(self, plan: Plan, prepared: Prepared, judge: Judge = opinion) -> None:
+    def __init__(self, plan: Plan, prepared: PreparedCase, judge: Judge = opinion) -> None:
         """plan: who takes part, in which role. judge: of first runs."""
         self.prepared = prepared
         self.candidates = plan.remaining(prepared.case)
@@ -365,7 +365,7 @@ class CaseLifecycle:
         return explain.explained(settled.opinion, direct.opinion, same_bits)
 
 
-def _must_run(prepared: Prepared, target: Target, placed: Outcome) -> bool:
+def _must_run(prepared: PreparedCase, target: Target, placed: Outcome) -> bool:
     """Whether a case that was only placed has to be run: the provider takes it, or its session's record does not say;
     where a function stands for several nodes, these have names of their own."""
     is_unknown = placed.shared > 1 and not placed.assignment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from epcheck.conformance.judging import claim
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.targets.target import Target
 
@@ -22,13 +22,13 @@ class Grouping:
     def __init__(self) -> None:
         self._declined: set[tuple[str, ...]] = set()
 
-    def declined(self, prepared: Prepared, target: Target) -> None:
+    def declined(self, prepared: PreparedCase, target: Target) -> None:
         """The target does not take such a case: no other session shall fail by one of its kind."""
         self._declined.add(_kind(prepared, target))
 
     def group(
         self,
-        prepared: Prepared,
+        prepared: PreparedCase,
         target: Target,
         status: str,
         facts: Mapping[str, str],
@@ -52,7 +52,7 @@ class Grouping:
         return b"%s %s %s" % (status.encode(), prepared.emptiness, prepared.shell) if prepared.emptiness else b""
 
 
-def _kind(prepared: Prepared, target: Target) -> tuple[str, ...]:
+def _kind(prepared: PreparedCase, target: Target) -> tuple[str, ...]:
     """What a target takes or declines alike: an operator version with its dtypes."""
     case = prepared.case
     return target.name, case.domain, case.operator, str(case.since_version), case.dtype

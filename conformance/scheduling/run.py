@@ -10,7 +10,7 @@ from itertools import islice
 
 from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import Outcome
 from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
 from epcheck.conformance.scheduling.pool import Pool
@@ -61,7 +61,7 @@ def run_plan(
         return tuple(session.notes())
 
 
-def ask(target: Target, prepared: Prepared) -> Outcome:
+def ask(target: Target, prepared: PreparedCase) -> Outcome:
     """What a target does with one case, once, in a process of its own; nobody judges it. Raises TargetDown."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     outcomes: list[Outcome] = []

@@ -13,7 +13,7 @@ from epcheck.conformance.cache import cache
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.cache.row_groups import UNREADABLE, RowGroup, RowGroups, group_of, plain_pickle
 from epcheck.conformance.judging.opinion_row import from_row, to_row
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.scheduling.case_lifecycle import Settled
 from epcheck.conformance.scheduling.plan import Facts, Plan
@@ -52,7 +52,7 @@ class RememberedOpinions:
         self._rows: dict[str, RowGroups | None] = {}
         self._read: dict[str, dict[str, RowGroup]] = {}
 
-    def read(self, cases: Iterable[Prepared], facts: Facts) -> None:
+    def read(self, cases: Iterable[PreparedCase], facts: Facts) -> None:
         """Read what is remembered of these cases, which are then asked for with `of`. facts: of every target; an
         opinion is remembered of a target with the very same ones."""
         for target in self._oracles:
@@ -62,7 +62,7 @@ class RememberedOpinions:
             groups = {group_of(prepared.case) for prepared in cases}
             self._read = {name: rows.of(groups) for name, rows in self._rows.items() if rows}
 
-    def of(self, prepared: Prepared) -> Mapping[str, Settled]:
+    def of(self, prepared: PreparedCase) -> Mapping[str, Settled]:
         """Oracle name -> what it said of the case; a damaged row is not remembered."""
         found: dict[str, Settled] = {}
         if self._read:
@@ -74,7 +74,7 @@ class RememberedOpinions:
                         found[name] = Settled(*from_row(name, row))
         return found
 
-    def put(self, prepared: Prepared, target: Target, settled: Settled) -> None:
+    def put(self, prepared: PreparedCase, target: Target, settled: Settled) -> None:
         """Remember what an oracle says of a case, where it will say so again."""
         if settled.opinion.status in STEADY and (rows := self._rows.get(target.name)):
             rows.put(group_of(prepared.case), prepared.digest, to_row(settled.opinion, settled.answer))

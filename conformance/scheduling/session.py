@@ -1,4 +1,4 @@
-"""A session of cases: it moves messages between preparation, the life of each case, the workers' pools, and the sink.
+"""A session of cases: it moves messages between preparers, the life of each case, the workers' pools, and the sink.
 
 What happens to a case, and in which order, is decided in `case_lifecycle`; which cases share a session of a worker, in
 `grouping`; when a worker gets the next one, in `pool`.
@@ -20,8 +20,8 @@ from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.judging.opinion import SharedOpinions
 from epcheck.conformance.judging.verdict import unbuilt
-from epcheck.conformance.preparation.prepared_case import Prepared
-from epcheck.conformance.preparation.preparer_pool import Preparation
+from epcheck.conformance.preparation.prepared_case import PreparedCase
+from epcheck.conformance.preparation.preparer_pool import PreparerPool
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.outcome import Outcome
 from epcheck.conformance.records.record import Record
@@ -77,7 +77,7 @@ class Session:
         self._sink = sink
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._pools = Pools(plan, cache, self._events, idle_workers)
-        self._preparation = Preparation(cache, self._events, idle_workers, min(plan.jobs or cores, cores) - 1)
+        self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores) - 1)
         self._remembered = run_history.RememberedOpinions(plan, cache)
         self._statuses = run_history.Statuses(cache, plan.candidates)
         self._opinions = SharedOpinions()
@@ -107,7 +107,7 @@ class Session:
         with self._resources:
             if kind is None:
                 self._pools.close()
-                self._preparation.close()
+                self._preparers.close()
                 self._statuses.write()
                 self._pools.keep_pack_sizes()
             else:
@@ -142,7 +142,7 @@ class Session:
         """Take a case in, unless every candidate has recorded it; one that cannot be built is `skipped`."""
         if self._plan.remaining(case):
             self.under_way += 1
-            self._preparation.add(case)
+            self._preparers.add(case)
 
     def turn(self, more: bool = False, wait: bool = True) -> None:
         """Do what can be done now, wait for what happens next, and act on it.
@@ -152,20 +152,20 @@ class Session:
         Raises TargetDown when a target goes down for good.
         """
         if not more:
-            self._preparation.look_up()
-        self._preparation.help()
+            self._preparers.look_up()
+        self._preparers.advance()
         self._begin()
-        none_left = not (self._preparation.is_busy or self._preparation.ready)
+        none_left = not (self._preparers.is_busy or self._preparers.ready)
         self._pools.advance(last=none_left and not more)
         if none_left and more:
             self._use_idle_workers()
-        if not self._handle_events(wait and not (self._preparation.has_work or self._can_begin)):
-            self._preparation.work()
+        if not self._handle_events(wait and not (self._preparers.has_work or self._can_begin)):
+            self._preparers.prepare_some()
         self._pools.watch()
 
     def _use_idle_workers(self) -> None:
         """Have pools that do nothing take what they have: no more can come before something of this is done."""
-        self._preparation.look_up()
+        self._preparers.look_up()
         while self._can_begin:
             self._begin()
         self._pools.advance_idle()
@@ -173,18 +173,18 @@ class Session:
     @property
     def _can_begin(self) -> bool:
         """Whether `_begin` would do anything."""
-        return bool(self._preparation.ready) and self.ready
+        return bool(self._preparers.ready) and self.ready
 
     def _begin(self) -> None:
         """Begin the life of some prepared cases, with what is remembered of them, once all targets have answered: the
         first sessions run while later ones are made up."""
         if not self._can_begin:
             return
-        ready = self._preparation.ready
+        ready = self._preparers.ready
         batch = [ready.popleft() for _ in range(min(AT_ONCE, len(ready)))]
-        self._remembered.read([case for case in batch if isinstance(case, Prepared)], self.facts)
+        self._remembered.read([case for case in batch if isinstance(case, PreparedCase)], self.facts)
         for case in batch:
-            if isinstance(case, Prepared):
+            if isinstance(case, PreparedCase):
                 life = CaseLifecycle(self._plan, case, self._opinions.opinion)
                 self._carry_out(life, life.begin(self._remembered.of(case)))
                 continue
@@ -206,7 +206,7 @@ class Session:
             else:
                 self._take_down(life.prepared, action)
 
-    def _take_down(self, prepared: Prepared, action: Action) -> None:
+    def _take_down(self, prepared: PreparedCase, action: Action) -> None:
         match action:
             case Remember(target, settled):
                 self._remembered.put(prepared, target, settled)
@@ -237,14 +237,14 @@ class Session:
     def _handle_events(self, wait: bool) -> bool:
         """Act on what has happened; whether anything had. wait: until something does, or a tick has passed."""
         self._pools.listen(True)
-        self._preparation.listen(True)
+        self._preparers.listen(True)
         event = self._next_event(wait)
         self._pools.listen(False)
-        self._preparation.listen(False)
+        self._preparers.listen(False)
         happened = event is not None
         while event is not None:
-            if self._preparation.owns(event):
-                self._preparation.handle(event)
+            if self._preparers.owns(event):
+                self._preparers.handle(event)
             else:
                 self._pools.handle(event)
             event = self._next_event(wait=False)
@@ -257,7 +257,7 @@ class Session:
 
     def _kill(self) -> None:
         self._pools.kill()
-        self._preparation.kill()
+        self._preparers.kill()
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from epcheck.conformance.preparation import directml_program, pack
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers import session_result
@@ -17,13 +17,13 @@ KINDS = {session_result.DONE: DONE, session_result.PLACED: PLACED}
 """Stage of a session that succeeded -> kind of the outcomes."""
 
 
-def name_of(cases: Sequence[Prepared]) -> str:
+def name_of(cases: Sequence[PreparedCase]) -> str:
     """What a session is called in its request and its answer."""
     first = cases[0].case.id
     return first if len(cases) == 1 else f"{first} and {len(cases) - 1} more"
 
 
-def encode(name: str, cases: Sequence[Prepared], target: Target, place: bool) -> list[bytes]:
+def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool) -> list[bytes]:
     """The request to run the cases in one session. place: only ask on which provider their nodes go."""
     named = list(zip(pack.prefixes(cases), cases, strict=True))
     if target.direct:
@@ -38,7 +38,7 @@ def encode(name: str, cases: Sequence[Prepared], target: Target, place: bool) ->
     return run_request(name, target, model, feeds, outputs, place)
 
 
-def outcomes(cases: Sequence[Prepared], result: SessionResult, answer: FrameReceived) -> list[Outcome]:
+def outcomes(cases: Sequence[PreparedCase], result: SessionResult, answer: FrameReceived) -> list[Outcome]:
     """The outcome of each case; none where a session of several failed, which says nothing of any of them.
 
     Raises KeyError, TypeError or ValueError where the answer's tensors do not describe its body.
@@ -54,4 +54,6 @@ def outcomes(cases: Sequence[Prepared], result: SessionResult, answer: FrameRece
         create_s=result.create_s,
         run_s=result.run_s,
     )
-    return list(pack.unpack(cases, outcome, pack.Answer(answer.header["tensors"], answer.body, result.assignment)))
+    return list(
+        pack.unpack(cases, outcome, pack.SessionOutputs(answer.header["tensors"], answer.body, result.assignment))
+    )

@@ -27,7 +27,7 @@ REASONS = (TargetError, ExpectationError, LabError, RuntimeInstallError)
 """Why a target cannot be had."""
 
 
-class LiveRunError(ValueError):
+class CaseStreamError(ValueError):
     """The run cannot start; one sentence says why."""
 
 
@@ -50,7 +50,7 @@ AHEAD = 4096
 """Cases under way, and records that nobody has asked for yet, at most."""
 
 
-class LiveRun:
+class CaseStream:
     """One candidate and one baseline; `record(case)` gives the verdict."""
 
     def __init__(
@@ -63,7 +63,7 @@ class LiveRun:
         """candidate, baseline: target specifications; None chooses as `epcheck run` does, but installs nothing.
         cases: what will be asked for, about in this order; they are run ahead. jobs: as in `Plan`.
 
-        Raises LiveRunError.
+        Raises CaseStreamError.
         """
         self._records: dict[str, Record] = {}
         self._submitted: set[str] = set()
@@ -77,7 +77,7 @@ class LiveRun:
                 while not self._session.ready:
                     self._turn()
             except (*REASONS, TargetDown) as error:
-                raise LiveRunError(str(error)) from error
+                raise CaseStreamError(str(error)) from error
             self._resources = resources.pop_all()
 
     def __enter__(self) -> Self:
@@ -90,14 +90,14 @@ class LiveRun:
         self._resources.__exit__(kind, error, trace)
 
     def record(self, case: Case) -> Record:
-        """The record of a case, waiting for it if need be. Raises LiveRunError when a target goes down for good."""
+        """The record of a case, waiting for it if need be. Raises CaseStreamError when a target goes down for good."""
         if case.id not in self._submitted:
             self._submit(case)
         try:
             while case.id not in self._records:
                 self._turn()
         except TargetDown as error:
-            raise LiveRunError(str(error)) from error
+            raise CaseStreamError(str(error)) from error
         self._submitted.discard(case.id)
         return self._records.pop(case.id)
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import Outcome
 from epcheck.conformance.scheduling import session_request
 from epcheck.conformance.targets.target import Target
@@ -33,7 +33,7 @@ class Job(NamedTuple):
     which provider its node goes. split: it was in a session that failed.
     """
 
-    prepared: Prepared
+    prepared: PreparedCase
     finished: Callable[[Outcome], None]
     group: bytes = b""
     place: bool = False

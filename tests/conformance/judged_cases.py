@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.generators import suite
@@ -18,7 +18,7 @@ FUNCTION = Target("python:mine:function", (), ())
 REFERENCE = Target("reference", (), ())
 
 
-def prepared(case_id: str) -> Prepared:
+def prepared(case_id: str) -> PreparedCase:
     return prepared_case.of(suite.case_by_id(case_id).build())
 
 
@@ -31,7 +31,7 @@ UNCLAIMED_REFUSAL = prepared("TopK-24/float32/refused_k_beyond_dim[initializer]"
 ON_DML = ((DML, "Slice"),)
 
 
-def true_outputs(case: Prepared) -> dict[str, Array]:
+def true_outputs(case: PreparedCase) -> dict[str, Array]:
     if isinstance(case.truth, Selection):
         return dict(zip(("Values", "Indices"), case.truth.accepted[0], strict=True))
     assert isinstance(case.truth, Outputs)

@@ -160,7 +160,7 @@ def test_only_directml_s_provider_has_directml_below_it() -> None:
 PREPARED = prepared_case.of(suite.case_by_id("TopK-11/float64/defaults[initializer]").build())
 
 
-def verdict(case: prepared_case.Prepared, outcome: Outcome) -> record.Record:
+def verdict(case: prepared_case.PreparedCase, outcome: Outcome) -> record.Record:
     return judge.verdict(case, DIRECT, Evidence(opinion(case, DIRECT, outcome)))
 
 

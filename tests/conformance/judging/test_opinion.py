@@ -8,13 +8,13 @@ import pytest
 from judged_cases import CLAIMED, DIRECTML, FUNCTION, ON_DML, REFUSAL, RIGHT, UNCLAIMED, WRONG
 
 from epcheck.conformance.judging.opinion import condense, opinion
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.targets.target import CPU, DML, Target
 
 
-def judged(outcome: Outcome, case: Prepared = CLAIMED, target: Target = DIRECTML) -> tuple[str, str]:
+def judged(outcome: Outcome, case: PreparedCase = CLAIMED, target: Target = DIRECTML) -> tuple[str, str]:
     found = opinion(case, target, outcome)
     return found.status, found.message
 
@@ -101,7 +101,7 @@ def test_a_callable_has_no_provider_to_prove() -> None:
     ],
 )
 @pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
-def test_a_node_that_nobody_takes_is_unplaced(message: str, case: Prepared) -> None:
+def test_a_node_that_nobody_takes_is_unplaced(message: str, case: PreparedCase) -> None:
     assert judged(Outcome(FAILED, "create", message), case) == ("unplaced", message)
 
 
@@ -118,7 +118,7 @@ def test_an_answer_to_what_must_be_refused_is_a_mismatch() -> None:
 
 @pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
 @pytest.mark.parametrize(("kind", "status"), [(CRASHED, "crash"), (TIMED_OUT, "timeout")])
-def test_a_crash_or_a_hang_is_never_a_clean_refusal(kind: str, status: str, case: Prepared) -> None:
+def test_a_crash_or_a_hang_is_never_a_clean_refusal(kind: str, status: str, case: PreparedCase) -> None:
     assert judged(Outcome(kind, message="it ended by SIGSEGV"), case) == (status, "it ended by SIGSEGV")
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from judged_cases import CLAIMED, DIRECTML, PLAIN_CPU, UNCLAIMED
 
 from epcheck.conformance.judging.repeats import needs_confirmation
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.targets.target import Target
 
 
 def test_every_failure_is_confirmed_but_not_the_refusal_of_an_unclaimed_node() -> None:
-    def confirmed(status: str, case: Prepared, target: Target = DIRECTML) -> bool:
+    def confirmed(status: str, case: PreparedCase, target: Target = DIRECTML) -> bool:
         return needs_confirmation(case, target, Opinion("dml", status))
 
     assert not confirmed("pass", CLAIMED)

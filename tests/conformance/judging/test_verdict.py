@@ -12,7 +12,7 @@ from judged_cases import CLAIMED, DIRECTML, FUNCTION, PLAIN_CPU, REFUSAL, UNCLAI
 from epcheck.conformance.judging import verdict as judge
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.preparation import case_facts
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.case_facts import Value
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record
@@ -26,7 +26,7 @@ def opinion_of(status: str, target: str = "dml") -> Opinion:
 
 def verdict(
     status: str,
-    case: Prepared = CLAIMED,
+    case: PreparedCase = CLAIMED,
     target: Target = DIRECTML,
     baseline: str | None = "pass",
     echoes: Sequence[str] = (),
@@ -54,7 +54,7 @@ def test_a_pass_where_it_is_claimed_is_ok() -> None:
 
 @pytest.mark.parametrize("status", FAILING)
 @pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
-def test_a_failure_where_it_is_claimed_is_the_candidate_s(status: str, case: Prepared) -> None:
+def test_a_failure_where_it_is_claimed_is_the_candidate_s(status: str, case: PreparedCase) -> None:
     assert blame_and_reading(status, case) == ("candidate", "failure")
     assert blame_and_reading(status, case, baseline=None) == ("candidate", "failure")
     assert blame_and_reading(status, case, baseline="unplaced") == ("candidate", "failure")

@@ -19,7 +19,7 @@ import pytest
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.judging.verdict import TABLE, verdict
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record
@@ -60,7 +60,7 @@ def code(found: Record) -> str:
     return f"{'-cbBo'[BLAMES.index(found.blame)]}{'ofexn'[READINGS.index(found.reading)]}{shown}"
 
 
-def block(target: Target, prepared: Prepared, opinion: Opinion) -> str:
+def block(target: Target, prepared: PreparedCase, opinion: Opinion) -> str:
     """The verdicts on a candidate, whatever stands beside it."""
 
     def line(baseline: str | None) -> Iterator[str]:

@@ -23,7 +23,7 @@ from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.records.record import Record
@@ -40,7 +40,7 @@ from epcheck.generators.truth import Output, Outputs
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
 
 
-def sum_over_nothing() -> Prepared:
+def sum_over_nothing() -> PreparedCase:
     """ReduceSum-11 over an axis of length 0: four zeros, by the definition of an empty sum."""
     x = np.zeros((0, 4), np.float32)
     node = Node("ReduceSum", "", 11, (Operand("x", x),), ("y",), {"axes": (0,), "keepdims": 0})

@@ -12,8 +12,8 @@ import onnx
 import pytest
 
 from epcheck.conformance.judging import claim
-from epcheck.conformance.preparation import pack, prepared_case
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation import model_parts, pack, prepared_case
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, PLACED, Outcome
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.grouping import Grouping
@@ -25,7 +25,7 @@ from epcheck.generators import suite
 from epcheck.generators.case import Case
 
 
-def prepared(case_id: str) -> Prepared:
+def prepared(case_id: str) -> PreparedCase:
     return prepared_case.of(suite.case_by_id(case_id).build())
 
 
@@ -106,7 +106,7 @@ def test_a_model_with_names_elsewhere_is_not_taken_apart(field: str) -> None:
             model.functions.add().name = "f"
         case _:
             model.graph.node[0].attribute.add().g.value_info.add().name = "output"
-    assert pack.parts(model.SerializeToString(), "a/")[1] == b""
+    assert model_parts.parts(model.SerializeToString(), "a/")[1] == b""
 
 
 def test_each_case_gets_its_own_part_of_the_outcome() -> None:
@@ -115,7 +115,7 @@ def test_each_case_gets_its_own_part_of_the_outcome() -> None:
     whole = Outcome(DONE, unwritten=(yours,), repeat_differs=(mine,), create_s=0.5, run_s=0.25)
     nodes = [(DML, "Slice", f"{SLICE.prefix}node"), (CPU, "Slice", f"{OTHER.prefix}node")]
     tensors = [[mine, "float32", [1]], [yours, "int64", [1]]]
-    answer = pack.Answer(tensors, one.tobytes() + two.tobytes(), nodes)
+    answer = pack.SessionOutputs(tensors, one.tobytes() + two.tobytes(), nodes)
     first, second = pack.unpack([SLICE, OTHER], whole, answer)
     assert (first.outputs, first.unwritten, first.repeat_differs) == ({"output": one}, (), ("output",))
     assert (second.outputs, second.unwritten, second.repeat_differs) == ({"output": two}, ("output",), ())
@@ -137,17 +137,17 @@ def test_nodes_of_inlined_functions_have_no_name_and_tell_where_they_are_alike(
     """Nobody can say whose they are; where all went to one provider, nobody has to."""
     nodes = [(provider, operator, "") for provider, operator in zip(providers, ("Tanh", "Cast"), strict=True)]
     named = (DML, "Slice", f"{OTHER.prefix}node")
-    answer = pack.Answer([], b"", [*nodes, named])
+    answer = pack.SessionOutputs([], b"", [*nodes, named])
     first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answer)
     assert (first.assignment, second.assignment) == (told, ((DML, "Slice"),))
     placed, _ = pack.unpack([SLICE, OTHER], Outcome(PLACED), answer)
     assert placed.assignment == ()
 
 
-def answered(*bodies: bytes) -> pack.Answer:
+def answered(*bodies: bytes) -> pack.SessionOutputs:
     """What a session of SLICE and OTHER answers with these bytes for their outputs."""
     nodes = [(CPU, "Slice", f"{case.prefix}node") for case in (SLICE, OTHER)]
-    return pack.Answer([*SLICE.expected[0], *OTHER.expected[0]], b"".join(bodies), nodes)
+    return pack.SessionOutputs([*SLICE.expected[0], *OTHER.expected[0]], b"".join(bodies), nodes)
 
 
 def test_cases_that_answer_exactly_what_is_expected_share_an_outcome() -> None:
@@ -159,7 +159,7 @@ def test_cases_that_answer_exactly_what_is_expected_share_an_outcome() -> None:
 
 def test_a_session_of_its_own_is_as_exact_but_its_names_have_no_prefix() -> None:
     ((_, dtype, shape),), right = SLICE.expected
-    answer = pack.Answer([["output", dtype, shape]], right, [(CPU, "Slice", "node")])
+    answer = pack.SessionOutputs([["output", dtype, shape]], right, [(CPU, "Slice", "node")])
     (outcome,) = pack.unpack([SLICE], Outcome(DONE), answer)
     assert (outcome.exact, outcome.outputs["output"].tobytes()) == (True, right)
     (of_another_name,) = pack.unpack([SLICE], Outcome(DONE), replace(answer, tensors=[["other", dtype, shape]]))
@@ -231,7 +231,7 @@ def test_what_is_predicted_to_fail_stays_alone(case_id: str, shared: bool) -> No
     assert bool(Grouping().group(case, dml, claim.predicted_status(case, dml, ()), {})) is shared
 
 
-def group(case: Prepared, status: str) -> bytes:
+def group(case: PreparedCase, status: str) -> bytes:
     return Grouping().group(case, CPU_ALONE, status, {})
 
 

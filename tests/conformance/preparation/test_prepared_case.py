@@ -13,7 +13,7 @@ from small_cases import identity
 
 from epcheck.conformance.cache.row_groups import plain_pickle
 from epcheck.conformance.preparation import case_facts, prepared_case
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 
@@ -21,7 +21,7 @@ TOPK = suite.case_by_id("TopK-11/float32/defaults[initializer]")
 
 
 @pytest.fixture(scope="module")
-def whole_suite() -> list[tuple[BuiltCase, Prepared, Prepared]]:
+def whole_suite() -> list[tuple[BuiltCase, PreparedCase, PreparedCase]]:
     """Of every operator, version and dtype: as it is built, as it is prepared, and as it comes back from its row."""
     built = [case.build() for case in suite.cases(thin=True)]
     prepared = [prepared_case.of(one) for one in built]
@@ -54,36 +54,36 @@ def test_what_is_lost_is_seen() -> None:
     assert list(lost((np.float32([1]), 2), (np.float64([1]), 2.0))) == ["[0]", "[1]: int became float"]
 
 
-def test_no_truth_loses_a_bit(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
+def test_no_truth_loses_a_bit(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
     """Arrays, bounds, floors and their sources, what may be one step beside, every answer that is accepted."""
     assert [found for built, _, loaded in whole_suite for found in lost(built.truth, loaded.truth, built.case.id)] == []
     kinds = {type(built.truth).__name__ for built, _, _ in whole_suite}
     assert kinds == {"Outputs", "Selection", "Refusal"}
 
 
-def test_no_feed_loses_a_bit(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
+def test_no_feed_loses_a_bit(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
     for built, _, loaded in whole_suite:
         feeds = {name: np.frombuffer(data, dtype).reshape(shape) for name, dtype, shape, data in loaded.feeds}
         assert list(feeds) == list(built.feeds)
         assert list(lost(tuple(built.feeds.values()), tuple(feeds.values()), built.case.id)) == []
 
 
-def test_no_fact_loses_a_word(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
+def test_no_fact_loses_a_word(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
     for built, prepared, loaded in whole_suite:
         told = dataclasses.replace(case_facts.of(built), rounded=loaded.facts.rounded)
         assert loaded.facts.text == prepared.facts.text == told.text
 
 
 def test_facts_are_equal_whether_they_were_kept_or_not(
-    whole_suite: list[tuple[BuiltCase, Prepared, Prepared]],
+    whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]],
 ) -> None:
     different = [p.case.id for _, p, loaded in whole_suite if p.facts != loaded.facts]
     assert different == []
     assert any(isinstance(value, list) for _, p, _ in whole_suite for value in p.facts.attributes.values())
 
 
-def test_everything_else_is_equal_as_well(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
-    names = set(Prepared._fields) - {"facts"}
+def test_everything_else_is_equal_as_well(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
+    names = set(PreparedCase._fields) - {"facts"}
     assert {"model", "feeds", "oracles", "answer", "digest", "expected"} <= names
     for _, prepared, loaded in whole_suite:
         for name in names:
@@ -117,7 +117,7 @@ def test_another_row_is_refused(foreign: Any) -> None:
         prepared_case.from_row(TOPK, foreign)
 
 
-def test_a_row_holds_builtin_types_alone(whole_suite: list[tuple[BuiltCase, Prepared, Prepared]]) -> None:
+def test_a_row_holds_builtin_types_alone(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
     for _, prepared, _ in whole_suite:
         row = prepared_case.to_row(prepared)
         assert plain_pickle(pickle.dumps(row)) == row
@@ -127,10 +127,10 @@ def test_a_case_that_cannot_be_built_is_told_with_where_and_why() -> None:
     def broken(case: Case) -> BuiltCase:
         raise ZeroDivisionError(f"{case.sample}\nhas no shape")
 
-    unprepared = prepared_case.prepare(dataclasses.replace(identity("a"), builder=broken))
-    assert isinstance(unprepared, prepared_case.Unprepared)
-    assert unprepared.why == "the case cannot be built: ZeroDivisionError: a has no shape"
-    assert "in broken" in unprepared.log
+    unbuilt_case = prepared_case.prepare(dataclasses.replace(identity("a"), builder=broken))
+    assert isinstance(unbuilt_case, prepared_case.UnbuiltCase)
+    assert unbuilt_case.why == "the case cannot be built: ZeroDivisionError: a has no shape"
+    assert "in broken" in unbuilt_case.log
 
 
 def test_what_is_surely_right_is_what_the_comparison_accepts() -> None:

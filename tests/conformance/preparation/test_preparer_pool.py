@@ -1,4 +1,4 @@
-"""Cases on their way to being prepared come out the same, whoever prepares them and whatever happens to a helper."""
+"""Cases on their way to being prepared come out the same, whoever prepares them and whatever happens to a preparer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from small_cases import backend, identities, identity, own_workers
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.cache.row_groups import RowGroups, group_of
 from epcheck.conformance.preparation import prepared_case, preparer_pool
-from epcheck.conformance.preparation.prepared_case import Prepared, Unprepared
-from epcheck.conformance.preparation.preparer_pool import Preparation
+from epcheck.conformance.preparation.prepared_case import PreparedCase, UnbuiltCase
+from epcheck.conformance.preparation.preparer_pool import PreparerPool
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
@@ -28,10 +28,10 @@ from epcheck.conformance.workers.process import Event
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 
-CHUNK, WORTH_HELP = 16, 64
+CHUNK, WORTH_PREPARERS = 16, 64
 """Smaller than they are, so that a few cases will do."""
 
-OWN = list(suite.cases(["Slice"], limit=WORTH_HELP + 2 * CHUNK))
+OWN = list(suite.cases(["Slice"], limit=WORTH_PREPARERS + 2 * CHUNK))
 UNBUILDABLE = [replace(case, dtype="float33") for case in OWN]
 """The suite's own cases, as if ONNX had a dtype that numpy has not."""
 
@@ -39,47 +39,47 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
 
 class Driver:
-    """A preparation and the loop around it. Nothing is prepared here while a helper could do it."""
+    """A pool and the loop around it. Nothing is prepared here while a preparer could do it."""
 
-    def __init__(self, cache: Cache, helpers: int, idle_workers: IdleWorkers) -> None:
+    def __init__(self, cache: Cache, preparers: int, idle_workers: IdleWorkers) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.preparation = Preparation(cache, self.events, idle_workers, helpers)
+        self.pool = PreparerPool(cache, self.events, idle_workers, preparers)
 
     def run(
         self, cases: Collection[Case], meanwhile: Callable[[], None] = lambda: None
-    ) -> dict[str, Prepared | Unprepared]:
+    ) -> dict[str, PreparedCase | UnbuiltCase]:
         """Case id -> what came out. meanwhile: what happens before each event."""
         for case in cases:
-            self.preparation.add(case)
-        self.preparation.look_up()
-        while len(self.preparation.ready) < len(cases):
-            self.preparation.help()
-            if not self.preparation._helpers:
-                assert self.preparation.has_work, "cases were lost"
-                self.preparation.work()
+            self.pool.add(case)
+        self.pool.look_up()
+        while len(self.pool.ready) < len(cases):
+            self.pool.advance()
+            if not self.pool._preparers:
+                assert self.pool.has_work, "cases were lost"
+                self.pool.prepare_some()
                 continue
             meanwhile()
-            self.preparation.listen(True)
+            self.pool.listen(True)
             event = self.events.get(timeout=60)
-            if self.preparation.owns(event):
-                self.preparation.handle(event)
-        assert not self.preparation.has_work
-        return {one.case.id: one for one in self.preparation.ready}
+            if self.pool.owns(event):
+                self.pool.handle(event)
+        assert not self.pool.has_work
+        return {case.case.id: case for case in self.pool.ready}
 
 
 @contextmanager
-def driver(helpers: int = 1, path: Path | None = None) -> Iterator[Driver]:
+def driver(preparers: int = 1, path: Path | None = None) -> Iterator[Driver]:
     with closing(Cache(path)) as cache, closing(IdleWorkers()) as idle_workers:
-        running = Driver(cache, helpers, idle_workers)
+        running = Driver(cache, preparers, idle_workers)
         yield running
-        running.preparation.close()
+        running.pool.close()
     assert own_workers() == []
 
 
 @pytest.fixture(autouse=True)
 def _a_few_cases_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparer_pool, "CHUNK", CHUNK)
-    monkeypatch.setattr(preparer_pool, "WORTH_HELP", WORTH_HELP)
+    monkeypatch.setattr(preparer_pool, "WORTH_PREPARERS", WORTH_PREPARERS)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ids: list[str] = []
     original = prepared_case.prepare
 
-    def noted(case: Case) -> Prepared | Unprepared:
+    def noted(case: Case) -> PreparedCase | UnbuiltCase:
         ids.append(case.id)
         return original(case)
 
@@ -97,36 +97,41 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def expected() -> dict[str, Prepared | Unprepared]:
+def expected() -> dict[str, PreparedCase | UnbuiltCase]:
     return {case.id: prepared_case.prepare(case) for case in OWN}
 
 
-@pytest.mark.parametrize("helpers", [1, 2])
-def test_helpers_give_the_same_as_here(
-    helpers: int, expected: dict[str, Prepared | Unprepared], here: list[str]
+def op_types(pool: PreparerPool) -> list[str]:
+    """Of the cases that are ready and could be built."""
+    return [case.op_type for case in pool.ready if isinstance(case, PreparedCase)]
+
+
+@pytest.mark.parametrize("preparers", [1, 2])
+def test_preparers_give_the_same_as_here(
+    preparers: int, expected: dict[str, PreparedCase | UnbuiltCase], here: list[str]
 ) -> None:
-    with driver(helpers) as running:
+    with driver(preparers) as running:
         assert running.run(OWN) == expected
     assert len(here) <= CHUNK
 
 
-def test_a_few_cases_are_not_worth_a_helper(here: list[str]) -> None:
-    few = OWN[: WORTH_HELP - 1]
+def test_a_few_cases_are_not_worth_a_preparer(here: list[str]) -> None:
+    few = OWN[: WORTH_PREPARERS - 1]
     with driver() as running:
         assert running.run(few).keys() == {case.id for case in few}
     assert len(here) == len(few)
 
 
 @posix
-def test_a_helper_that_dies_costs_nothing(expected: dict[str, Prepared | Unprepared]) -> None:
+def test_a_preparer_that_dies_costs_nothing(expected: dict[str, PreparedCase | UnbuiltCase]) -> None:
     killed: list[int] = []
 
     def kill_the_first() -> None:
         if not killed:
-            while not (helpers := own_workers()):
+            while not (preparers := own_workers()):
                 time.sleep(0.01)
-            killed.append(helpers[0].pid)
-            helpers[0].kill()
+            killed.append(preparers[0].pid)
+            preparers[0].kill()
 
     with driver() as running:
         assert running.run(OWN, kill_the_first) == expected
@@ -134,7 +139,9 @@ def test_a_helper_that_dies_costs_nothing(expected: dict[str, Prepared | Unprepa
 
 
 @posix
-def test_a_helper_that_dies_while_another_works_costs_nothing(expected: dict[str, Prepared | Unprepared]) -> None:
+def test_a_preparer_that_dies_while_another_works_costs_nothing(
+    expected: dict[str, PreparedCase | UnbuiltCase],
+) -> None:
     killed: list[int] = []
 
     def kill_one_of_two() -> None:
@@ -142,25 +149,25 @@ def test_a_helper_that_dies_while_another_works_costs_nothing(expected: dict[str
             killed.append(own_workers()[0].pid)
             own_workers()[0].kill()
 
-    with driver(helpers=2) as running:
+    with driver(preparers=2) as running:
         assert running.run(OWN, kill_one_of_two) == expected
     assert len(killed) == 1
 
 
-def test_a_helper_that_cannot_start_costs_nothing(
-    expected: dict[str, Prepared | Unprepared], monkeypatch: pytest.MonkeyPatch
+def test_a_preparer_that_cannot_start_costs_nothing(
+    expected: dict[str, PreparedCase | UnbuiltCase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparer_pool, "HELPER", replace(preparer_pool.HELPER, arguments=("python:nothing:here",)))
+    monkeypatch.setattr(preparer_pool, "PREPARER", replace(preparer_pool.PREPARER, arguments=("python:nothing:here",)))
     with driver() as running:
         assert running.run(OWN) == expected
 
 
-def test_a_helper_whose_answer_is_no_row_is_asked_no_more_of_those_cases(
-    expected: dict[str, Prepared | Unprepared], here: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_preparer_whose_answer_is_no_row_is_asked_no_more_of_those_cases(
+    expected: dict[str, PreparedCase | UnbuiltCase], here: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original, refused = prepared_case.from_row, list[str]()
 
-    def not_the_first(case: Case, row: bytes) -> Prepared:
+    def not_the_first(case: Case, row: bytes) -> PreparedCase:
         if len(refused) < CHUNK:
             refused.append(case.id)
             raise ValueError("not a prepared case")
@@ -173,28 +180,28 @@ def test_a_helper_whose_answer_is_no_row_is_asked_no_more_of_those_cases(
     assert len(here) == len(set(here))
 
 
-def test_a_generator_that_raises_in_a_helper_gives_the_same_words(here: list[str]) -> None:
+def test_a_generator_that_raises_in_a_preparer_gives_the_same_words(here: list[str]) -> None:
     with driver() as running:
         said = running.run(UNBUILDABLE)
-    by_helper = next(case for case in UNBUILDABLE if case.id not in here)
-    found = said[by_helper.id]
-    assert isinstance(found, Unprepared)
+    by_preparer = next(case for case in UNBUILDABLE if case.id not in here)
+    found = said[by_preparer.id]
+    assert isinstance(found, UnbuiltCase)
     assert found.why == "the case cannot be built: TypeError: data type 'float33' not understood"
     assert "in _build" in found.log
-    assert found == prepared_case.prepare(by_helper)
+    assert found == prepared_case.prepare(by_preparer)
 
 
 def test_cases_that_are_not_the_suite_s_stay_here_and_are_not_kept(tmp_path: Path, here: list[str]) -> None:
     """They may be made by code that changes without a change of their names."""
-    foreign = identities(WORTH_HELP + CHUNK)
+    foreign = identities(WORTH_PREPARERS + CHUNK)
     with driver(path=tmp_path / "cache.sqlite") as running:
-        running.run(foreign, lambda: pytest.fail("a helper was asked"))
+        running.run(foreign, lambda: pytest.fail("a preparer was asked"))
     assert len(here) == len(foreign)
     with closing(Cache(tmp_path / "cache.sqlite")) as kept:
         assert kept.entries() == 0
 
 
-def test_helpers_are_sent_the_suite_s_own_cases_among_others(
+def test_preparers_are_sent_the_suite_s_own_cases_among_others(
     tmp_path: Path, here: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent, original = list[Case](), preparer_pool._request
@@ -222,11 +229,14 @@ def test_a_case_of_the_suite_s_name_that_somebody_else_builds_is_not_taken_from_
         running.run([own])
     with driver(0, tmp_path / "cache.sqlite") as running:
         for case in (own, other):
-            running.preparation.add(case)
-        running.preparation.look_up()
-        assert [one.op_type for one in running.preparation.ready if isinstance(one, Prepared)] == ["Slice"]
-        running.preparation.work()
-        assert [one.op_type for one in running.preparation.ready if isinstance(one, Prepared)] == ["Slice", "Identity"]
+            running.pool.add(case)
+        running.pool.look_up()
+        assert op_types(running.pool) == ["Slice"]
+        running.pool.prepare_some()
+        assert op_types(running.pool) == [
+            "Slice",
+            "Identity",
+        ]
 
 
 def test_an_operator_with_samples_of_somebody_else_is_not_the_suite_s() -> None:
@@ -240,7 +250,7 @@ def test_cases_that_cannot_be_sent_are_prepared_here(here: list[str]) -> None:
     operator = suite.all_operators()["Slice"]
     truth = lambda node: operator.truth(node)  # noqa: E731
     truth.__module__ = operator.truth.__module__
-    cases = list(replace(operator, truth=truth).cases())[: WORTH_HELP + CHUNK]
+    cases = list(replace(operator, truth=truth).cases())[: WORTH_PREPARERS + CHUNK]
     assert suite.is_own(cases[0])
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(cases[0])
@@ -250,7 +260,7 @@ def test_cases_that_cannot_be_sent_are_prepared_here(here: list[str]) -> None:
 
 
 def test_what_was_prepared_is_found_the_next_time(
-    tmp_path: Path, expected: dict[str, Prepared | Unprepared], here: list[str]
+    tmp_path: Path, expected: dict[str, PreparedCase | UnbuiltCase], here: list[str]
 ) -> None:
     for prepared_here in (True, False):
         here.clear()
@@ -275,34 +285,34 @@ def test_a_damaged_row_is_prepared_again_and_replaced(tmp_path: Path, here: list
         assert RowGroups(kept, "prepared").of([group_of(one)]) == {group_of(one): right}
 
 
-def test_helpers_stay_warm_with_the_other_workers() -> None:
+def test_preparers_stay_warm_with_the_other_workers() -> None:
     with closing(IdleWorkers(keep=2)) as idle_workers, closing(Cache(None)) as cache:
         pids = []
         for _ in range(2):
             running = Driver(cache, 1, idle_workers)
             running.run(OWN)
-            running.preparation.close()
+            running.pool.close()
             pids.append([child.pid for child in own_workers()])
     assert pids[0] == pids[1] != []
 
 
-def test_a_run_that_fails_ends_its_helpers_at_work_and_idle() -> None:
+def test_a_run_that_fails_ends_its_preparers_at_work_and_idle() -> None:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     with closing(IdleWorkers(keep=2)) as idle_workers:
-        preparing = Preparation(Cache(None), events, idle_workers, 2)
+        preparing = PreparerPool(Cache(None), events, idle_workers, 2)
         for case in OWN:
             preparing.add(case)
         preparing.look_up()
-        preparing.help()
-        preparing.help()
+        preparing.advance()
+        preparing.advance()
         while not preparing._idle:
             preparing.handle(events.get(timeout=60))
-        assert (len(preparing._idle), len(preparing._helpers), len(own_workers())) == (1, 1, 2)
+        assert (len(preparing._idle), len(preparing._preparers), len(own_workers())) == (1, 1, 2)
         preparing.kill()
         assert own_workers() == []
 
 
-def test_a_sink_that_fails_leaves_no_helper() -> None:
+def test_a_sink_that_fails_leaves_no_preparer() -> None:
     def full(_record: Record) -> None:
         raise OSError("no space")
 

@@ -10,7 +10,7 @@ import pytest
 from small_cases import identity
 
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, PLACED, TIMED_OUT, Outcome
@@ -101,7 +101,7 @@ class Driven:
         return found
 
 
-def begun(plan: Plan = PLAN, case: Prepared = CASE, remembered: Mapping[str, Settled] | None = None) -> Driven:
+def begun(plan: Plan = PLAN, case: PreparedCase = CASE, remembered: Mapping[str, Settled] | None = None) -> Driven:
     driven = Driven(CaseLifecycle(plan, case))
     driven.take(driven.life.begin(remembered or {}))
     return driven
@@ -112,7 +112,7 @@ def expecting(*statuses: str, target: Target = CANDIDATE) -> Plan:
     return Plan((), (replace(target, expectations=known),))
 
 
-def run_candidate(plan: Plan, *runs: tuple[Where, Outcome], case: Prepared = CASE) -> Driven:
+def run_candidate(plan: Plan, *runs: tuple[Where, Outcome], case: PreparedCase = CASE) -> Driven:
     """The life of a case on the only target of a plan, whose runs come to an end in this order."""
     driven = begun(plan, case)
     (target,) = plan.candidates
@@ -223,7 +223,7 @@ def test_what_failed_in_a_pack_and_passes_alone_is_begun_anew_in_a_session_of_it
 
 
 def isolated(
-    first: Outcome, second: Outcome, again: Outcome, *alone: Outcome, plan: Plan = PLAN, case: Prepared = CASE
+    first: Outcome, second: Outcome, again: Outcome, *alone: Outcome, plan: Plan = PLAN, case: PreparedCase = CASE
 ) -> Driven:
     where = OWN_PROCESS if first.kind in (CRASHED, TIMED_OUT) else SECOND_WORKER
     runs = [(SHARED, first), (where, second), (OWN_SESSION, again), *((OWN_PROCESS, outcome) for outcome in alone)]

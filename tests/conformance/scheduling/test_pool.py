@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
 from epcheck.conformance.scheduling import pool as pool_module
 from epcheck.conformance.scheduling.pack_sizing import PACK_SIZES, START, PackSizing
@@ -160,7 +160,7 @@ class Simulation:
 
         for number in numbers:
             prepared = Weight(Case(operator, "", 16, "float32", str(number), "runtime", build), size_bytes)
-            self.pool.submit(Job(cast(Prepared, prepared), partial(self._take, number), group))
+            self.pool.submit(Job(cast(PreparedCase, prepared), partial(self._take, number), group))
 
     def run(self) -> float:
         """Until nothing is left; how long that took. No worker is ever idle while a job waits."""

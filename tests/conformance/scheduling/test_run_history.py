@@ -19,7 +19,7 @@ from small_cases import HERE, backend, identities, identity
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.judging.opinion_row import from_row, to_row
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.preparation.prepared_case import Prepared
+from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Difference, Mismatch, Opinion
 from epcheck.conformance.records.record import Record
@@ -80,7 +80,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Target name -> cases that it was sent."""
     counts, original = Counter[str](), session_request.encode
 
-    def counted(name: str, cases: Sequence[Prepared], target: Target, place: bool) -> list[bytes]:
+    def counted(name: str, cases: Sequence[PreparedCase], target: Target, place: bool) -> list[bytes]:
         counts[target.name] += len(cases)
         return original(name, cases, target, place)
 

@@ -10,7 +10,7 @@ from small_cases import HERE, identities, own_workers
 
 from epcheck.conformance.records.terms import CRASH, PASS
 from epcheck.conformance.scheduling import stream
-from epcheck.conformance.scheduling.stream import LiveRun, LiveRunError
+from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def _beside_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_records_come_in_the_order_they_are_asked_for() -> None:
     cases = identities(20)
-    with LiveRun("python:faulty_backends:right", "none", cases) as run:
+    with CaseStream("python:faulty_backends:right", "none", cases) as run:
         samples = [run.record(case).case.sample for case in cases]
         backwards = [run.record(case).case.sample for case in reversed(cases[:3])]
     assert samples == [f"number_{number}" for number in range(20)]
@@ -31,14 +31,14 @@ def test_records_come_in_the_order_they_are_asked_for() -> None:
 def test_cases_ahead_are_run_once() -> None:
     """`wrong_after_case_2` counts: had case 2 been run again after case 5, nothing would differ; so ask for all."""
     cases = identities(8)
-    with LiveRun("python:faulty_backends:wrong_after_case_2", "none", cases) as run:
+    with CaseStream("python:faulty_backends:wrong_after_case_2", "none", cases) as run:
         statuses = [run.record(case).status for case in cases]
     assert statuses == [PASS] * 5 + ["order-dependent"] + [PASS] * 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_crash_is_a_verdict_and_not_the_end() -> None:
-    with LiveRun("python:faulty_backends:aborts_always", "python:faulty_backends:right") as run:
+    with CaseStream("python:faulty_backends:aborts_always", "python:faulty_backends:right") as run:
         found = [run.record(case) for case in identities(2)]
     assert [item.status for item in found] == [CRASH, CRASH]
     assert all(item.baseline is not None and item.baseline.status == PASS for item in found)
@@ -54,8 +54,8 @@ def test_a_crash_is_a_verdict_and_not_the_end() -> None:
     ],
 )
 def test_what_cannot_run_is_one_kind_of_error(candidate: str, baseline: str | None, words: str) -> None:
-    with pytest.raises(LiveRunError, match=words):
-        LiveRun(candidate, baseline)
+    with pytest.raises(CaseStreamError, match=words):
+        CaseStream(candidate, baseline)
     assert own_workers() == []
 
 
@@ -64,8 +64,8 @@ def test_an_expectation_file_that_is_broken_is_that_kind_of_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("epcheck.toml").write_text('[targets.x]\nbase = "cpu"\nexpectations = "none.toml"\n')
-    with pytest.raises(LiveRunError, match=r"expectations 'none\.toml' cannot be read"):
-        LiveRun("x", "none")
+    with pytest.raises(CaseStreamError, match=r"expectations 'none\.toml' cannot be read"):
+        CaseStream("x", "none")
 
 
 @pytest.mark.parametrize(
