@@ -375,4 +375,4 @@ def test_the_screenshot_of_the_readme_is_of_a_run(browser: Browser, tmp_path: Pa
     shot = base64.b64decode(browser.driver.get_screenshot_as_base64())
     browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert 50_000 < len(shot) < 300_000
-    (Path(__file__).parents[3] / "docs" / "report.png").write_bytes(shot)
+    (Path(__file__).parents[3] / "docs" / "images" / "report.png").write_bytes(shot)
