@@ -150,13 +150,8 @@ class WorkerClient:
         worker is none for this epcheck or this target.
         """
         match event:
-            case FrameReceived(header={"op": "at"} as header) if self._under_way:
-                self._step, self._busy_since = str(header.get("stage")), event.at
-                return None
-            case FrameReceived(header={"op": "hello"} as header):
-                return self._shake_hands(header)
-            case FrameReceived(header=header):
-                return self._answered(event, header)
+            case FrameReceived():
+                return self._received(event)
             case MalformedFrame(error=error):
                 return self.lose(f"its worker wrote {error} to stdout")
             case ProcessExited(source=source, returncode=returncode):
@@ -251,7 +246,14 @@ class WorkerClient:
         self.is_ready, self._failed_starts = True, 0
         return None
 
-    def _answered(self, event: FrameReceived, header: Mapping[str, Any]) -> FrameReceived | WorkerLost | None:
+    def _received(self, event: FrameReceived) -> FrameReceived | WorkerLost | None:
+        header = event.header
+        op = header.get("op")
+        if op == "hello":
+            return self._shake_hands(header)
+        if op == "at" and self._under_way:
+            self._step, self._busy_since = str(header.get("stage")), event.at
+            return None
         if not self._under_way or header.get("id") != self._under_way[0]:
             return self.lose(f"its worker answered what nobody asked: {str(header.get('id'))[:80]!r}")
         if message := device_loss(header):

@@ -68,6 +68,9 @@ MAX_BODY = 1 << 32
 CHUNK = 1 << 24
 """Bytes. A body is read in such pieces: a length that lies costs no memory."""
 
+_TO_JSON = json.JSONEncoder(separators=(",", ":")).encode
+"""`json.dumps` makes an encoder for each call."""
+
 
 class NotAFrame(Exception):  # noqa: N818  (named for the fault)
     """The peer wrote something that is no frame; `received` holds the bytes."""
@@ -95,7 +98,7 @@ def encode(header: dict[str, Any], tensors: dict[str, Any]) -> list[bytes]:
 
 def frame(header: dict[str, Any], described: list[Any], chunks: list[bytes]) -> list[bytes]:
     """The chunks of one frame whose body exists already. described: (name, numpy dtype name, shape) of each chunk."""
-    head = json.dumps({**header, "tensors": described}, separators=(",", ":")).encode()
+    head = _TO_JSON({**header, "tensors": described}).encode()
     return [PREFIX.pack(MAGIC, len(head), sum(map(len, chunks))), head, *chunks]
 
 
