@@ -20,17 +20,24 @@ FIRST = ("Slice", "TopK", "QLinearConv")
 
 @cache
 def built_suite() -> tuple[BuiltCase, ...]:
+    """All cases: half a minute of a processor, so a test that needs them is marked slow."""
     return tuple(case.build() for case in suite.cases())
+
+
+@cache
+def built_operator(operator: str) -> tuple[BuiltCase, ...]:
+    """The cases of an operator in all versions."""
+    return tuple(case.build() for case in suite.cases([operator]))
 
 
 def built_first() -> list[BuiltCase]:
     """The cases of FIRST."""
-    return [built for built in built_suite() if built.case.operator_key in FIRST]
+    return [built for operator in FIRST for built in built_operator(operator)]
 
 
 def built(operator: str, since_version: int | None = None) -> list[BuiltCase]:
     """The cases of an operator, of one version or of all."""
-    return [b for b in built_suite() if b.case.operator == operator and since_version in (None, b.case.since_version)]
+    return [b for b in built_operator(operator) if since_version in (None, b.case.since_version)]
 
 
 def node_of(operator: str, since_version: int, inputs: Sequence[Array | None], **attributes: object) -> Node:

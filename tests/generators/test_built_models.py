@@ -32,6 +32,7 @@ def model_of(built: BuiltCase) -> onnx.ModelProto:
     return onnx.load_from_string(built.model)
 
 
+@pytest.mark.slow
 def test_every_model_is_valid_and_its_shapes_can_be_inferred() -> None:
     """As far as onnx itself knows the operators; the bodies of its functions are not always right: NO_INFERENCE."""
     for built in built_suite():
@@ -42,6 +43,7 @@ def test_every_model_is_valid_and_its_shapes_can_be_inferred() -> None:
         onnx.checker.check_model(model_of(built), full_check=full)
 
 
+@pytest.mark.slow
 def test_the_stamped_opset_resolves_to_the_version_of_the_case() -> None:
     for built in built_suite():
         imported = {entry.domain: entry.version for entry in model_of(built).opset_import}
@@ -56,6 +58,7 @@ def test_the_opset_is_the_oldest_from_7_on(since_version: int, opset: int) -> No
     assert schema.opset_for(since_version) == opset
 
 
+@pytest.mark.slow
 def test_the_ir_version_is_8_unless_the_opset_needs_a_newer_one() -> None:
     versions = {
         (max(entry.version for entry in model.opset_import if not entry.domain), model.ir_version)
@@ -76,6 +79,7 @@ def test_dtypes_in_the_model_are_those_of_the_case() -> None:
             assert onnx.helper.tensor_dtype_to_np_dtype(declared[name]).name == dtype, built.case.id
 
 
+@pytest.mark.slow
 def test_types_name_every_constraint_of_the_schema_that_has_a_value() -> None:
     types = {case_id: built.types for built in built_suite() if (case_id := built.case.id)}
     assert types["Slice-1/bool/steps_omitted[runtime]"] == {"T": "bool"}
@@ -86,6 +90,7 @@ def test_types_name_every_constraint_of_the_schema_that_has_a_value() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_feeds_are_the_graph_inputs_with_their_dtypes_and_shapes() -> None:
     for built in built_suite():
         inputs = {i.name: i.type.tensor_type for i in model_of(built).graph.input}
@@ -99,6 +104,7 @@ def test_feeds_are_the_graph_inputs_with_their_dtypes_and_shapes() -> None:
                 assert tuple(dim.dim_value for dim in dims) == value.shape
 
 
+@pytest.mark.slow
 def test_initializers_hold_the_values_of_the_node() -> None:
     for built in built_suite():
         for tensor in model_of(built).graph.initializer:
@@ -123,6 +129,7 @@ def test_every_operator_is_tried_in_every_variant_that_differs() -> None:
         assert {case.variant for case in suite.cases([name])} & {graph.RUNTIME, graph.INITIALIZER}, name
 
 
+@pytest.mark.slow
 def test_outputs_have_their_rank_and_no_sizes() -> None:
     for built in built_suite():
         ranks = [len(output.type.tensor_type.shape.dim) for output in model_of(built).graph.output]
@@ -159,6 +166,7 @@ def digest(cases: Iterable[BuiltCase]) -> str:
     return total.hexdigest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["0", "4711"])
 def test_the_same_id_gives_the_same_bytes_in_another_process(hash_seed: str) -> None:
     program = "import test_built_models as t; print(t.digest(t.built_suite()[::3]))"

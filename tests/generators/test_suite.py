@@ -78,6 +78,7 @@ def test_random_data_comes_from_the_id_alone() -> None:
     assert operator.random_source("Slice-13/float32/steps_omitted[runtime]").integers(2**63) == 4019624714463541524
 
 
+@pytest.mark.slow
 def test_the_order_of_the_suite_does_not_change() -> None:
     assert [case.id for case in suite.cases()] == IDS
     assert [b.case.id for b in built_suite()] == IDS

@@ -79,18 +79,21 @@ def test_no_mutant_is_lost() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_the_truth_itself_is_right(operator: str) -> None:
     wrong = [built.case.id for built in built_cases(operator) if is_wrong(lambda b: outputs_of(b.truth), built)]
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", IMPLEMENTED)
 def test_an_implementation_without_a_fault_is_right(operator: str) -> None:
     correct = implemented(operator, "none", import_module(IMPLEMENTED[operator][0]).CORRECT, "")
     assert [built.case.id for built in built_cases(operator) if is_wrong(correct.answer, built)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_every_mutant_is_caught(operator: str) -> None:
     """By the case that it names, or by any of its operator's."""

@@ -97,6 +97,7 @@ def test_every_description_evaluates_to_the_truth() -> None:
     assert opinions.total() == sum(built.lowering is not None for built in built_first()) > 3000
 
 
+@pytest.mark.slow
 def test_whatever_a_page_defines_evaluates_to_the_truth() -> None:
     """But for DEVIATIONS: there the description that the DML EP makes is known to compute something else."""
     opinions = collections.Counter(
