@@ -59,18 +59,18 @@ def test_a_run_says_which_claims_pass_fail_and_are_declined() -> None:
     cases = identities(4)
     (good, *_) = records_of(cases, resolve("cpu")).values()
 
-    def said(operator: str, version: int, dtype: str, status: str) -> Record:
+    def recorded(operator: str, version: int, dtype: str, status: str) -> Record:
         facts = replace(good.case, operator=operator, since_version=version, types={"T": dtype})
         return replace(good, case=facts, status=status)
 
     seen = coverage.tally(
         [
-            said("Slice", 13, "float32", terms.PASS),
-            said("Slice", 13, "float32", terms.UNPLACED),
-            said("Slice", 13, "bool", terms.UNPLACED),
-            said("Slice", 13, "int64", terms.PASS),
-            said("Slice", 13, "int64", terms.CRASH),
-            said("Elsewhere", 1, "int64", terms.PASS),
+            recorded("Slice", 13, "float32", terms.PASS),
+            recorded("Slice", 13, "float32", terms.UNPLACED),
+            recorded("Slice", 13, "bool", terms.UNPLACED),
+            recorded("Slice", 13, "int64", terms.PASS),
+            recorded("Slice", 13, "int64", terms.CRASH),
+            recorded("Elsewhere", 1, "int64", terms.PASS),
         ]
     )
     found = states(coverage.of_run(FEW, seen))
@@ -102,25 +102,25 @@ def test_every_claim_of_the_dml_ep_is_one_of_its_table() -> None:
     ],
 )
 def test_why_a_claim_cannot_be_reached(key: tuple[str, str, int], dtype: str, why: str) -> None:
-    said = why_unreachable(key, dtype)
-    assert said.startswith(why)
-    assert bool(said) == bool(why)
+    reason = why_unreachable(key, dtype)
+    assert reason.startswith(why)
+    assert bool(reason) == bool(why)
 
 
 def test_the_command_prints_counts_and_writes_every_claim(tmp_path: Path) -> None:
     result = call("coverage", "--json", str(tmp_path / "claims.json"))
     document = json.loads((tmp_path / "claims.json").read_text(encoding="utf-8"))
-    counts = Counter(one["state"] for one in document)
+    counts = Counter(claim["state"] for claim in document)
     assert f"3,086 claims of 205 operators, {3086 - counts['unreachable']:,} can be reached" in result.out
     assert result.code == (1 if counts["missing"] else 0)
-    assert {(one["operator"], one["since_version"]) for one in document if one["state"] == "covered"} >= {
+    assert {(claim["operator"], claim["since_version"]) for claim in document if claim["state"] == "covered"} >= {
         ("Slice", 13), ("TopK", 11), ("QLinearConv", 10),
     }  # fmt: skip
 
 
 def test_a_provider_without_a_table_is_named() -> None:
-    said = refused("coverage", "--provider", "CPUExecutionProvider")
-    assert said == "provider 'CPUExecutionProvider' has no claim table; there is one of DmlExecutionProvider"
+    message = refused("coverage", "--provider", "CPUExecutionProvider")
+    assert message == "provider 'CPUExecutionProvider' has no claim table; there is one of DmlExecutionProvider"
 
 
 def test_claims_are_refreshed_into_a_file_of_choice(tmp_path: Path) -> None:
@@ -141,6 +141,6 @@ def test_claims_are_refreshed_into_a_file_of_choice(tmp_path: Path) -> None:
 
 def test_a_page_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("# Something else", encoding="utf-8")
-    said = refused("claims", "refresh", str(tmp_path / "page.md"), "--out", str(tmp_path / "table.json"))
-    assert said.startswith("the page has no section")
+    message = refused("claims", "refresh", str(tmp_path / "page.md"), "--out", str(tmp_path / "table.json"))
+    assert message.startswith("the page has no section")
     assert not (tmp_path / "table.json").exists()

@@ -53,9 +53,9 @@ def test_a_pack_holds_disjoint_subgraphs() -> None:
     assert [node.op_type for node in model.graph.node] == ["Slice", "Slice"]
     names = [{*node.input, *node.output} - {""} for node in model.graph.node]
     assert not names[0] & names[1]
-    one, other = pack.prefixes([SLICE, OTHER])
-    assert {f"{one}data", f"{other}data"} <= {value.name for value in model.graph.input}
-    assert [value.name for value in model.graph.output] == [f"{one}output", f"{other}output"]
+    first, second = pack.prefixes([SLICE, OTHER])
+    assert {f"{first}data", f"{second}data"} <= {value.name for value in model.graph.input}
+    assert [value.name for value in model.graph.output] == [f"{first}output", f"{second}output"]
 
 
 def test_symbolic_dimensions_of_two_cases_are_two() -> None:
@@ -83,11 +83,11 @@ def test_a_pack_of_many_is_as_long_as_its_length_says() -> None:
 
 
 def test_names_in_the_graphs_of_attributes_are_a_cases_own_as_well() -> None:
-    one, other = (prepared(f"If-16/float32/then_{name}[initializer]") for name in ("sequence", "nested"))
-    model = onnx.ModelProto.FromString(pack.model([one, other]))
+    first, second = (prepared(f"If-16/float32/then_{name}[initializer]") for name in ("sequence", "nested"))
+    model = onnx.ModelProto.FromString(pack.model([first, second]))
     onnx.checker.check_model(model, full_check=True)
     nodes = [node for node in model.graph.node if node.op_type == "If"]
-    for case, node in zip((one, other), nodes, strict=True):
+    for case, node in zip((first, second), nodes, strict=True):
         branches = [attribute.g for attribute in node.attribute]
         inner = [name for g in branches for n in g.node for name in (n.name, *n.input, *n.output)]
         inner += [value.name for g in branches for value in (*g.output, *g.initializer)]
@@ -110,36 +110,36 @@ def test_a_model_with_names_elsewhere_is_not_taken_apart(field: str) -> None:
 
 
 def test_each_case_gets_its_own_part_of_the_outcome() -> None:
-    one, two = np.array([1.0], np.float32), np.array([2], np.int64)
+    floats, integers = np.array([1.0], np.float32), np.array([2], np.int64)
     mine, yours = (f"{case.prefix}output" for case in (SLICE, OTHER))
     whole = Outcome(DONE, unwritten=(yours,), repeat_differs=(mine,), create_s=0.5, run_s=0.25)
     nodes = [(DML, "Slice", f"{SLICE.prefix}node"), (CPU, "Slice", f"{OTHER.prefix}node")]
     tensors = [[mine, "float32", [1]], [yours, "int64", [1]]]
-    answer = pack.SessionOutputs(tensors, one.tobytes() + two.tobytes(), nodes)
+    answer = pack.SessionOutputs(tensors, floats.tobytes() + integers.tobytes(), nodes)
     first, second = pack.unpack([SLICE, OTHER], whole, answer)
-    assert (first.outputs, first.unwritten, first.repeat_differs) == ({"output": one}, (), ("output",))
-    assert (second.outputs, second.unwritten, second.repeat_differs) == ({"output": two}, ("output",), ())
+    assert (first.outputs, first.unwritten, first.repeat_differs) == ({"output": floats}, (), ("output",))
+    assert (second.outputs, second.unwritten, second.repeat_differs) == ({"output": integers}, ("output",), ())
     assert first.assignment == ((DML, "Slice"),)
     assert second.assignment == ((CPU, "Slice"),)
     assert (first.create_s, first.run_s, first.shared) == (0.25, 0.125, 2)
 
 
 @pytest.mark.parametrize(
-    ("providers", "told"),
+    ("providers", "assignment"),
     [
         ((DML, DML), ((DML, pack.INLINED),)),
         ((DML, CPU), ()),
     ],
 )
 def test_nodes_of_inlined_functions_have_no_name_and_tell_where_they_are_alike(
-    providers: tuple[str, str], told: tuple[tuple[str, str], ...]
+    providers: tuple[str, str], assignment: tuple[tuple[str, str], ...]
 ) -> None:
     """Nobody can say whose they are; where all went to one provider, nobody has to."""
     nodes = [(provider, operator, "") for provider, operator in zip(providers, ("Tanh", "Cast"), strict=True)]
     named = (DML, "Slice", f"{OTHER.prefix}node")
     answer = pack.SessionOutputs([], b"", [*nodes, named])
     first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answer)
-    assert (first.assignment, second.assignment) == (told, ((DML, "Slice"),))
+    assert (first.assignment, second.assignment) == (assignment, ((DML, "Slice"),))
     placed, _ = pack.unpack([SLICE, OTHER], Outcome(PLACED), answer)
     assert placed.assignment == ()
 
@@ -167,13 +167,13 @@ def test_a_session_of_its_own_is_as_exact_but_its_names_have_no_prefix() -> None
 
 
 def test_one_other_bit_is_not_exactly_what_is_expected() -> None:
-    one, other = (case.expected[1] for case in (SLICE, OTHER))
+    right, other = (case.expected[1] for case in (SLICE, OTHER))
     wrong = bytes([other[0] ^ 1]) + other[1:]
-    first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answered(one, wrong))
+    first, second = pack.unpack([SLICE, OTHER], Outcome(DONE), answered(right, wrong))
     assert (first.exact, second.exact) == (True, False)
     assert second.outputs["output"].tobytes() == wrong
     second, first = pack.unpack([OTHER, SLICE], Outcome(DONE), replace(
-        answered(), tensors=[*OTHER.expected[0], *SLICE.expected[0]], body=wrong + one))  # fmt: skip
+        answered(), tensors=[*OTHER.expected[0], *SLICE.expected[0]], body=wrong + right))  # fmt: skip
     assert (first.exact, second.exact) == (True, False)
 
 

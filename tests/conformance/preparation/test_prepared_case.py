@@ -24,26 +24,26 @@ TOPK = suite.case_by_id("TopK-11/float32/defaults[initializer]")
 def whole_suite() -> list[tuple[BuiltCase, PreparedCase, PreparedCase]]:
     """Of every operator, version and dtype: as it is built, as it is prepared, and as it comes back from its row."""
     built = [case.build() for case in suite.cases(thin=True)]
-    prepared = [prepared_case.of(one) for one in built]
-    loaded = [prepared_case.from_row(one.case, prepared_case.to_row(one)) for one in prepared]
+    prepared = [prepared_case.of(case) for case in built]
+    loaded = [prepared_case.from_row(case.case, prepared_case.to_row(case)) for case in prepared]
     return list(zip(built, prepared, loaded, strict=True))
 
 
-def lost(one: Any, other: Any, path: str = "") -> Iterator[str]:
+def lost(before: Any, after: Any, path: str = "") -> Iterator[str]:
     """Where two values of the same kind differ, down to the bits of their arrays."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        if (one.dtype, one.shape, one.tobytes()) != (other.dtype, other.shape, other.tobytes()):
+    if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
+        if (before.dtype, before.shape, before.tobytes()) != (after.dtype, after.shape, after.tobytes()):
             yield path
-    elif type(one) is not type(other):
-        yield f"{path}: {type(one).__name__} became {type(other).__name__}"
-    elif dataclasses.is_dataclass(one):
-        for item in dataclasses.fields(one):
-            yield from lost(getattr(one, item.name), getattr(other, item.name), f"{path}.{item.name}")
-    elif isinstance(one, tuple) and len(one) == len(other):
-        for index, pair in enumerate(zip(one, other, strict=True)):
+    elif type(before) is not type(after):
+        yield f"{path}: {type(before).__name__} became {type(after).__name__}"
+    elif dataclasses.is_dataclass(before):
+        for item in dataclasses.fields(before):
+            yield from lost(getattr(before, item.name), getattr(after, item.name), f"{path}.{item.name}")
+    elif isinstance(before, tuple) and len(before) == len(after):
+        for index, pair in enumerate(zip(before, after, strict=True)):
             yield from lost(*pair, f"{path}[{index}]")
-    elif one != other:
-        yield f"{path}: {one!r} became {other!r}"
+    elif before != after:
+        yield f"{path}: {before!r} became {after!r}"
 
 
 def test_what_is_lost_is_seen() -> None:
@@ -70,8 +70,8 @@ def test_no_feed_loses_a_bit(whole_suite: list[tuple[BuiltCase, PreparedCase, Pr
 
 def test_no_fact_loses_a_word(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
     for built, prepared, loaded in whole_suite:
-        told = dataclasses.replace(case_facts.of(built), rounded=loaded.facts.rounded)
-        assert loaded.facts.text == prepared.facts.text == told.text
+        facts = dataclasses.replace(case_facts.of(built), rounded=loaded.facts.rounded)
+        assert loaded.facts.text == prepared.facts.text == facts.text
 
 
 def test_facts_are_equal_whether_they_were_kept_or_not(

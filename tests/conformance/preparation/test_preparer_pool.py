@@ -182,9 +182,9 @@ def test_a_preparer_whose_answer_is_no_row_is_asked_no_more_of_those_cases(
 
 def test_a_generator_that_raises_in_a_preparer_gives_the_same_words(here: list[str]) -> None:
     with driver() as running:
-        said = running.run(UNBUILDABLE)
+        prepared = running.run(UNBUILDABLE)
     by_preparer = next(case for case in UNBUILDABLE if case.id not in here)
-    found = said[by_preparer.id]
+    found = prepared[by_preparer.id]
     assert isinstance(found, UnbuiltCase)
     assert found.why == "the case cannot be built: TypeError: data type 'float33' not understood"
     assert "in _build" in found.log
@@ -271,18 +271,18 @@ def test_what_was_prepared_is_found_the_next_time(
 
 @pytest.mark.parametrize("damaged", [b"garbage", ((), "", ()), None])
 def test_a_damaged_row_is_prepared_again_and_replaced(tmp_path: Path, here: list[str], damaged: Any) -> None:
-    path, (one, other) = tmp_path / "cache.sqlite", OWN[:2]
-    right = {case.id: prepared_case.to_row(prepared_case.of(case.build())) for case in (one, other)}
+    path, (first, second) = tmp_path / "cache.sqlite", OWN[:2]
+    right = {case.id: prepared_case.to_row(prepared_case.of(case.build())) for case in (first, second)}
     with closing(Cache(path)) as kept:
         rows = RowGroups(kept, "prepared")
-        for case in (one, other):
-            rows.put(group_of(case), case.id, damaged if case is one else right[case.id])
+        for case in (first, second):
+            rows.put(group_of(case), case.id, damaged if case is first else right[case.id])
         rows.write()
     with driver(path=path) as running:
-        assert running.run([one, other])[one.id] == prepared_case.of(one.build())
-    assert here == [one.id]
+        assert running.run([first, second])[first.id] == prepared_case.of(first.build())
+    assert here == [first.id]
     with closing(Cache(path)) as kept:
-        assert RowGroups(kept, "prepared").of([group_of(one)]) == {group_of(one): right}
+        assert RowGroups(kept, "prepared").of([group_of(first)]) == {group_of(first): right}
 
 
 def test_preparers_stay_warm_with_the_other_workers() -> None:

@@ -202,11 +202,11 @@ def test_another_fact_of_the_runtime_changes_the_fingerprint(facts: dict[str, st
 def test_another_processor_is_another_fact(tmp_path: Path) -> None:
     """A cache may travel: in a home on the network, or between the machines of a CI."""
     cpuinfo = tmp_path / "cpuinfo"
-    told = []
+    processors = []
     for flags in ("fpu avx2 fma", "fpu avx2 fma avx512f amx_int8"):
         cpuinfo.write_text(f"processor\t: 0\nmodel name\t: A Processor\nflags\t\t: {flags}\n\nprocessor\t: 1\n")
-        told.append(machine.processor(cpuinfo))
-    assert told == ["A Processor, fma, avx2", "A Processor, fma, avx2, avx512f, amx_int8"]
+        processors.append(machine.processor(cpuinfo))
+    assert processors == ["A Processor, fma, avx2", "A Processor, fma, avx2, avx512f, amx_int8"]
     assert machine.processor(tmp_path / "none") == platform.processor()
 
 
@@ -273,8 +273,10 @@ def test_only_what_is_steady_is_remembered(path: Path, tmp_path: Path) -> None:
     baseline = stand_in(tmp_path / "worker.py", "faulty")
     first, second = (run(path, cases, backend("right"), baseline=baseline) for _ in range(2))
     assert timeless(first) == timeless(second)
-    told = {name: (r.baseline.status, r.baseline.remembered) for name, r in second.items() if r.baseline is not None}
-    assert told == {
+    baselines = {
+        name: (r.baseline.status, r.baseline.remembered) for name, r in second.items() if r.baseline is not None
+    }
+    assert baselines == {
         "noneruntime": (terms.PASS, True),
         "raiseruntime": (terms.REFUSED, True),
         "return_reshapedruntime": (terms.MISMATCH, True),

@@ -31,8 +31,8 @@ def test_what_is_wrong_only_after_another_case_is_order_dependent() -> None:
     statuses = {name: found.status for name, found in records.items()}
     assert statuses.pop("number_5") == terms.ORDER_DEPENDENT
     assert set(statuses.values()) == {terms.PASS}
-    said = records["number_5"].reason
-    assert "what it answers depends on what ran before (mismatch, pass, mismatch; alone pass, pass)" in said
+    reason = records["number_5"].reason
+    assert "what it answers depends on what ran before (mismatch, pass, mismatch; alone pass, pass)" in reason
     assert records["number_5"].candidate.attempts == 5
 
 

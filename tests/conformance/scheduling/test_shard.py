@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from command_line import call, refused
-from hypothesis import given
 from hypothesis import strategies as st
 
 from epcheck import reports
@@ -62,7 +62,7 @@ def test_a_shard_is_written_as_it_is_read() -> None:
     assert Shard.parse("3/16") == Shard(3, 16)
 
 
-@given(sizes=GROUPS, count=COUNTS, data=st.data())
+@hypothesis.given(sizes=GROUPS, count=COUNTS, data=st.data())
 def test_shards_are_disjoint_complete_and_in_the_order_of_the_suite(
     sizes: list[int], count: int, data: st.DataObject
 ) -> None:
@@ -76,13 +76,13 @@ def test_shards_are_disjoint_complete_and_in_the_order_of_the_suite(
         assert [place[case.id] for case in part] == sorted(place[case.id] for case in part)
 
 
-@given(sizes=GROUPS, count=COUNTS)
+@hypothesis.given(sizes=GROUPS, count=COUNTS)
 def test_without_times_the_sizes_differ_by_one_at_most(sizes: list[int], count: int) -> None:
     lengths = {len(part) for part in shard.cut(cases_in_groups(sizes), count)}
     assert max(lengths) - min(lengths) <= 1
 
 
-@given(sizes=GROUPS.filter(bool), count=COUNTS, seed=st.integers(0, 10**6))
+@hypothesis.given(sizes=GROUPS.filter(bool), count=COUNTS, seed=st.integers(0, 10**6))
 def test_with_times_no_shard_costs_more_than_its_part_and_the_dearest_case(
     sizes: list[int], count: int, seed: int
 ) -> None:
@@ -93,7 +93,7 @@ def test_with_times_no_shard_costs_more_than_its_part_and_the_dearest_case(
     assert max(loads) <= sum(seconds.values()) / count + max(seconds.values()) + rounding
 
 
-@given(sizes=GROUPS, count=COUNTS, seed=st.integers(0, 10**6))
+@hypothesis.given(sizes=GROUPS, count=COUNTS, seed=st.integers(0, 10**6))
 def test_the_cut_depends_on_nothing_but_cases_number_and_times(sizes: list[int], count: int, seed: int) -> None:
     cases, draw = cases_in_groups(sizes), random.Random(seed)
     seconds = {case.id: draw.random() for case in cases}

@@ -1,0 +1,154 @@
+"""What `docs/architecture.md` says of the code and a test can hold: folders, layers, file names, limits, words."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import pytest
+from test_imports import MAY_IMPORT, PACKAGES, ROOT
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+FILES_IN_A_FOLDER, LINES_OF_A_CLASS, LINES_OF_A_FUNCTION, PARAMETERS = 14, 250, 60, 8
+
+FORBIDDEN = {"given", "one", "said", "told"}
+"""Identifiers that name nothing: a value is named for what it is."""
+
+
+@cache
+def tracked() -> tuple[PurePosixPath, ...]:
+    """Every file of the repository that is committed or about to be, vendored ones left out."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    paths = (PurePosixPath(name) for name in listed)
+    return tuple(path for path in paths if "vendor" not in path.parts and (ROOT / path).is_file())
+
+
+def sources() -> list[PurePosixPath]:
+    return [path for path in tracked() if path.suffix == ".py"]
+
+
+@cache
+def tree(path: PurePosixPath) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+def section(title: str) -> str:
+    """The text of the page under a heading, to the next one of the same depth."""
+    _, _, text = PAGE.partition(f"\n## {title}\n")
+    assert text, title
+    return text.partition("\n## ")[0]
+
+
+def rows(text: str) -> Iterator[list[str]]:
+    """The cells of a Markdown table's rows, without the head."""
+    for line in text.splitlines():
+        if line.startswith("|") and not re.fullmatch(r"[|\s-]+", line):
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def quoted(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_page_states_the_layers_that_the_imports_are_held_to(package: str) -> None:
+    (row,) = [
+        row for row in rows(section("Layout: a folder is a package")) if row[0] == f"`{package}/`" and len(row) == 4
+    ]
+    shown = MAY_IMPORT[package] - {package}
+    if package == "cli":
+        assert row[3] == "`api`, and what it shows"
+        assert "api" in shown
+    else:
+        assert set(quoted(row[3])) == shown
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_page_names_every_folder_of_a_package(package: str) -> None:
+    found = [
+        row for row in rows(section("Layout: a folder is a package")) if row[0] == f"`{package}/`" and len(row) == 2
+    ]
+    named = {name.partition("/")[0] for row in found for name in quoted(row[1])}
+    assert named == {path.parts[1] for path in tracked() if path.parts[0] == package and len(path.parts) > 2}
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    names = [name for name in quoted(PAGE) if re.fullmatch(r"[\w./]+\.(py|md|toml)", name)]
+    assert len(names) > 20
+    assert [name for name in names if not (ROOT / name).is_file() and name != "epcheck.toml"] == []
+
+
+def test_the_journey_follows_a_case_that_the_suite_has() -> None:
+    from epcheck.generators import suite
+
+    (case_id,) = re.findall(r"We follow `([^`]+)`", PAGE)
+    assert suite.case_by_id(case_id).id == case_id
+
+
+def test_the_glossary_explains_each_word_once_and_in_order() -> None:
+    words = [row[0] for row in rows(section("Glossary"))][1:]
+    assert len(words) > 20
+    assert words == sorted(set(words))
+
+
+def test_a_folder_holds_one_subject() -> None:
+    counts = Counter(path.parent for path in tracked())
+    assert {str(folder): count for folder, count in counts.items() if count > FILES_IN_A_FOLDER} == {}
+
+
+def test_classes_and_functions_fit_a_screen_or_a_few() -> None:
+    too_long = []
+    for path in sources():
+        for node in ast.walk(tree(path)):
+            lines = (node.end_lineno or 0) - node.lineno + 1 if isinstance(node, ast.stmt) else 0
+            if isinstance(node, ast.ClassDef) and lines > LINES_OF_A_CLASS:
+                too_long.append(f"{path}: class {node.name} has {lines} lines")
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines > LINES_OF_A_FUNCTION:
+                too_long.append(f"{path}: function {node.name} has {lines} lines")
+    assert too_long == []
+
+
+def test_functions_take_few_parameters() -> None:
+    too_many = []
+    for path in sources():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                count = len(names) - (names[:1] in (["self"], ["cls"]))
+                if count > PARAMETERS:
+                    too_many.append(f"{path}: {node.name} takes {count}")
+    assert too_many == []
+
+
+def identifiers(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.Attribute) and ast.unparse(node) != "hypothesis.given":
+        yield node.attr
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+
+
+def test_an_identifier_says_what_it_names() -> None:
+    found = {
+        f"{path}: {name}"
+        for path in sources()
+        for node in ast.walk(tree(path))
+        for name in identifiers(node)
+        if name in FORBIDDEN
+    }
+    assert sorted(found) == []
+
+
+def test_no_file_is_named_for_nothing() -> None:
+    nothing = {"util", "utils", "helper", "helpers", "misc", "common", "manager"}
+    assert [str(path) for path in tracked() if Path(path).stem in nothing] == []
