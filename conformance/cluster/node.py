@@ -1,7 +1,7 @@
-"""A machine's side of a distributed run: cases in, records out, the workers kept from one task to the next.
+"""A node's side of a distributed run: cases in, records out, the workers kept from one task to the next.
 
 Works in the process of a Dask worker, and uses nothing of Dask. Targets are resolved here, so that `dml` is this
-machine's; the tables of the client's `epcheck.toml` travel, and a table that this machine's own has goes before them.
+node's; the tables of the client's `epcheck.toml` travel, and a table that this node's own has goes before them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IDLE_S = 60.0
 """Seconds after which workers that no task has used are ended: whoever ran them may be gone without a word."""
 
 REASONS = (TargetError, TargetDown, ExpectationError, LabError, RuntimeInstallError, OSError)
-"""Why this machine cannot run an order."""
+"""Why this node cannot run an order."""
 
 Line = tuple[str, str]
 """A record as one line of JSON, and its reading."""
@@ -48,10 +48,10 @@ class ClusterError(EpcheckError, RuntimeError):
 
 @dataclass(frozen=True)
 class Order:
-    """What a machine has to know of a run to take cases of it.
+    """What a node has to know of a run to take cases of it.
 
     run: which run. candidate, baseline: specifications. tables: of the client's `epcheck.toml`. expectations: what the
-    client adds to those of the target. vulkan: the ICD file, on this machine. The others as in `runner.Plan`.
+    client adds to those of the target. vulkan: the ICD file, on this node. The others as in `Plan`.
     """
 
     run: str
@@ -67,9 +67,9 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came of a task. facts: target name -> what its worker says of itself. expectations: of the candidate.
-    notes: as `runner.run` returns them."""
+class TaskResult:
+    """What came of a task. facts: target name -> what its worker reports of itself. expectations: of the candidate.
+    notes: as `run_plan` returns them."""
 
     host: str
     facts: Facts
@@ -80,17 +80,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Unfit:
-    """This machine cannot run the order, now or later. why: one sentence."""
+    """This node cannot run the order, now or later. why: one sentence."""
 
     host: str
     why: str
 
 
-def work(order: Order, cases: Sequence[Case]) -> Answer | Unfit:
-    """Run the cases; without any, say only what the targets are. Raises nothing that is the machine's fault."""
+def work(order: Order, cases: Sequence[Case]) -> TaskResult | Unfit:
+    """Run the cases; without any, say only what the targets are. Raises nothing that is the node's fault."""
     try:
-        with _post(order) as post:
-            return post.run(cases)
+        with _executor_of(order) as executor:
+            return executor.run(cases)
     except REASONS as error:
         return Unfit(socket.gethostname(), str(error))
 
@@ -99,14 +99,14 @@ def dismiss(run: str) -> None:
     """End the workers of a run, in the background; those of a task that still runs, when it is done."""
     with _lock:
         _dismissed.add(run)
-        posts = [post for post in _idle if post.order.run == run]
-        for post in posts:
-            _idle.remove(post)
-    for post in posts:
-        threading.Thread(target=post.close, daemon=True).start()
+        executors = [executor for executor in _idle if executor.order.run == run]
+        for executor in executors:
+            _idle.remove(executor)
+    for executor in executors:
+        threading.Thread(target=executor.close, daemon=True).start()
 
 
-class _Post:
+class _Executor:
     """The targets of an order, resolved, and their workers."""
 
     def __init__(self, order: Order) -> None:
@@ -130,11 +130,11 @@ class _Post:
         )
         self._idle_workers = IdleWorkers(keep=8 * (os.cpu_count() or 1))
         self._resources = contextlib.ExitStack()
-        if any(not one.owns_group for one in (self.candidate, self.plan.baseline) if one):
+        if any(not target.owns_group for target in (self.candidate, self.plan.baseline) if target):
             self._resources.enter_context(lab.in_use())
         self._timer = threading.Timer(IDLE_S, self._expire)
 
-    def run(self, cases: Sequence[Case]) -> Answer:
+    def run(self, cases: Sequence[Case]) -> TaskResult:
         """Raises TargetDown."""
         lines: list[Line] = []
         facts: dict[str, Mapping[str, str]] = {}
@@ -146,7 +146,7 @@ class _Post:
                 cache,
                 self._idle_workers,
             )
-        return Answer(socket.gethostname(), facts, self.candidate.expectations, tuple(lines), notes)
+        return TaskResult(socket.gethostname(), facts, self.candidate.expectations, tuple(lines), notes)
 
     def wait(self) -> None:
         """Wait for the next task, but not for ever."""
@@ -172,8 +172,8 @@ class _Post:
         self.close()
 
 
-_idle: list[_Post] = []
-"""Posts that no task uses, the one used last at the end."""
+_idle: list[_Executor] = []
+"""Executors that no task uses, the one used last at the end."""
 
 _dismissed: set[str] = set()
 """Runs that are over."""
@@ -182,23 +182,23 @@ _lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def _post(order: Order) -> Iterator[_Post]:
-    """A post of the order, of which there are as many as tasks at once; after an error its workers are ended."""
+def _executor_of(order: Order) -> Iterator[_Executor]:
+    """An executor of the order, of which there are as many as tasks at once; after an error its workers are ended."""
     with _lock:
-        post = next((post for post in reversed(_idle) if post.order == order), None)
-        if post:
-            _idle.remove(post)
-            post.wake()
-    post = post or _Post(order)
+        executor = next((executor for executor in reversed(_idle) if executor.order == order), None)
+        if executor:
+            _idle.remove(executor)
+            executor.wake()
+    executor = executor or _Executor(order)
     try:
-        yield post
+        yield executor
     except BaseException:
-        post.close()
+        executor.close()
         raise
     with _lock:
         over = order.run in _dismissed
         if not over:
-            _idle.append(post)
-            post.wait()
+            _idle.append(executor)
+            executor.wait()
     if over:
-        post.close()
+        executor.close()

@@ -19,7 +19,7 @@ from small_cases import HERE, backend, identities, identity, records_of
 from epcheck import reports
 from epcheck.cli.terminal.progress import RecordBar
 from epcheck.conformance.cluster import node
-from epcheck.conformance.cluster.node import Answer, ClusterError, Line, Order
+from epcheck.conformance.cluster.node import ClusterError, Line, Order, TaskResult
 from epcheck.conformance.records.record import Record, decode
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.generators import suite
@@ -30,7 +30,8 @@ pytest.importorskip("distributed")
 import dask
 from distributed import Client, LocalCluster
 
-from epcheck.conformance.cluster import cluster as distributed
+from epcheck.conformance.cluster import cluster as cluster_module
+from epcheck.conformance.cluster import connection, dispatch, nodes
 from epcheck.conformance.cluster.cluster import Cluster
 
 SLOW, RIGHT, NO_BACKEND = "python:faulty_backends:slow", "python:faulty_backends:right", "python:nothing:here"
@@ -58,11 +59,11 @@ def cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "CHUNK", 8)
-    monkeypatch.setattr(distributed, "SMALLEST_CHUNK", 1)
+    monkeypatch.setattr(dispatch, "CHUNK", 8)
+    monkeypatch.setattr(dispatch, "SMALLEST_CHUNK", 1)
 
 
-Change = Callable[[Answer, Sequence[Case]], Answer]
+Change = Callable[[TaskResult, Sequence[Case]], TaskResult]
 
 
 def one_machine_says(cluster: LocalCluster, change: Change) -> None:
@@ -71,13 +72,13 @@ def one_machine_says(cluster: LocalCluster, change: Change) -> None:
     def install(change: Change) -> None:
         from epcheck.conformance.cluster import node
 
-        original = node._Post.run
+        original = node._Executor.run
 
-        def run(post: node._Post, cases: Sequence[Case]) -> Answer:
-            return change(original(post, cases), cases)
+        def run(executor: node._Executor, cases: Sequence[Case]) -> TaskResult:
+            return change(original(executor, cases), cases)
 
         run.original = original  # type: ignore[attr-defined]
-        node._Post.run = run  # type: ignore[method-assign]
+        node._Executor.run = run  # type: ignore[method-assign]
 
     with Client(cluster.scheduler_address, set_as_default=False) as client:
         client.run(install, change, workers=[*client.nthreads()][:1])
@@ -90,7 +91,7 @@ def honest_again(cluster: LocalCluster) -> Iterator[None]:
     def restore() -> None:
         from epcheck.conformance.cluster import node
 
-        node._Post.run = getattr(node._Post.run, "original", node._Post.run)  # type: ignore[method-assign]
+        node._Executor.run = getattr(node._Executor.run, "original", node._Executor.run)  # type: ignore[method-assign]
 
     yield
     with Client(cluster.scheduler_address, set_as_default=False) as client:
@@ -102,11 +103,11 @@ def an_order(candidate: str, run: str = "a run", **changes: Any) -> Order:
 
 
 def run(
-    cluster: LocalCluster, order: Order, cases: Sequence[Case], said: list[str] | None = None
+    cluster: LocalCluster, order: Order, cases: Sequence[Case], messages: list[str] | None = None
 ) -> tuple[list[Record], tuple[str, ...]]:
     """The records that come back, and the notes."""
     lines: list[Line] = []
-    with Cluster(cluster.scheduler_address, [order], (said if said is not None else []).append) as connected:
+    with Cluster(cluster.scheduler_address, [order], (messages if messages is not None else []).append) as connected:
         connected.run(cases, (), lines.append, lambda _: None)
         notes = connected.notes
     return [decode(text) for text, _ in lines], notes
@@ -138,10 +139,10 @@ def test_the_verdicts_are_those_of_a_run_on_this_machine(cluster: LocalCluster, 
     there, here = folder_in(tmp_path / "there"), folder_in(tmp_path / "here")
     assert verdicts(there) == verdicts(here)
     assert len(verdicts(there)) == 60
-    one, other = reports.read_run(there), reports.read_run(here)
-    assert (one.status, one.planned, one.baseline, one.notes) == ("complete", 60, "reference", ())
-    assert (one.targets, one.share) == (other.targets, other.share)
-    assert one.selection["scheduler"] == cluster.scheduler_address
+    apart, other = reports.read_run(there), reports.read_run(here)
+    assert (apart.status, apart.planned, apart.baseline, apart.notes) == ("complete", 60, "reference", ())
+    assert (apart.targets, apart.share) == (other.targets, other.share)
+    assert apart.selection["scheduler"] == cluster.scheduler_address
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
@@ -165,7 +166,7 @@ def test_a_machine_that_is_killed_costs_no_case_and_no_verdict(cluster: LocalClu
 def test_a_case_that_takes_machines_down_is_named_and_all_others_are_run(
     cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distributed, "SMALLEST_CHUNK", 8)
+    monkeypatch.setattr(dispatch, "SMALLEST_CHUNK", 8)
 
     def deadly(case: Case) -> BuiltCase:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -185,7 +186,7 @@ def test_a_case_that_takes_machines_down_is_named_and_all_others_are_run(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_the_only_machine_may_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "RESULT_S", 0.5)
+    monkeypatch.setattr(connection, "RESULT_S", 0.5)
     lines: list[Line] = []
     with cluster_of(1, deaths=3) as own, Cluster(own.scheduler_address, [an_order(RIGHT)]) as connected:
 
@@ -217,8 +218,8 @@ def test_a_run_that_is_interrupted_is_taken_up_again(
     assert (len(verdicts(folder)), reports.read_run(folder).status) == (60, "complete")
 
 
-def other_driver(answer: Answer, _cases: Sequence[Case]) -> Answer:
-    return replace(answer, facts={name: {**facts, "driver": "2.0"} for name, facts in answer.facts.items()})
+def other_driver(result: TaskResult, _cases: Sequence[Case]) -> TaskResult:
+    return replace(result, facts={name: {**facts, "driver": "2.0"} for name, facts in result.facts.items()})
 
 
 @pytest.mark.usefixtures("honest_again")
@@ -241,8 +242,8 @@ def test_drivers_may_differ_where_the_user_says_so(cluster: LocalCluster) -> Non
 
 @pytest.mark.usefixtures("honest_again")
 def test_baselines_that_are_not_the_same_are_said(cluster: LocalCluster) -> None:
-    def other_numpy(answer: Answer, _cases: Sequence[Case]) -> Answer:
-        return replace(answer, facts={**answer.facts, "cpu": {**answer.facts["cpu"], "numpy": "0.1"}})
+    def other_numpy(result: TaskResult, _cases: Sequence[Case]) -> TaskResult:
+        return replace(result, facts={**result.facts, "cpu": {**result.facts["cpu"], "numpy": "0.1"}})
 
     one_machine_says(cluster, other_numpy)
     _, notes = run(cluster, an_order(RIGHT, baseline="cpu"), identities(3))
@@ -251,16 +252,16 @@ def test_baselines_that_are_not_the_same_are_said(cluster: LocalCluster) -> None
 
 @pytest.mark.usefixtures("honest_again")
 def test_a_machine_whose_target_breaks_is_left_out_and_the_others_go_on(cluster: LocalCluster) -> None:
-    def breaks(answer: Answer, cases: Sequence[Case]) -> Answer:
+    def breaks(result: TaskResult, cases: Sequence[Case]) -> TaskResult:
         if cases:
             raise TargetDown("the GPU has fallen off the bus")
-        return answer
+        return result
 
     one_machine_says(cluster, breaks)
-    said: list[str] = []
-    records, notes = run(cluster, an_order(RIGHT), identities(40), said)
+    messages: list[str] = []
+    records, notes = run(cluster, an_order(RIGHT), identities(40), messages)
     assert statuses(records) == {f"number_{n}": "pass" for n in range(40)}
-    assert said == list(notes)
+    assert messages == list(notes)
     (note,) = notes
     assert note.startswith("Left out: ")
     assert note.endswith("the GPU has fallen off the bus")
@@ -274,7 +275,7 @@ def test_a_target_that_no_machine_can_start_is_said_at_once(cluster: LocalCluste
 def test_a_target_that_no_machine_declares_is_said_with_what_to_do(
     cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distributed, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(cluster_module, "PATIENCE_S", 0.2)
     address = cluster.scheduler_address
     assert refused(*FEW[:2], "dml", "--scheduler", address) == (
         f"no Dask worker declares the resource 'dml'; start one where the target is: "
@@ -283,7 +284,7 @@ def test_a_target_that_no_machine_declares_is_said_with_what_to_do(
 
 
 def test_another_epcheck_on_a_machine_is_said(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "version", lambda package: {"epcheck": "9.9", "onnx": "1.0"}[package])
+    monkeypatch.setattr(nodes, "version", lambda package: {"epcheck": "9.9", "onnx": "1.0"}[package])
     with pytest.raises(ClusterError, match=r"tcp://.*: it has epcheck [\d.]+, and this machine 9\.9"):
         run(cluster, an_order(RIGHT), identities(3))
 
@@ -311,7 +312,7 @@ def test_workers_stay_warm_within_a_run_and_end_with_it(cluster: LocalCluster) -
         del dask_worker
         from epcheck.conformance.cluster import node
 
-        return sum(post.order.run == "warm" for post in node._idle)
+        return sum(executor.order.run == "warm" for executor in node._idle)
 
     with Client(cluster.scheduler_address, set_as_default=False) as client:
         with Cluster(cluster.scheduler_address, [an_order(RIGHT, run="warm")]) as connected:
@@ -324,7 +325,8 @@ def test_workers_stay_warm_within_a_run_and_end_with_it(cluster: LocalCluster) -
 
 
 def test_a_scheduler_that_is_lost_ends_the_run_and_keeps_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "CONNECT_S", 1.0)
+    for module in (connection, dispatch):
+        monkeypatch.setattr(module, "CONNECT_S", 1.0)
     lines: list[Line] = []
     with cluster_of(1) as own:
 
@@ -339,7 +341,8 @@ def test_a_scheduler_that_is_lost_ends_the_run_and_keeps_what_came(monkeypatch: 
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "CONNECT_S", 0.5)
+    for module in (connection, dispatch):
+        monkeypatch.setattr(module, "CONNECT_S", 0.5)
     assert refused(*FEW, "--scheduler", "tcp://127.0.0.1:9").startswith(
         "the Dask scheduler 'tcp://127.0.0.1:9' does not answer: "
     )
@@ -378,7 +381,7 @@ def test_workers_that_nobody_asks_for_are_ended(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(node, "IDLE_S", 0.05)
     with contextlib.chdir(HERE):
         answer = node.work(an_order(RIGHT, run="idle"), identities(2))
-    assert isinstance(answer, node.Answer)
+    assert isinstance(answer, node.TaskResult)
     assert len(answer.lines) == 2
     until = time.monotonic() + 10
     while node._idle and time.monotonic() < until:
