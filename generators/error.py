@@ -1,4 +1,4 @@
-"""What went wrong, told to the person at the command line."""
+"""What went wrong, in a sentence for the person at the command line."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ the operator's page that it breaks at a feature level, `evaluate(...)` is the pa
 
 How to add an operator, say DML_GATHER_OPERATOR_DESC:
 
-1. Write `gather.py` with one class on OperatorDesc, decorated with `@dataclass(frozen=True)`, and
+1. Write `descriptions/FAMILY/gather.py` with one class on OperatorDesc, decorated with `@dataclass(frozen=True)`, and
    `NAME: ClassVar[str] = "DML_GATHER_OPERATOR_DESC"`.
 2. Give it the struct's members, in their order, in snake_case: `TensorDesc`, `TensorDesc | None` where the page says
    `_Maybenull_`, `int`, `tuple[int, ...]`, a class from `enumerations`. Where the C type is INT instead of UINT, the
@@ -16,9 +16,10 @@ How to add an operator, say DML_GATHER_OPERATOR_DESC:
    levels, dimension counts, data types, optional tensors, sizes of 0 and the ranges of C types need no code: they
    come from `feature_levels.json`, from DML_BUFFER_TENSOR_DESC and from the fields.
 4. `evaluate()` begins with `self.require_defined()` and `self.require_arrays(...)`, takes an array for each input
-   tensor, and returns a tuple with one for each output tensor. What the page leaves open its docstring decides.
-5. Import the class below, and write its tests from the page: every example with its numbers, every constraint on both
-   sides.
+   tensor (as `*input_tensors` where they are more than eight), and returns a tuple with one for each output tensor.
+   What the page leaves open its docstring decides.
+5. Write its tests from the page in `tests/generators/directml/descriptions/FAMILY/`: every example with its numbers,
+   every constraint on both sides. What turns nodes and arrays into descriptions is in `lowering`.
 """
 
 from epcheck.generators.directml.constraint import ConstraintViolation, Violation

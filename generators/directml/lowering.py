@@ -59,3 +59,15 @@ def optional(array: Array | None, sizes: tuple[int, ...] | None = None) -> tuple
 def result(dtype: np.dtype[np.generic], sizes: tuple[int, ...]) -> TensorDesc:
     """The packed description of an output."""
     return TensorDesc(DataType.of(dtype), padded_sizes(sizes))
+
+
+def as_matrices(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...]] | None:
+    """A and B with the same batches, vectors as a row and a column, and the sizes of their product; None where DirectML
+    has nothing to multiply: no elements, or more than 4 dimensions."""
+    a = a[None, :] if a.ndim == 1 else a
+    b = b[:, None] if b.ndim == 1 else b
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if len(batch) > 2 or not a.size or not b.size or 0 in batch:
+        return None
+    a, b = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    return a, b, (*batch, a.shape[-2], b.shape[-1])

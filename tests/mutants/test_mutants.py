@@ -1,4 +1,4 @@
-"""Whether the suite finds faults: providers that are wrong in one way, each told by at least one case."""
+"""Whether the suite finds faults: providers that are wrong in one way, each caught by at least one case."""
 
 from __future__ import annotations
 

@@ -352,24 +352,12 @@ def _softmax(logits: Array, error: float | Array, axis: int, dtype: np.dtype[Any
     return Outputs((bounds.rounded("Y", exact, dtype, bounds.ulp(ulps, f"{bounds.WEBNN}, softmax", dtype, floor)),))
 
 
-def as_matrices(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...]] | None:
-    """A and B with the same batches, vectors as a row and a column, and the sizes of their product; None where DirectML
-    has nothing to multiply: no elements, or more than 4 dimensions."""
-    a = a[None, :] if a.ndim == 1 else a
-    b = b[:, None] if b.ndim == 1 else b
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    if len(batch) > 2 or not a.size or not b.size or 0 in batch:
-        return None
-    a, b = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, (*batch, *b.shape[-2:]))
-    return a, b, (*batch, a.shape[-2], b.shape[-1])
-
-
 def lower(node: Node) -> Lowering | None:
     """DML_GEMM with transpositions and broadcasting as strides; None for types that it lacks and Softmax."""
     parsed = operands(node)
     if isinstance(parsed, str) or parsed[0].dtype.name not in ("float32", "float16"):
         return None
-    matrices = as_matrices(*parsed)
+    matrices = lowering.as_matrices(*parsed)
     if matrices is None or "activation" in node.attributes:
         return None
     a, b, sizes = matrices

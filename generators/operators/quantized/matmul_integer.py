@@ -30,7 +30,6 @@ from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import GRAPH, Operator
-from epcheck.generators.operators.matmul.matmul import as_matrices
 from epcheck.generators.operators.quantized import dynamic_quantize
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
@@ -356,7 +355,7 @@ def _parameter(node: Node, name: str, side: str) -> tuple[TensorDesc | None, Arr
 def lower(node: Node) -> Lowering | None:
     """DML_MATRIX_MULTIPLY_INTEGER or DML_MATRIX_MULTIPLY_INTEGER_TO_FLOAT; None for nothing to multiply."""
     judged = truth_to_float(node) if node.op_type == "MatMulIntegerToFloat" else truth(node)
-    matrices = None if isinstance(judged, Refusal) else as_matrices(node.array("A"), node.array("B"))
+    matrices = None if isinstance(judged, Refusal) else lowering.as_matrices(node.array("A"), node.array("B"))
     if matrices is None:
         return None
     a, b, sizes = matrices

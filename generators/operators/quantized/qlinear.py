@@ -30,7 +30,6 @@ from epcheck.generators.kernels.activations import Activation
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, Operator
-from epcheck.generators.operators.matmul.matmul import as_matrices
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 MICROSOFT = "com.microsoft"
@@ -478,7 +477,7 @@ def product_lower(node: Node) -> Lowering | None:
     """DML_QUANTIZED_LINEAR_MATRIX_MULTIPLY; None for scales in float16, which it lacks, and nothing to multiply."""
     if isinstance(product_truth(node), Refusal) or node.array("y_scale").dtype != np.float32:
         return None
-    matrices = as_matrices(node.array("a"), node.array("b"))
+    matrices = lowering.as_matrices(node.array("a"), node.array("b"))
     if matrices is None:
         return None
     a, b, sizes = matrices
