@@ -1,1 +1,1 @@
-"""Targets, workers, running, judging, expectations, the command line and the pytest plugin."""
+"""Conformance runs: targets, workers, scheduling, judging, records, expectations, and the DirectML lab."""

@@ -1,1 +1,1 @@
-"""Whole models."""
+"""Whole models: inspection, placement, validation, bisection, reduction, and a zoo."""

@@ -1,1 +1,1 @@
-"""Calls about whole models."""
+"""Calls about whole models: validation, reduction, the zoo."""

@@ -1,1 +1,1 @@
-"""Calls about runs that are over: reports, comparisons, stores."""
+"""Calls about runs that have ended: their results, reports, comparisons, merging, the store and trends."""

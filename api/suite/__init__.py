@@ -1,1 +1,1 @@
-"""Calls about the suite: listing, running, judging, reproducing."""
+"""Calls about the suite: listing cases, running and judging them, reproducing them, coverage, expectations."""

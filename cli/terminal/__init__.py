@@ -1,1 +1,1 @@
-"""What the terminal shows."""
+"""What the terminal shows: progress, summaries, errors; and the exit codes."""

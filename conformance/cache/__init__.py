@@ -1,1 +1,1 @@
-"""What is computed once on a machine and kept for later runs."""
+"""The cache: what is computed once on a machine and kept for later runs."""

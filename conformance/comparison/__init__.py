@@ -1,1 +1,1 @@
-"""Outputs against the truth."""
+"""Outputs compared with the truth: exactly, in ULP, by quantisation steps, as a selection."""

@@ -1,1 +1,1 @@
-"""From outcomes to opinions, verdicts and records."""
+"""Judging: outcomes become opinions, and the opinions on a case become its verdict, a record."""

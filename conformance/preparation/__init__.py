@@ -1,1 +1,1 @@
-"""From a case to what a worker is sent."""
+"""Preparation: a case becomes a prepared case, and prepared cases become packs."""

@@ -1,1 +1,1 @@
-"""What a run leaves behind: outcomes, records, and strict JSON."""
+"""The data of a run: its description, outcomes, opinions and records; and how they are read and written as JSON."""

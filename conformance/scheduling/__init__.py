@@ -1,1 +1,1 @@
-"""Which case runs when, in which worker, and how often."""
+"""Scheduling: which case runs when, in which worker, and how often."""

@@ -1,1 +1,1 @@
-"""Worker processes: started, fed, watched, ended."""
+"""Worker processes: how they are started, fed, watched and ended, and the program that they run."""

@@ -1,1 +1,1 @@
-"""How far from the truth a floating-point result may be."""
+"""Bounds: how far from the truth a floating-point result may be, and which source says so."""

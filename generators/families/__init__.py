@@ -1,1 +1,1 @@
-"""What the operators of a family share."""
+"""What several operators share: element-wise rules with broadcasting, data movement, fused activations."""

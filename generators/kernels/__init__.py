@@ -1,1 +1,1 @@
-"""Arithmetic that several oracles share."""
+"""Arithmetic that several oracles share: windows, interpolation, quantisation, activations."""

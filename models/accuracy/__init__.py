@@ -1,1 +1,1 @@
-"""How far values are apart, and how far they may be."""
+"""Accuracy of whole models: how far two values are apart, and how far they may be."""

@@ -1,1 +1,1 @@
-"""Which node of a model is wrong, and the smallest part that shows it."""
+"""Bisection and reduction: which node of a model is wrong, and the smallest part that shows it."""

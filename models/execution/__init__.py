@@ -1,1 +1,1 @@
-"""Whole models in sessions of a target."""
+"""Execution of whole models in sessions of a target."""

@@ -1,1 +1,1 @@
-"""The graph of a model: values, wiring, parts of it."""
+"""The graph of a model: its values, its wiring, and subgraphs."""

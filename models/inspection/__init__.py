@@ -1,1 +1,1 @@
-"""What a model's file says of itself."""
+"""Inspection: what the file of a model says, without running it."""

@@ -1,1 +1,1 @@
-"""The true values of a whole model."""
+"""The oracle for whole models: their true values in float64."""

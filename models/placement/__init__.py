@@ -1,1 +1,1 @@
-"""On which provider each node runs, and why."""
+"""Placement: on which provider each node of a model runs, and why."""

@@ -1,1 +1,1 @@
-"""Everything about one model, as data and as a page."""
+"""Validation: all answers about one model, as data and as a page."""

@@ -1,1 +1,1 @@
-"""Two runs compared."""
+"""Two runs compared: what changed, as data, page, Markdown, JSON and JUnit XML."""

@@ -1,1 +1,1 @@
-"""The folder of a run, and the files that are made of it."""
+"""The run folder, and what is made from its journal: summary, JSON, JUnit XML, Parquet."""

@@ -1,1 +1,1 @@
-"""A store of many runs."""
+"""The store: a folder with one Parquet file for each run, its queries and its maintenance."""

@@ -1,1 +1,1 @@
-"""What many runs say together."""
+"""Trend: what many runs show together: rates, what broke and when, flaky cases."""

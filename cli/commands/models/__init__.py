@@ -1,1 +1,1 @@
-"""Commands about whole models."""
+"""Commands about whole models: validate, reduce, zoo."""

@@ -1,1 +1,1 @@
-"""Commands about runs that are stored."""
+"""Commands about stored runs: report, diff, merge, store, trend."""

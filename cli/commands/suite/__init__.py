@@ -1,1 +1,1 @@
-"""Commands about the suite: listing, running, reproducing."""
+"""Commands about the suite: run, nightly, list, coverage, claims, expect, repro, replay, directml."""

@@ -1,1 +1,1 @@
-"""The DML_*_OPERATOR_DESC, by operator family."""
+"""The descriptions of DirectML operators, DML_*_OPERATOR_DESC, in a folder for each operator family."""

@@ -1,1 +1,1 @@
-"""The family attention: attention."""
+"""The family attention: attention, rotary embeddings, the embedding layer."""

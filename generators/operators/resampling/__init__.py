@@ -1,1 +1,1 @@
-"""The family resampling: resampling."""
+"""The family resampling: Resize, Upsample, GridSample."""

@@ -1,1 +1,1 @@
-"""The family signal: signal processing."""
+"""The family signal: DFT and STFT."""

@@ -1,1 +1,1 @@
-"""Descriptions of the family attention: attention."""
+"""Descriptions of the family attention: multi-head attention."""

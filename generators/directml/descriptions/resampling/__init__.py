@@ -1,1 +1,1 @@
-"""Descriptions of the family resampling: resampling."""
+"""Descriptions of the family resampling: DML_RESAMPLE and its successors."""
