@@ -1,1 +1,1 @@
-"""Descriptions of the family resampling: DML_RESAMPLE and its successors."""
+"""Descriptions of the family resampling: DML_RESAMPLE3."""
