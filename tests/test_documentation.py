@@ -48,9 +48,6 @@ def run(model, feeds):
 """
 """A target on which something is wrong, for the block that looks for it."""
 
-SLOW = "api.coverage(api.CoverageOptions(provider="
-"""It builds a model for each claim."""
-
 
 @dataclass(frozen=True)
 class Block:
@@ -74,7 +71,7 @@ def blocks() -> list[Block]:
 
 
 RUNNABLE = [
-    pytest.param(block, id=str(block), marks=[pytest.mark.slow] if SLOW in block.source else [])
+    pytest.param(block, id=str(block), marks=pytest.mark.slow)
     for block in blocks()
     if not any(word in block.source for word in (*NOT_RUN, IN_THE_LAB))
 ]

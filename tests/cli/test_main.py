@@ -26,6 +26,8 @@ from epcheck.conformance.records.terms import FAILURE
 from epcheck.conformance.scheduling.shard import Shard
 from epcheck.generators import suite
 
+pytestmark = pytest.mark.slow  # commands in processes of their own
+
 CPU_ALONE = ("run", "--target", "cpu", "--baseline", "none", "--no-reference")
 MANY = (*CPU_ALONE, "--op", "Slice", "--limit", "700")
 FEW = (*CPU_ALONE, "--op", "Slice", "-k", "rank_", "--limit", "8")

@@ -21,6 +21,8 @@ from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
 
+pytestmark = pytest.mark.slow  # commands in processes of their own
+
 WEIGHTS = np.arange(4, dtype=np.float32)
 
 
