@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import pytest
 from test_imports import MAY_IMPORT, PACKAGES, ROOT
@@ -34,9 +35,48 @@ def sources() -> list[PurePosixPath]:
     return [path for path in tracked() if path.suffix == ".py"]
 
 
+class Defined(NamedTuple):
+    """What is held of a class or a function: what it is, where, its length, and how many parameters it takes."""
+
+    kind: str
+    name: str
+    path: PurePosixPath
+    lines: int
+    parameters: int
+
+
 @cache
-def tree(path: PurePosixPath) -> ast.Module:
-    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+def read_sources() -> tuple[list[Defined], set[str]]:
+    """Every class and function of the sources, and where an identifier names nothing; the trees are not kept."""
+    defined, nameless = [], set()
+    for path in sources():
+        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+            if (name := identifier(node)) in FORBIDDEN:
+                nameless.add(f"{path}: {name}")
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                kind = "class" if isinstance(node, ast.ClassDef) else "function"
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                defined.append(Defined(kind, node.name, path, lines, parameters(node)))
+    return defined, nameless
+
+
+def parameters(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """How many a caller gives."""
+    if isinstance(node, ast.ClassDef):
+        return 0
+    names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def identifier(node: ast.AST) -> str:
+    """The name that it has or asks for, if any."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Attribute):
+        return "" if node.attr == "given" and ast.unparse(node) == "hypothesis.given" else node.attr
+    return node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else ""
 
 
 def section(title: str) -> str:
@@ -104,49 +144,26 @@ def test_a_folder_holds_one_subject() -> None:
 
 
 def test_classes_and_functions_fit_a_screen_or_a_few() -> None:
-    too_long = []
-    for path in sources():
-        for node in ast.walk(tree(path)):
-            lines = (node.end_lineno or 0) - node.lineno + 1 if isinstance(node, ast.stmt) else 0
-            if isinstance(node, ast.ClassDef) and lines > LINES_OF_A_CLASS:
-                too_long.append(f"{path}: class {node.name} has {lines} lines")
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines > LINES_OF_A_FUNCTION:
-                too_long.append(f"{path}: function {node.name} has {lines} lines")
+    defined, _ = read_sources()
+    assert {each.kind for each in defined} == {"class", "function"}
+    limits = {"class": LINES_OF_A_CLASS, "function": LINES_OF_A_FUNCTION}
+    too_long = [
+        f"{each.path}: {each.kind} {each.name} has {each.lines} lines"
+        for each in defined
+        if each.lines > limits[each.kind]
+    ]
     assert too_long == []
 
 
 def test_functions_take_few_parameters() -> None:
-    too_many = []
-    for path in sources():
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-                count = len(names) - (names[:1] in (["self"], ["cls"]))
-                if count > PARAMETERS:
-                    too_many.append(f"{path}: {node.name} takes {count}")
+    defined, _ = read_sources()
+    too_many = [f"{each.path}: {each.name} takes {each.parameters}" for each in defined if each.parameters > PARAMETERS]
     assert too_many == []
 
 
-def identifiers(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name):
-        yield node.id
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, ast.Attribute) and ast.unparse(node) != "hypothesis.given":
-        yield node.attr
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-
-
 def test_an_identifier_says_what_it_names() -> None:
-    found = {
-        f"{path}: {name}"
-        for path in sources()
-        for node in ast.walk(tree(path))
-        for name in identifiers(node)
-        if name in FORBIDDEN
-    }
-    assert sorted(found) == []
+    _, nameless = read_sources()
+    assert sorted(nameless) == []
 
 
 def test_no_file_is_named_for_nothing() -> None:

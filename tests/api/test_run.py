@@ -65,6 +65,7 @@ def test_what_a_run_does_is_reported(options: RunOptions) -> None:
     assert (progress.planned, progress.readings) == ([(1, 0)], ["ok"])
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_with_its_own_selection(options: RunOptions) -> None:
     first = api.run(options)
     (first.folder / "journal.jsonl").write_bytes(b"")
@@ -75,6 +76,7 @@ def test_a_run_is_resumed_with_its_own_selection(options: RunOptions) -> None:
     assert progress.planned[-1] == (3, 3)
 
 
+@pytest.mark.slow
 def test_an_expectation_that_no_longer_fails_counts_where_the_run_is_strict(
     options: RunOptions, tmp_path: Path
 ) -> None:

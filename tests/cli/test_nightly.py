@@ -64,6 +64,7 @@ def stored() -> tuple[StoredRun, ...]:
     return open_store(Path("epcheck-store")).runs
 
 
+@pytest.mark.slow
 def test_what_broke_stays_a_new_failure_until_it_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (night("wrong").code, last_verdict()["word"]) == (1, "worse")
     assert last_verdict()["difference"]["older"]["run_id"] == stored()[0].run_id
@@ -78,6 +79,7 @@ def test_what_broke_stays_a_new_failure_until_it_is_mended(monkeypatch: pytest.M
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_failure_that_is_expected_with_a_reason_is_tolerated() -> None:
     assert call("expect", "--from", str(stored()[-1].path), "--reason", "ticket 1", "--write").code == 0
     done = night("wrong", "--expect", "expectations.toml")
@@ -103,6 +105,7 @@ def test_what_was_asked_wrongly_leaves_nothing_behind() -> None:
     assert call("nightly").code == 2
 
 
+@pytest.mark.slow
 def test_against_another_run_and_with_a_damaged_file_in_the_store() -> None:
     Path("epcheck-store", "broken.parquet").write_bytes(b"PAR1 and no more")
     done = night("wrong", "--against", str(stored()[1].path))

@@ -26,6 +26,7 @@ def run_pytest(*arguments: str, cwd: Path) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["installed", "checkout"])
 def test_the_tests_are_the_cases_of_the_suite_by_their_ids(tmp_path: Path, where: str) -> None:
     suite, cwd = (PACKAGE, tmp_path) if where == "installed" else (("conformance",), ROOT)
@@ -36,6 +37,7 @@ def test_the_tests_are_the_cases_of_the_suite_by_their_ids(tmp_path: Path, where
     assert ids == call("list", "--op", "Slice", "--dtype", "int8").out.splitlines()
 
 
+@pytest.mark.slow
 def test_several_options_and_pytest_s_own_selection_narrow_it(tmp_path: Path) -> None:
     code, output = run_pytest(
         *PACKAGE, "--ep", "reference", "--baseline", "cpu", "--op", "Slice", "--op", "TopK", "--dtype", "float32",
@@ -47,6 +49,7 @@ def test_several_options_and_pytest_s_own_selection_narrow_it(tmp_path: Path) ->
     assert (code, f"{len(ids)} passed" in output) == (0, True), output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_failure_is_told_in_words() -> None:
     code, output = run_pytest(
@@ -61,6 +64,7 @@ def test_a_failure_is_told_in_words() -> None:
     assert ".py:" not in output.split("= FAILURES =")[1].split("short test summary")[0]
 
 
+@pytest.mark.slow
 def test_wrong_elements_are_listed(tmp_path: Path) -> None:
     tmp_path.joinpath("zeros.py").write_text(
         "import numpy as np\ndef f(model, feeds):\n    return [np.zeros((4, 2), 'f4'), np.zeros((4, 2), 'i8')]\n"
@@ -86,6 +90,7 @@ def configured(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_an_expected_failure_is_an_xfail_with_its_reason(configured: Path) -> None:
     code, output = run_pytest(
         *PACKAGE, "--ep", "mine", "--baseline", "none", "--op", "Slice", "-k", "Slice-1/float32/rank", cwd=configured
@@ -94,6 +99,7 @@ def test_an_expected_failure_is_an_xfail_with_its_reason(configured: Path) -> No
     assert re.search(r"XFAIL .*test_case\[Slice-1/float32/rank_1_last_axis\[runtime\]\] - it rests on Fridays", output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "code"), [((), 0), (("--epcheck-strict",), 1)])
 def test_an_expectation_that_no_longer_fails_fails_a_strict_session(
     configured: Path, options: tuple[str, ...], code: int
@@ -103,6 +109,7 @@ def test_an_expectation_that_no_longer_fails_fails_a_strict_session(
     assert (found, "the expectation of this case no longer fails: remove it" in output) == (code, bool(code)), output
 
 
+@pytest.mark.slow
 def test_what_the_provider_does_not_claim_is_skipped_with_the_reason(tmp_path: Path) -> None:
     """The CPU provider has no kernel for TopK in uint16; no table of claims says that it should."""
     options = ("--ep", "cpu", "--baseline", "none", "--op", "TopK", "--dtype", "uint16")
@@ -111,6 +118,7 @@ def test_what_the_provider_does_not_claim_is_skipped_with_the_reason(tmp_path: P
     assert re.search(r"SKIPPED \[\d+\] .*: cpu does not take the node: .*NOT_IMPLEMENTED", output)
 
 
+@pytest.mark.slow
 def test_it_runs_in_parallel(tmp_path: Path) -> None:
     options = ("--ep", "cpu", "--baseline", "none", "--op", "Slice", "--dtype", "int8", "-q", "-n", "2")
     count = len(call("list", "--op", "Slice", "--dtype", "int8").out.splitlines())
@@ -118,7 +126,7 @@ def test_it_runs_in_parallel(tmp_path: Path) -> None:
     assert (code, f"{count} passed" in output) == (0, True), output
 
 
-@pytest.mark.parametrize("parallel", [(), ("-n", "2")], ids=["alone", "parallel"])
+@pytest.mark.parametrize("parallel", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=["alone", "parallel"])
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
@@ -127,16 +135,23 @@ def test_it_runs_in_parallel(tmp_path: Path) -> None:
             4,
             "ERROR: epcheck: unknown operator 'Slize'; there is Size, Slice, Split; ",
         ),
-        (("--dtype", "float33"), 4, "ERROR: epcheck: unknown dtype 'float33'; the suite has: bool, float16, float32, "),
-        (
+        pytest.param(
+            ("--dtype", "float33"),
+            4,
+            "ERROR: epcheck: unknown dtype 'float33'; the suite has: bool, float16, float32, ",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             ("--ep", "gpu", "--op", "Slice"),
             2,
             "Exit: epcheck: unknown target 'gpu'; there are: cpu, dml, directml, reference, NAME@RELEASE, ",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             ("--ep", "cpu", "--baseline", "./no", "--op", "Slice"),
             2,
             "Exit: epcheck: target './no': there is no interpreter at './no'",
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["operator", "dtype", "target", "baseline"],
@@ -149,6 +164,7 @@ def test_what_does_not_exist_is_one_sentence(
     assert (found, line[: len(sentence)], "Traceback" in output) == (code, sentence, False)
 
 
+@pytest.mark.slow
 def test_a_target_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
     arguments = (*PACKAGE, "--ep", "python:nothing:f", "--baseline", "none", "--op", "Slice", "-k", "rank_1_last")
     why = (

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from whole_suite import whole_suite
 
 from epcheck.generators import suite
 from epcheck.generators.array import Array
@@ -21,7 +22,7 @@ FIRST = ("Slice", "TopK", "QLinearConv")
 @cache
 def built_suite() -> tuple[BuiltCase, ...]:
     """All cases: half a minute of a processor, so a test that needs them is marked slow."""
-    return tuple(case.build() for case in suite.cases())
+    return tuple(case.build() for case in whole_suite())
 
 
 @cache

@@ -12,6 +12,8 @@ from epcheck.generators.array import Array
 from epcheck.generators.onnx_tests import NodeTest, node_tests
 from epcheck.generators.truth import Outputs, Selection
 
+pytestmark = pytest.mark.slow  # onnx computes its tests when it is asked for them, which takes seconds
+
 RTOL, ATOL = 1e-3, 1e-7
 """What the tests of onnx allow where they say nothing else."""
 

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import onnx
 import pytest
 
 from epcheck.generators import onnx_tests, suite
+from epcheck.generators.case import Case
 from epcheck.generators.graph import OLDEST_IR
 from epcheck.generators.suite import Source
 from epcheck.generators.truth import Exact, Outputs, Ulp
 
-CASES = list(suite.cases(source=Source.ONNX))
+pytestmark = pytest.mark.slow  # onnx computes its tests when it is asked for them, which takes seconds
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """onnx's node tests as cases."""
+    return tuple(suite.cases(source=Source.ONNX))
 
 
 def test_there_are_more_than_a_thousand_each_with_an_id_of_its_own() -> None:
-    assert len(CASES) > 1000
-    assert [case_id for case_id, count in Counter(case.id for case in CASES).items() if count > 1] == []
-    assert {case.variant for case in CASES} == {"onnx"}
+    assert len(cases()) > 1000
+    assert [case_id for case_id, count in Counter(case.id for case in cases()).items() if count > 1] == []
+    assert {case.variant for case in cases()} == {"onnx"}
 
 
 def test_a_case_has_the_model_the_inputs_and_the_outputs_of_the_test() -> None:
@@ -36,7 +44,7 @@ def test_a_case_has_the_model_the_inputs_and_the_outputs_of_the_test() -> None:
 
 
 def test_every_test_can_be_built() -> None:
-    for case in CASES:
+    for case in cases():
         built = case.build()
         assert isinstance(built.truth, Outputs), case.id
         onnx.checker.check_model(built.model, full_check=False)
@@ -46,7 +54,7 @@ def test_an_operator_that_the_suite_has_not_is_judged_with_the_test_s_own_tolera
     other = next(
         t for t in onnx_tests.node_tests() if t.key not in suite.all_operators() and t.outputs[0].dtype == "f4"
     )
-    built = next(case for case in CASES if case.sample == other.name).build()
+    built = next(case for case in cases() if case.sample == other.name).build()
     assert isinstance(built.truth, Outputs)
     bound = built.truth.outputs[0].bound
     assert isinstance(bound, Ulp)
@@ -59,13 +67,3 @@ def test_random_numbers_sequences_and_expanded_functions_are_left_out() -> None:
     assert "test_dropout_default" in names
     assert not {"test_training_dropout", "test_bernoulli", "test_sequence_insert_at_back"} & names
     assert not [name for name in names if "_expanded" in name]
-
-
-def test_thin_takes_two_cases_of_each_version_and_dtypes_at_most() -> None:
-    thin = list(suite.cases(thin=True))
-    counts = Counter((case.operator_key, case.since_version, case.dtype) for case in thin)
-    everything = Counter((case.operator_key, case.since_version, case.dtype) for case in suite.cases())
-    assert counts.keys() == everything.keys()
-    assert counts == {where: min(2, count) for where, count in everything.items()}
-    ids = {case.id for case in suite.cases()}
-    assert {case.id for case in thin} <= ids

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from built_suite import FIRST, built_suite
 from case_ids import released, summed_up
+from whole_suite import whole_suite, whole_suite_ids
 
-from epcheck.generators import operator, suite
+from epcheck.generators import graph, operator, suite
 from epcheck.generators.case import Case
-
-IDS = [case.id for case in suite.cases()]
 
 
 def test_there_are_at_least_twenty_thousand_cases() -> None:
-    assert len(IDS) >= 20_000
+    assert len(whole_suite()) >= 20_000
 
 
 def test_every_version_of_the_three_operators_has_cases() -> None:
@@ -28,11 +27,11 @@ def test_every_version_of_the_three_operators_has_cases() -> None:
 
 
 def test_no_two_cases_have_the_same_id() -> None:
-    assert [case_id for case_id, count in collections.Counter(IDS).items() if count > 1] == []
+    assert [case_id for case_id, count in collections.Counter(whole_suite_ids()).items() if count > 1] == []
 
 
 def test_ids_are_those_that_were_released() -> None:
-    before, now = released(), summed_up(suite.cases())
+    before, now = released(), summed_up(whole_suite())
     changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
     how = "if this is deliberate, run `python tests/generators/case_ids.py` and commit case_ids.txt"
     assert changed == [], f"{len(changed)} operator versions have other ids: {changed[:10]}; {how}"
@@ -51,12 +50,13 @@ def test_a_domain_stands_before_the_id() -> None:
     assert custom.id == "com.microsoft::Gelu-1/float32/defaults[runtime]"
 
 
+@pytest.mark.slow
 def test_no_case_is_a_copy_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given the same random numbers, two cases still differ: in attributes, shapes, parameters or the kind of data."""
     monkeypatch.setattr(operator, "random_source", lambda _: np.random.default_rng(0))
     first: dict[object, str] = {}
     copies = []
-    for case in suite.cases():
+    for case in whole_suite():
         built = case.build()
         fed = tuple((name, v.dtype.name, v.shape, v.tobytes()) for name, v in built.feeds.items())
         other = first.setdefault((built.model, fed), case.id)
@@ -66,10 +66,25 @@ def test_no_case_is_a_copy_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_sample_that_is_declared_has_a_case() -> None:
+    with_cases = collections.defaultdict(set)
+    for case in whole_suite():
+        with_cases[case.operator_key].add(case.sample)
     for name, declared in suite.all_operators().items():
         samples = [sample.name for sample in declared.samples()]
         assert len(set(samples)) == len(samples)
-        assert {case.sample for case in declared.cases()} == set(samples), name
+        assert with_cases[name] == set(samples), name
+
+
+def test_every_operator_is_tried_in_every_variant_that_differs() -> None:
+    """A node without parameters has no variant of its own in which they are initializers."""
+    variants = collections.defaultdict(set)
+    for case in whole_suite():
+        variants[case.operator_key].add(case.variant)
+    assert variants.keys() == suite.all_operators().keys()
+    for name in FIRST:
+        assert variants[name] == set(graph.VARIANTS)
+    for name, tried in variants.items():
+        assert tried & {graph.RUNTIME, graph.INITIALIZER}, name
 
 
 def test_random_data_comes_from_the_id_alone() -> None:
@@ -80,8 +95,9 @@ def test_random_data_comes_from_the_id_alone() -> None:
 
 @pytest.mark.slow
 def test_the_order_of_the_suite_does_not_change() -> None:
-    assert [case.id for case in suite.cases()] == IDS
-    assert [b.case.id for b in built_suite()] == IDS
+    ids = list(whole_suite_ids())
+    assert [case.id for case in suite.cases()] == ids
+    assert [b.case.id for b in built_suite()] == ids
 
 
 def test_selection_by_operator_keeps_the_order_of_the_names_given() -> None:
@@ -89,6 +105,7 @@ def test_selection_by_operator_keeps_the_order_of_the_names_given() -> None:
     assert operators == ["TopK"] * operators.count("TopK") + ["Slice"] * operators.count("Slice")
 
 
+@pytest.mark.slow
 def test_selection_by_dtype_matches_any_of_the_varied_dtypes() -> None:
     assert {case.dtype for case in suite.cases(["Slice"], ["float16"])} == {"float16"}
     assert {case.dtype for case in suite.cases(["QLinearConv"], ["int8"])} == {
@@ -98,6 +115,7 @@ def test_selection_by_dtype_matches_any_of_the_varied_dtypes() -> None:
     assert {case.dtype for case in suite.cases(dtypes=["uint8-int8-uint8"])} == {"uint8-int8-uint8"}
 
 
+@pytest.mark.slow
 def test_selection_by_a_part_of_the_id() -> None:
     assert {case.sample for case in suite.cases(patterns=["past_both_ends"])} == {"negative_step_past_both_ends"}
 
@@ -113,8 +131,17 @@ def test_brackets_in_a_glob_are_literal() -> None:
     assert not suite.matches("Slice-13/float32/steps_omitted[runtime]", "steps_omitted[rst]*")
 
 
+def test_thin_takes_two_cases_of_each_version_and_dtypes_at_most() -> None:
+    thin = list(suite.cases(thin=True))
+    counts = collections.Counter((case.operator_key, case.since_version, case.dtype) for case in thin)
+    everything = collections.Counter((case.operator_key, case.since_version, case.dtype) for case in whole_suite())
+    assert counts.keys() == everything.keys()
+    assert counts == {where: min(2, count) for where, count in everything.items()}
+    assert {case.id for case in thin} <= set(whole_suite_ids())
+
+
 def test_selection_stops_at_the_limit() -> None:
-    assert [case.id for case in suite.cases(limit=3)] == IDS[:3]
+    assert [case.id for case in suite.cases(limit=3)] == list(whole_suite_ids()[:3])
     assert list(suite.cases(limit=0)) == []
 
 
@@ -133,7 +160,7 @@ def test_an_unknown_dtype_is_refused_with_what_there_is() -> None:
 
 def test_a_selection_that_leaves_nothing_is_refused() -> None:
     with pytest.raises(suite.SelectionError, match="leaves no case; `epcheck list`"):
-        next(suite.cases(patterns=["no such case"]))
+        next(suite.cases(["Slice"], patterns=["no such case"]))
 
 
 def test_a_case_by_its_id() -> None:

@@ -101,6 +101,7 @@ def test_every_mutant_is_caught(operator: str) -> None:
     assert missed == [], f"{operator}: no case fails under: {missed}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", IMPLEMENTED)
 def test_a_mutant_is_caught_and_blamed_as_a_target_of_the_runner(
     operator: str, monkeypatch: pytest.MonkeyPatch

@@ -93,6 +93,7 @@ def test_an_interruption_leaves_no_half_report(tmp_path: Path, monkeypatch: pyte
     assert files(folder) == before
 
 
+@pytest.mark.slow
 def test_of_a_record_little_stays_in_memory(tmp_path: Path) -> None:
     def peak_bytes(count: int) -> int:
         folder = stored(tmp_path / str(count), many(count), a_run(count))

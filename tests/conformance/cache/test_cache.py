@@ -299,6 +299,7 @@ def test_a_cache_that_fails_while_it_is_cleared_is_not_said_to_be_clear(
 RUN = ("run", "--target", "cpu", "--baseline", "none", "--no-reference", "--op", "Slice", "-k", "rank_", "--limit", "6")
 
 
+@pytest.mark.slow
 def test_a_run_with_a_damaged_cache_ends_as_one_without(own: Path, tmp_path: Path) -> None:
     own.write_bytes(b"garbage" * 1000)
     done = call(*RUN, "--root", str(tmp_path / "damaged"))

@@ -17,14 +17,28 @@ from epcheck.generators import operators
 PREPARED, OPINION = "prepared", "opinion"
 
 
-@pytest.fixture
-def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the sources, from which the keys come instead."""
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, bytes]:
+    """What each file of a copy of the sources holds."""
+    folder = tmp_path_factory.mktemp("sources")
     for package in ("generators", "conformance"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(code_digest, "ROOT", tmp_path)
-    yield tmp_path
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def sources(copied: dict[Path, bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the sources, from which the keys come instead; afterwards it is what it was."""
+    folder = next(path for path in next(iter(copied)).parents if (path / "generators").is_dir())
+    monkeypatch.setattr(code_digest, "ROOT", folder)
+    yield folder
     code_digest._code_digests.cache_clear()
+    for path in folder.rglob("*"):
+        if path.is_file() and path not in copied:
+            path.unlink()
+    for path, data in copied.items():
+        if not path.is_file() or path.read_bytes() != data:
+            path.write_bytes(data)
 
 
 def key_now(kind: str) -> bytes:

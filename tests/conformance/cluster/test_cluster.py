@@ -34,6 +34,8 @@ from epcheck.conformance.cluster import cluster as cluster_module
 from epcheck.conformance.cluster import connection, dispatch, nodes
 from epcheck.conformance.cluster.cluster import Cluster
 
+pytestmark = pytest.mark.slow  # clusters of processes
+
 SLOW, RIGHT, NO_BACKEND = "python:faulty_backends:slow", "python:faulty_backends:right", "python:nothing:here"
 RESOURCES = {"cpu": 1, "mine": 1, SLOW: 1, RIGHT: 1, NO_BACKEND: 1}
 
@@ -338,52 +340,3 @@ def test_a_scheduler_that_is_lost_ends_the_run_and_keeps_what_came(monkeypatch: 
         with Cluster(own.scheduler_address, [an_order(SLOW)]) as connected, pytest.raises(ClusterError, match="lost"):
             connected.run(identities(64), (), take, lambda _: None)
     assert 1 <= len(lines) < 64
-
-
-def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (connection, dispatch):
-        monkeypatch.setattr(module, "CONNECT_S", 0.5)
-    assert refused(*FEW, "--scheduler", "tcp://127.0.0.1:9").startswith(
-        "the Dask scheduler 'tcp://127.0.0.1:9' does not answer: "
-    )
-
-
-@pytest.mark.parametrize("address", ["host", "host:8786", "http://host:8786", "tcp://host", "tcp://host:1/x"])
-def test_what_is_no_address_of_a_scheduler(address: str) -> None:
-    expected = f"'{address}' is no address of a Dask scheduler; write for example tcp://host:8786"
-    assert refused(*FEW, "--scheduler", address) == expected
-
-
-def test_a_cluster_does_not_choose_the_candidate() -> None:
-    sentence = "a cluster does not choose the candidate; name one with --target"
-    assert refused("run", "--scheduler", "tcp://host:8786") == sentence
-
-
-def test_without_dask_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from epcheck.conformance import cluster as package
-
-    monkeypatch.delattr(package, "cluster")
-    monkeypatch.delitem(sys.modules, "epcheck.conformance.cluster.cluster")
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    sentence = "--scheduler needs dask.distributed; run: pip install 'epcheck[distributed]'"
-    assert refused(*FEW, "--scheduler", "tcp://host:8786") == sentence
-
-
-def test_cases_travel_in_a_hundred_bytes_each() -> None:
-    import pickle
-
-    cases = tuple(suite.cases())
-    assert len(pickle.dumps(cases)) / len(cases) < 150
-    assert pickle.loads(pickle.dumps(cases[-1])).build().model == cases[-1].build().model
-
-
-def test_workers_that_nobody_asks_for_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "IDLE_S", 0.05)
-    with contextlib.chdir(HERE):
-        answer = node.work(an_order(RIGHT, run="idle"), identities(2))
-    assert isinstance(answer, node.TaskResult)
-    assert len(answer.lines) == 2
-    until = time.monotonic() + 10
-    while node._idle and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not node._idle

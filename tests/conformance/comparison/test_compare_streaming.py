@@ -321,6 +321,7 @@ A_FEW_BLOCKS = 24 * blocks.BLOCK * 8
 assert A_FEW_BLOCKS < MANY  # bytes: less than a mask of the output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [Exact(), Ulp(2.0, "a test"), Ulp(0.7, "a test")], ids=["exact", "ulp", "rounded"])
 def test_memory_does_not_grow_with_floating_outputs(bound: Bound) -> None:
     x = np.linspace(1, 2, MANY, dtype=np.float32)

@@ -107,6 +107,7 @@ def test_why_a_claim_cannot_be_reached(key: tuple[str, str, int], dtype: str, wh
     assert bool(reason) == bool(why)
 
 
+@pytest.mark.slow
 def test_the_command_prints_counts_and_writes_every_claim(tmp_path: Path) -> None:
     result = call("coverage", "--json", str(tmp_path / "claims.json"))
     document = json.loads((tmp_path / "claims.json").read_text(encoding="utf-8"))

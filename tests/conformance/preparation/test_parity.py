@@ -6,10 +6,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from whole_suite import whole_suite
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.records import record, terms
@@ -19,12 +21,18 @@ from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.workers.idle_workers import IdleWorkers
-from epcheck.generators import suite
+from epcheck.generators.case import Case
+
+pytestmark = pytest.mark.slow  # each test is a run of nearly a thousand cases
 
 CPU = replace(resolve("cpu"), expectations=())
 """With nothing to predict what fails: that has to be found."""
 
-CASES = [case for case in suite.cases() if zlib.crc32(case.id.encode()) % 67 == 0]
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """Some of everything."""
+    return tuple(case for case in whole_suite() if zlib.crc32(case.id.encode()) % 67 == 0)
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +49,10 @@ def idle_workers() -> Iterator[IdleWorkers]:
 def run(cache: Path | None, idle_workers: IdleWorkers, **further: Any) -> dict[str, Record]:
     """Case id -> record."""
     taken: list[Record] = []
-    plan = Plan(CASES, (CPU,), resolve("reference"), resolve("reference"), **further)
+    plan = Plan(cases(), (CPU,), resolve("reference"), resolve("reference"), **further)
     with closing(Cache(cache)) as kept:
         run_plan(plan, taken.append, cache=kept, idle_workers=idle_workers)
-    assert len(taken) == len(CASES)
+    assert len(taken) == len(cases())
     return {r.case_id: r for r in taken}
 
 

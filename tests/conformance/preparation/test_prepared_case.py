@@ -17,13 +17,18 @@ from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 
+FEW = ("Slice", "TopK", "Transpose", "Gather", "ReduceSum", "Gemm", "SequenceAt")
+
+Travelled = tuple[BuiltCase, PreparedCase, PreparedCase]
+"""A case as it is built, as it is prepared, and as it comes back from its row."""
+
 TOPK = suite.case_by_id("TopK-11/float32/defaults[initializer]")
 
 
-@pytest.fixture(scope="module")
-def whole_suite() -> list[tuple[BuiltCase, PreparedCase, PreparedCase]]:
-    """Of every operator, version and dtype: as it is built, as it is prepared, and as it comes back from its row."""
-    built = [case.build() for case in suite.cases(thin=True)]
+@pytest.fixture(scope="module", params=[FEW, pytest.param((), marks=pytest.mark.slow)], ids=["few", "all"])
+def travelled(request: pytest.FixtureRequest) -> list[Travelled]:
+    """Cases of every version and dtype, of a few operators or of all."""
+    built = [case.build() for case in suite.cases(request.param, thin=True)]
     prepared = [prepared_case.of(case) for case in built]
     loaded = [prepared_case.from_row(case.case, prepared_case.to_row(case)) for case in prepared]
     return list(zip(built, prepared, loaded, strict=True))
@@ -54,38 +59,38 @@ def test_what_is_lost_is_seen() -> None:
     assert list(lost((np.float32([1]), 2), (np.float64([1]), 2.0))) == ["[0]", "[1]: int became float"]
 
 
-def test_no_truth_loses_a_bit(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
+def test_no_truth_loses_a_bit(travelled: list[Travelled]) -> None:
     """Arrays, bounds, floors and their sources, what may be one step beside, every answer that is accepted."""
-    assert [found for built, _, loaded in whole_suite for found in lost(built.truth, loaded.truth, built.case.id)] == []
-    kinds = {type(built.truth).__name__ for built, _, _ in whole_suite}
+    assert [found for built, _, loaded in travelled for found in lost(built.truth, loaded.truth, built.case.id)] == []
+    kinds = {type(built.truth).__name__ for built, _, _ in travelled}
     assert kinds == {"Outputs", "Selection", "Refusal"}
 
 
-def test_no_feed_loses_a_bit(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
-    for built, _, loaded in whole_suite:
+def test_no_feed_loses_a_bit(travelled: list[Travelled]) -> None:
+    for built, _, loaded in travelled:
         feeds = {name: np.frombuffer(data, dtype).reshape(shape) for name, dtype, shape, data in loaded.feeds}
         assert list(feeds) == list(built.feeds)
         assert list(lost(tuple(built.feeds.values()), tuple(feeds.values()), built.case.id)) == []
 
 
-def test_no_fact_loses_a_word(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
-    for built, prepared, loaded in whole_suite:
+def test_no_fact_loses_a_word(travelled: list[Travelled]) -> None:
+    for built, prepared, loaded in travelled:
         facts = dataclasses.replace(case_facts.of(built), rounded=loaded.facts.rounded)
         assert loaded.facts.text == prepared.facts.text == facts.text
 
 
 def test_facts_are_equal_whether_they_were_kept_or_not(
-    whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]],
+    travelled: list[Travelled],
 ) -> None:
-    different = [p.case.id for _, p, loaded in whole_suite if p.facts != loaded.facts]
+    different = [p.case.id for _, p, loaded in travelled if p.facts != loaded.facts]
     assert different == []
-    assert any(isinstance(value, list) for _, p, _ in whole_suite for value in p.facts.attributes.values())
+    assert any(isinstance(value, list) for _, p, _ in travelled for value in p.facts.attributes.values())
 
 
-def test_everything_else_is_equal_as_well(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
+def test_everything_else_is_equal_as_well(travelled: list[Travelled]) -> None:
     names = set(PreparedCase._fields) - {"facts"}
     assert {"model", "feeds", "oracles", "answer", "digest", "expected"} <= names
-    for _, prepared, loaded in whole_suite:
+    for _, prepared, loaded in travelled:
         for name in names:
             assert getattr(prepared, name) == getattr(loaded, name), (prepared.case.id, name)
 
@@ -117,8 +122,8 @@ def test_another_row_is_refused(foreign: Any) -> None:
         prepared_case.from_row(TOPK, foreign)
 
 
-def test_a_row_holds_builtin_types_alone(whole_suite: list[tuple[BuiltCase, PreparedCase, PreparedCase]]) -> None:
-    for _, prepared, _ in whole_suite:
+def test_a_row_holds_builtin_types_alone(travelled: list[Travelled]) -> None:
+    for _, prepared, _ in travelled:
         row = prepared_case.to_row(prepared)
         assert plain_pickle(pickle.dumps(row)) == row
 

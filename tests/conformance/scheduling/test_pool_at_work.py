@@ -112,6 +112,7 @@ def test_two_workers_share_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert notes == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [1, 20])
 def test_a_worker_that_is_killed_loses_nothing_and_duplicates_nothing(
     pack: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -83,6 +83,7 @@ def test_both_wrong_is_said_of_both() -> None:
     assert (found.status, found.blame) == (terms.MISMATCH, terms.BOTH)
 
 
+@pytest.mark.slow
 def test_the_reference_is_asked_as_a_further_oracle_and_agrees() -> None:
     found = records_of([identity("a")], backend("right"), reference=resolve("reference"))["a"]
     assert found.oracles == {"reference": "agrees"}
@@ -126,6 +127,7 @@ def test_a_case_that_cannot_be_built_is_skipped_and_the_others_are_judged() -> N
     assert "in broken" in found.candidate.log_tail
 
 
+@pytest.mark.slow
 def test_the_facts_of_every_worker_come_before_the_first_record() -> None:
     seen: list[object] = []
     plan = Plan(identities(2), (backend("right"),), reference=resolve("reference"))
@@ -137,6 +139,7 @@ def test_the_facts_of_every_worker_come_before_the_first_record() -> None:
     assert all(isinstance(item, Record) for item in seen[1:])
 
 
+@pytest.mark.slow
 def test_a_target_that_goes_down_in_the_middle_leaves_what_was_recorded() -> None:
     """Its worker starts once and never again."""
     taken: list[Record] = []

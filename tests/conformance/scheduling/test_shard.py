@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 from command_line import call, refused
 from hypothesis import strategies as st
+from whole_suite import whole_suite
 
 from epcheck import reports
 from epcheck.conformance.preparation import case_facts
@@ -112,7 +113,7 @@ def test_the_cut_is_the_same_from_release_to_release() -> None:
 
 
 def test_what_could_share_a_session_mostly_stays_together() -> None:
-    cases = tuple(suite.cases())
+    cases = whole_suite()
     for count in (4, 16):
         for part in shard.cut(cases, count):
             kinds = {(case.operator, case.since_version, case.dtype) for case in part}
@@ -170,6 +171,7 @@ def test_a_run_of_a_shard_says_what_it_is_and_runs_nothing_else(tmp_path: Path) 
     assert "This is shard 2 of 4" in (only_run(tmp_path) / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_shard_is_balanced_by_an_earlier_run(tmp_path: Path) -> None:
     assert call(*CPU, "--root", str(tmp_path / "earlier")).code == 0
     earlier = only_run(tmp_path / "earlier")
@@ -187,6 +189,7 @@ def interrupted(folder: Path, keep: int) -> None:
     reports.write_run(folder, replace(reports.read_run(folder), status="interrupted"))
 
 
+@pytest.mark.slow
 def test_a_shard_is_taken_up_again_as_it_was(tmp_path: Path) -> None:
     assert call(*CPU, "--shard", "2/4", "--root", str(tmp_path)).code == 0
     folder = only_run(tmp_path)
@@ -213,6 +216,7 @@ def test_a_shard_that_would_be_another_is_not_taken_up_again(tmp_path: Path) -> 
     )
 
 
+@pytest.mark.slow
 def test_an_expectation_is_stale_when_no_shard_matches_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = list(suite.cases(["Slice"], limit=24))
     monkeypatch.setattr(suite, "cases", lambda *_: iter(few))
@@ -232,6 +236,7 @@ def verdicts(folder: Path) -> dict[str, tuple[str, str, str]]:
     return {item.case_id: (item.status, item.reading, item.blame) for item in reports.read_records(folder)}
 
 
+@pytest.mark.slow
 def test_merged_shards_say_what_one_run_says(tmp_path: Path) -> None:
     assert call(*CPU, "--root", str(tmp_path / "whole")).code == 0
     for part in ("2/3", "1/3"):
@@ -245,6 +250,7 @@ def test_merged_shards_say_what_one_run_says(tmp_path: Path) -> None:
     assert verdicts(tmp_path / "merged") == verdicts(only_run(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_an_incomplete_merged_run_can_be_completed_here(tmp_path: Path) -> None:
     assert call(*CPU, "--shard", "2/3", "--root", str(tmp_path / "shards")).code == 0
     assert call("merge", str(tmp_path / "shards"), "--out", str(tmp_path / "merged")).code == 2

@@ -66,6 +66,7 @@ def test_a_function_is_found_in_the_working_directory(monkeypatch: pytest.Monkey
     assert [item.status for item in found.values()] == [PASS, PASS]
 
 
+@pytest.mark.slow
 def test_a_release_has_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the profile proves where its nodes ran: that release keeps no record of assignments."""
     release = "1.20.1" if sys.version_info < (3, 14) else "1.24.1"
@@ -81,6 +82,7 @@ def test_a_release_has_an_environment_of_its_own(tmp_path: Path, monkeypatch: py
     }
 
 
+@pytest.mark.slow
 def test_a_release_that_does_not_exist_is_named_and_leaves_nothing_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +166,7 @@ def test_a_table_may_name_a_function() -> None:
     assert (target.name, target.arguments[0]) == ("mine", "python:faulty_backends:right")
 
 
+@pytest.mark.slow
 def test_a_table_is_run_like_any_target(tables: Path) -> None:
     described, records = run(tables, "-t", "strict-cpu", "--baseline", "reference", "--no-reference")
     assert described.candidates == ("strict-cpu",)
@@ -204,6 +207,7 @@ def test_an_option_of_a_target_does_not_change_another() -> None:
     assert (slow.deadline_s, replace(slow, deadline_s=1.0).deadline_s, backend("right").deadline_s) == (99.0, 1.0, 20.0)
 
 
+@pytest.mark.slow
 def test_running_leaves_no_process() -> None:
     records_of(identities(2), backend("right"), reference=resolve("reference"))
     assert own_workers() == []

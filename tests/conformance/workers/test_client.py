@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -22,12 +23,21 @@ from epcheck.conformance.workers.program.protocol import PROTOCOL, NotAFrame
 TARGET = Target("fake", (), (), deadline_s=20.0, startup_s=60.0, memory_bytes=100 * MEBIBYTE)
 HANDSHAKE = {"op": "hello", "protocol": PROTOCOL, "facts": {"os": "none"}}
 
+NOW = 1000.0
+"""When processes start and requests are sent; the times of events and of watching are counted from there."""
+
+
+@pytest.fixture(autouse=True)
+def fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long the machine has been up changes nothing."""
+    monkeypatch.setattr("epcheck.conformance.workers.client.time", SimpleNamespace(monotonic=lambda: NOW))
+
 
 class FakeProcess:
     """A process that does nothing by itself and remembers what was done to it."""
 
     def __init__(self) -> None:
-        self.started = 1000.0
+        self.started = NOW
         self.killed_because = ""
         self.resident = 0
         self.sent: list[list[bytes]] = []

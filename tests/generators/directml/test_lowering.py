@@ -84,6 +84,7 @@ def test_both_kinds_of_exception_occur() -> None:
     assert found == {"k_less_than_axis_length", "data_type_supported"}
 
 
+@pytest.mark.slow
 def test_every_description_evaluates_to_the_truth() -> None:
     opinions = collections.Counter(
         (name, opinion) for built in built_first() for name, opinion in prepared_case.of(built).oracles.items()

@@ -72,6 +72,7 @@ def test_the_folder_has_onnx_s_test_data_layout(folder: Path) -> None:
     np.testing.assert_array_equal(numpy_helper.to_array(expected), numpy_helper.to_array(received) + bias)
 
 
+@pytest.mark.slow
 def test_its_script_needs_onnxruntime_alone_and_says_whether_a_provider_is_right(folder: Path) -> None:
     command = [sys.executable, "-I", "-W", "ignore", "run.py", "CPUExecutionProvider"]
     right = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

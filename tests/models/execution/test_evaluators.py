@@ -32,6 +32,7 @@ def test_a_baseline_that_is_named_is_taken_whatever_the_size(named: str) -> None
     assert evaluators.for_size(LARGE_BYTES + 1) == evaluators
 
 
+@pytest.mark.slow
 def test_the_command_that_reproduces_names_the_trial_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,7 @@ def test_external_data_that_leaves_the_folder_is_refused_before_anything_is_open
         cpu.run(saved(tmp_path, "../weights.bin"), {"x": X})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "stage", "during", "message"),
     [
@@ -185,6 +186,7 @@ def test_a_second_run_that_differs_is_named() -> None:
         assert sessions.run(relu_neg(), {"x": X}).repeat_differs == ("y",)
 
 
+@pytest.mark.slow
 def test_a_worker_that_takes_too_much_memory_is_ended() -> None:
     with backend("takes_memory", memory_bytes=200 << 20) as sessions:
         answer = sessions.run(relu_neg(), {"x": X})

@@ -105,6 +105,7 @@ def test_a_wrong_node_is_named(tmp_path: Path) -> None:
     assert found.headline == "model.onnx runs on relu_is_leaky, but its outputs are not right"
 
 
+@pytest.mark.slow
 def test_a_threshold_can_be_overridden(tmp_path: Path) -> None:
     found = validate(
         perceptron(tmp_path / "model.onnx"),
@@ -113,6 +114,7 @@ def test_a_threshold_can_be_overridden(tmp_path: Path) -> None:
     assert {(verdict.right, verdict.threshold.source) for verdict in found.verdicts} == {(True, "as asked for")}
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_contained_and_the_node_is_named(tmp_path: Path) -> None:
     found = validate(perceptron(tmp_path / "model.onnx"), ValidateOptions(wrong("dies_of_relu"), "cpu", seeds=(0,)))
     assert found.status == FAILS
@@ -133,6 +135,7 @@ def test_a_model_that_the_runtime_refuses_has_a_page_with_the_message(tmp_path: 
     assert "No: session creation ends with" in page.render(found)
 
 
+@pytest.mark.slow
 def test_users_feeds_are_taken_in_place_of_generated_ones(tmp_path: Path) -> None:
     np.savez(tmp_path / "mine.npz", x=np.ones((2, 4), np.float32))
     found = validate(
@@ -157,6 +160,7 @@ def test_a_broken_file_is_refused_in_a_sentence(content: bytes | None, sentence:
         validate(tmp_path / "model.onnx", ValidateOptions("cpu"))
 
 
+@pytest.mark.slow
 def test_nothing_of_a_model_reaches_the_page_as_markup(tmp_path: Path) -> None:
     found = validate(
         perceptron(tmp_path / "model.onnx", HOSTILE), ValidateOptions(wrong("relu_is_leaky"), "cpu", seeds=(0,))
@@ -173,6 +177,7 @@ def test_the_page_answers_in_the_order_of_the_questions(right: Validation) -> No
     assert sorted(order, key=text.index) == order
 
 
+@pytest.mark.slow
 def test_the_command_writes_page_and_json_and_ends_with_its_verdict(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
@@ -198,6 +203,7 @@ def test_the_fixture_validates(epcheck_validate: Callable[..., Validation], tmp_
 SIZE = 1 << 30
 
 
+@pytest.mark.slow
 def test_a_gigabyte_of_external_data_is_mapped_and_not_loaded(tmp_path: Path) -> None:
     rows = SIZE // 4096
     weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[rows, 1024])

@@ -163,6 +163,7 @@ def expanded(column: dict[str, Any], n: int) -> list[Any]:
     return [next(members[kind]) for kind in which]
 
 
+@pytest.mark.slow
 def test_every_record_travels_whole_but_for_what_the_index_has(tmp_path: Path) -> None:
     folder = stored(tmp_path / "run", many(1200))
     html = page(folder)
@@ -231,6 +232,7 @@ def test_a_large_case_has_no_repro_in_the_page(tmp_path: Path) -> None:
     assert unpacked(write_html(folder, archive=lambda _: b"zip").read_text("utf-8"), "archives") == {}
 
 
+@pytest.mark.slow
 def test_five_thousand_cases_stay_small(tmp_path: Path) -> None:
     assert write_html(stored(tmp_path / "run", many(5000))).stat().st_size < 500_000
 

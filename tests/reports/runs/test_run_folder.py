@@ -330,5 +330,6 @@ def test_what_is_neither_right_nor_owed_is_counted_apart(tmp_path: Path) -> None
     assert counts["dml"]["operators"] == {"Slice": [1, 1, 1], "com.microsoft::Gelu": [1, 0, 0]}
 
 
+@pytest.mark.slow
 def test_many_records_go_through_in_batches(tmp_path: Path) -> None:
     assert pq.read_table(write_outcomes(stored(tmp_path / "run", many(2500)))).num_rows == 2500

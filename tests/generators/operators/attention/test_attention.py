@@ -133,6 +133,7 @@ def test_arithmetic_in_the_dtype_itself_stays_within_the_bound(dtype: type[np.fl
     assert (np.abs(naive.astype(np.float64) - result.value) <= bound.floor).all()
 
 
+@pytest.mark.slow
 def test_the_bound_of_float32_is_small() -> None:
     for name in ("Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention"):
         for case in suite.cases([f"com.microsoft::{name}"], dtypes=["float32"]):

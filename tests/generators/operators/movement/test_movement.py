@@ -154,6 +154,7 @@ def test_the_last_part_of_an_uneven_split_is_smaller() -> None:
     assert [output.value.tolist() for output in truth.outputs] == [[0, 1, 2], [3, 4, 5], [6]]
 
 
+@pytest.mark.slow
 def test_every_description_agrees_with_its_truth() -> None:
     """Once for each sample of the first dtype, in the way that needs no graph input."""
     for name in ("Concat", "Split", "Pad", "Tile", "DepthToSpace", "SpaceToDepth", "Trilu", "GatherND", "ScatterND"):

@@ -159,6 +159,7 @@ def brute_force(sequence: list[Any], k: int, largest: bool) -> list[int]:
     return sorted(range(len(sequence)), key=cmp_to_key(before))[:k]
 
 
+@pytest.mark.slow
 @seed(20260103)
 @settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @hypothesis.given(
@@ -188,6 +189,7 @@ def test_sorting_by_comparison_gives_the_same(x: Array, data: st.DataObject) -> 
 # What the cases cover.
 
 
+@pytest.mark.slow
 def test_largest_sorted_axis_and_k_are_covered_in_combination() -> None:
     combined = {
         (attributes["largest"], attributes["sorted"], int(case.node.value("K")[0]))  # type: ignore[index]
