@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,8 +17,10 @@ from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.cluster.node import ClusterError, Line, Order
+from epcheck.conformance.records import atomic_file
 from epcheck.conformance.records.record import Record, encode
 from epcheck.conformance.scheduling.plan import Facts, Plan
+from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
@@ -101,8 +104,13 @@ class _Here:
         def sink(item: Record) -> None:
             take((encode(item), item.reading))
 
-        with closing(self._cache):  # what goes wrong with it at the end is to be noted, too
-            self._notes = run_plan(plan, sink, greeted, self._cache, self._workers)
+        profile = Profile() if self._options.profile else None
+        try:
+            with closing(self._cache):  # what goes wrong with it at the end is to be noted, too
+                self._notes = run_plan(plan, sink, greeted, self._cache, self._workers, profile)
+        finally:
+            if self._options.profile and profile:
+                atomic_file.write_text(self._options.profile, json.dumps(profile.trace_events()))
 
     def expectations(self) -> Iterable[tuple[str, Expectation]]:
         return ((target.name, entry) for target in self._targets for entry in target.expectations)
@@ -164,6 +172,8 @@ def _install_lab(progress: Progress) -> None:
 
 
 def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[Place]:
+    if options.profile:
+        raise ClusterError("--profile measures this machine; leave out --scheduler")
     if options.explain:
         raise ClusterError("--explain calls DirectML on this machine; leave out --scheduler")
     if not options.targets:

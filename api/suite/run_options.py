@@ -24,11 +24,11 @@ class RunOptions:
     `reference` when the candidate is `cpu` itself. source: whose cases. explain: call DirectML directly for every
     failure of its provider. expect: further files of expectations. strict: decides `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
-    these options `scheduler` and `may_differ`. jobs: workers of each target at most; None for as many as there are
-    cores, and one for a GPU. pack: let cases share sessions. cache: use what earlier runs kept. shard: run this part of
-    the selection only. balance: the folder of an earlier run, by whose times shards are cut. scheduler: the address of
-    a Dask scheduler, on whose machines the candidates are. may_differ: facts in which the machines of one candidate may
-    differ, on a cluster or when a run is resumed.
+    these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
+    there are cores, and one for a GPU. pack: let cases share sessions. cache: use what earlier runs kept. shard: run
+    this part of the selection only. balance: the folder of an earlier run, by whose times shards are cut. scheduler:
+    the address of a Dask scheduler, on whose machines the candidates are. profile: a file for where the time went.
+    may_differ: facts in which the machines of one candidate may differ, on a cluster or when a run is resumed.
     """
 
     targets: Annotated[
@@ -70,6 +70,10 @@ class RunOptions:
         Path | None, Option("With --shard: equal shards by this run's times, not by count.", metavar="RUN")
     ] = None
     scheduler: Annotated[str | None, Option("Run on the machines of a Dask cluster.", metavar="tcp://HOST:PORT")] = None
+    profile: Annotated[
+        Path | None,
+        Option("Write where the time went: a trace for ui.perfetto.dev, and sums.", metavar="FILE"),
+    ] = None
     may_differ: Annotated[
         tuple[str, ...],
         Option("A fact in which machines of one target may differ; repeat for more.", metavar="FACT"),

@@ -53,6 +53,7 @@ def resumed(run: Run, now: RunOptions) -> RunOptions:
         options,
         scheduler=now.scheduler or options.scheduler,
         may_differ=now.may_differ,
+        profile=now.profile,
         strict=now.strict,
         root=now.root,
         resume=now.resume,

@@ -13,10 +13,11 @@ from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import Outcome
 from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
-from epcheck.conformance.scheduling.pool import Pool
-from epcheck.conformance.scheduling.pools import TICK_S
+from epcheck.conformance.scheduling.pools.pool import Pool
+from epcheck.conformance.scheduling.pools.pools import TICK_S
+from epcheck.conformance.scheduling.pools.supervisor import Job
+from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.scheduling.session import AT_ONCE, IN_PROGRESS, Session
-from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -31,17 +32,19 @@ def run_plan(
     on_facts: Callable[[Facts], None] | None = None,
     cache: Cache | None = None,
     idle_workers: IdleWorkers | None = None,
+    profile: Profile | None = None,
 ) -> tuple[str, ...]:
     """Run the plan; `sink` takes each record as soon as it is final, in no particular order. Returns, in words, what
     happened that belongs to no case: sessions of several that failed, though none of their cases does alone.
 
     on_facts: takes target name -> facts once every worker has started. cache: where prepared cases and opinions are
     kept from run to run. idle_workers: where workers are kept for the next run; otherwise none outlives the call.
+    profile: takes where the time went.
     Raises TargetDown when a target cannot be started; what was recorded until then stands. Whatever the sink raises
     ends the run as well.
     """
     cases = iter(plan.cases)
-    with Session(plan, sink, cache, idle_workers) as session:
+    with Session(plan, sink, cache, idle_workers, profile) as session:
         for case in islice(cases, IN_PROGRESS):
             session.submit(case)
         while not session.ready:
@@ -78,8 +81,7 @@ def ask(target: Target, prepared: PreparedCase) -> Outcome:
                     event = events.get(timeout=TICK_S)
                     if supervisor := pool.owner(event):
                         supervisor.handle(event)
-                for supervisor in pool.supervisors:
-                    supervisor.watch(time.monotonic())
+                pool.watch(time.monotonic())
         finally:
             pool.kill()
     return outcomes[0]

@@ -11,7 +11,7 @@ import gc
 import os
 import queue
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -40,8 +40,9 @@ from epcheck.conformance.scheduling.case_lifecycle import (
 )
 from epcheck.conformance.scheduling.grouping import PLACE_ONLY, Grouping
 from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
-from epcheck.conformance.scheduling.pools import TICK_S, Pools
-from epcheck.conformance.scheduling.supervisor import Job
+from epcheck.conformance.scheduling.pools.pools import TICK_S, Pools
+from epcheck.conformance.scheduling.pools.supervisor import Job
+from epcheck.conformance.scheduling.profile import JUDGING, PREPARING, SENDING, TAKING_IN, WAITING, PhaseClock, Profile
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -67,16 +68,22 @@ class Session:
     """
 
     def __init__(
-        self, plan: Plan, sink: Sink, cache: Cache | None = None, idle_workers: IdleWorkers | None = None
+        self,
+        plan: Plan,
+        sink: Sink,
+        cache: Cache | None = None,
+        idle_workers: IdleWorkers | None = None,
+        profile: Profile | None = None,
     ) -> None:
         """plan: its cases are the caller's to submit. The others as in `run`."""
         cache, idle_workers = cache or Cache(None), idle_workers or IdleWorkers()
+        self._clock = profile.clock if profile else PhaseClock()
         cores = os.cpu_count() or 1
         self.under_way = 0
         self._plan = plan
         self._sink = sink
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._pools = Pools(plan, cache, self._events, idle_workers)
+        self._pools = Pools(plan, cache, self._events, idle_workers, profile)
         self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores) - 1)
         self._remembered = run_history.RememberedOpinions(plan, cache)
         self._statuses = run_history.Statuses(cache, plan.candidates)
@@ -151,16 +158,21 @@ class Session:
         wait: False to act only on what has happened already.
         Raises TargetDown when a target goes down for good.
         """
+        enter = self._clock.enter
+        enter(PREPARING)
         if not more:
             self._preparers.look_up()
         self._preparers.advance()
+        enter(SENDING)
         self._begin()
         none_left = not (self._preparers.is_busy or self._preparers.ready)
         self._pools.advance(last=none_left and not more)
         if none_left and more:
             self._use_idle_workers()
         if not self._handle_events(wait and not (self._preparers.has_work or self._can_begin)):
+            enter(PREPARING)
             self._preparers.prepare_some()
+        enter(TAKING_IN)
         self._pools.watch()
 
     def _use_idle_workers(self) -> None:
@@ -198,8 +210,7 @@ class Session:
     def _carry_out(self, life: CaseLifecycle, actions: list[Action]) -> None:
         for action in actions:
             if type(action) is Run:  # a match would ask for the class of each of them ten thousand times a second
-                pool = self._pools.pool(action.target, action.where)
-                pool.submit(self._job(life, action, pool.facts))
+                self._submit(life, action)
             elif type(action) is Conclude:
                 self.under_way -= 1
                 self._conclude(life, action.records)
@@ -217,15 +228,20 @@ class Session:
             case Note(text):
                 self._notes.append(text)
 
-    def _job(self, life: CaseLifecycle, action: Run, facts: Mapping[str, str]) -> Job:
-        """facts: what the target's worker reports of itself."""
+    def _submit(self, life: CaseLifecycle, action: Run) -> None:
+        """Have the case run; one that hung in the last run goes last, where no other waits for it."""
         target, where, prepared = action.target, action.where, life.prepared
-        finished = partial(self._ran, life, target, where)
+        pool = self._pools.pool(target, where)
+        job = Job(prepared, partial(self._ran, life, target, where))
         if where is not Where.SHARED:
-            return Job(prepared, finished)
-        status = self._statuses.of(target, prepared.case.id) or action.predicted
-        group = self._grouping.group(prepared, target, status, facts)
-        return Job(prepared, finished, group, place=group.startswith(PLACE_ONLY))
+            pool.submit(job)
+            return
+        status = self._statuses.of(target, prepared.case.id)
+        if status == terms.TIMEOUT:
+            self._pools.pool(target, Where.OWN_PROCESS).defer(job)
+            return
+        group = self._grouping.group(prepared, target, status or action.predicted, pool.facts)
+        pool.submit(job._replace(group=group, place=group.startswith(PLACE_ONLY)))
 
     def _conclude(self, life: CaseLifecycle, records: tuple[Record, ...]) -> None:
         """Hand the records on; take down how each candidate fared, as far as the next run cannot guess it."""
@@ -238,7 +254,9 @@ class Session:
         """Act on what has happened; whether anything had. wait: until something does, or a tick has passed."""
         self._pools.listen(True)
         self._preparers.listen(True)
+        self._clock.enter(WAITING)
         event = self._next_event(wait)
+        self._clock.enter(JUDGING)
         self._pools.listen(False)
         self._preparers.listen(False)
         happened = event is not None

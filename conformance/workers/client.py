@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from epcheck.conformance.records.outcome import CRASHED, TIMED_OUT
 from epcheck.conformance.targets.target import MEBIBYTE, Target
+from epcheck.conformance.workers.activity import Activity
 from epcheck.conformance.workers.device_claims import with_documented
 from epcheck.conformance.workers.process import (
     Event,
@@ -37,6 +38,14 @@ WORN = 0.6
 blamed for what others left behind."""
 
 
+LOOK_AFTER_S = 0.05
+"""From when on the CPU time of a worker is looked at, in seconds of its request: most have been answered by then."""
+
+CHILDREN_AFTER_S, CHILDREN_EVERY_S = 1.0, 0.5
+"""That of its children is, once it has stood still for so long itself, and so often, in seconds: the system has to be
+asked for all processes."""
+
+
 class TargetDown(EpcheckError, RuntimeError):  # noqa: N818  (it is a state of the target, named as its user sees it)
     """A target's worker cannot be started; the message holds what it wrote."""
 
@@ -45,7 +54,8 @@ class WorkerLost(NamedTuple):
     """A worker is gone, with every request under way. The first of them is the culprit.
 
     why: in words. kind: CRASHED or TIMED_OUT. log_tail: the end of what it wrote to stderr. step: of a whole model, the
-    last that it began; otherwise empty. overtaxed: it took more memory or time than a worker has.
+    last that it began; otherwise empty. overtaxed: it took more memory or time than a worker has, and did not just
+    stand still.
     """
 
     why: str
@@ -80,7 +90,10 @@ class WorkerClient:
         self.events = events
         self.facts: Mapping[str, str] = {}
         self.memory_bytes = target.memory_bytes
-        self._deadline_s = target.deadline_s if deadline_s is None else deadline_s
+        self.deadline_s = target.deadline_s if deadline_s is None else deadline_s
+        self.stalled_s = self.deadline_s
+        self.busy_since = 0.0
+        self.stood_still_s = 0.0
         self._processes = processes
         self._process: WorkerProcess | None = None
         self._failed_starts = 0
@@ -90,7 +103,9 @@ class WorkerClient:
         """There is no worker, or one that has done nothing yet."""
         self.is_ready = self.is_worn = self._overtaxed = False
         self._under_way: deque[str] = deque()
-        self._busy_since = 0.0
+        self.busy_since = 0.0
+        self._activity: Activity | None = None
+        self._look_again = self._still_s = 0.0
         self._step = ""
 
     @property
@@ -114,7 +129,7 @@ class WorkerClient:
         """Queue a request; it leaves with the next `flush`. name: its `id`. The worker is ready."""
         assert self._process is not None
         if not self._under_way:
-            self._busy_since = time.monotonic()
+            self._busy_from(time.monotonic())
             self._step = ""
         self._under_way.append(name)
         self._process.send(frame)
@@ -134,6 +149,11 @@ class WorkerClient:
     def pid(self) -> int:
         """The process id of the worker; 0 where there is none."""
         return 0 if self._process is None else self._process.process.pid
+
+    @property
+    def started(self) -> float:
+        """When its handshake began, on time.monotonic's clock; 0 where there is no worker."""
+        return 0.0 if self._process is None else self._process.started
 
     def resident_bytes(self) -> int:
         """Resident memory of the worker; 0 where there is none."""
@@ -157,8 +177,26 @@ class WorkerClient:
             case ProcessExited(source=source, returncode=returncode):
                 return self.lose(source.killed_because or f"the worker process ended: {describe_exit(returncode)}")
 
+    def busy_s(self, now: float) -> float:
+        """For how many seconds the request that was sent first, or its present step, has been under way."""
+        return now - self.busy_since if self._under_way else 0.0
+
+    def still_s(self, now: float) -> float:
+        """For how many seconds of that time, until now, the worker has used no CPU time."""
+        process = self._process
+        if process is None or self.busy_s(now) < LOOK_AFTER_S:
+            return 0.0
+        if self._activity is None:
+            self._activity = Activity(now, process.cpu_seconds(children=False))
+        children = self._activity.longest_s >= CHILDREN_AFTER_S
+        if not children or now >= self._look_again:
+            self._look_again = now + CHILDREN_EVERY_S
+            self._still_s = self._activity.still_s(now, process.cpu_seconds(children))
+        return self._still_s
+
     def watch(self, now: float) -> WorkerLost | None:
-        """Enforce the deadline and the memory bound; `now` is time.monotonic().
+        """Enforce the deadline and the memory bound; `now` is time.monotonic(). A worker that stands still for
+        `stalled_s` is given up before its deadline.
 
         Where the worker took too long to start, or too much memory, it is killed, and its exit arrives as an event:
         what it answered before is not lost.
@@ -168,9 +206,12 @@ class WorkerClient:
             return None
         if not self.is_ready and now - process.started > self.target.startup_s:
             process.kill(f"no answer within {self.target.startup_s:g} s of starting")
-        elif self._under_way and now - self._busy_since > self._deadline_s:
+        elif self.busy_s(now) > self.deadline_s:
             self._overtaxed = True
-            process.kill(f"no answer within the deadline of {self._deadline_s:g} s")
+            process.kill(f"no answer within the deadline of {self.deadline_s:g} s")
+            return self.lose(process.killed_because, TIMED_OUT)
+        elif self.stalled_s < self.deadline_s and self.still_s(now) > self.stalled_s:
+            process.kill(f"no answer, and no CPU time used for {self.stalled_s:g} s")
             return self.lose(process.killed_because, TIMED_OUT)
         elif (resident := process.resident_bytes()) > self.memory_bytes:
             self._overtaxed = True
@@ -252,12 +293,18 @@ class WorkerClient:
         if op == "hello":
             return self._shake_hands(header)
         if op == "at" and self._under_way:
-            self._step, self._busy_since = str(header.get("stage")), event.at
+            self._step = str(header.get("stage"))
+            self._busy_from(event.at)
             return None
         if not self._under_way or header.get("id") != self._under_way[0]:
             return self.lose(f"its worker answered what nobody asked: {str(header.get('id'))[:80]!r}")
         if message := device_loss(header):
             return self.lose(f"the device was lost: {message}")
         self._under_way.popleft()
-        self._busy_since = event.at
+        self.stood_still_s = self._activity.longest_s if self._activity else 0.0
+        self._busy_from(event.at)
         return event
+
+    def _busy_from(self, now: float) -> None:
+        """A request, or one of its steps, begins."""
+        self.busy_since, self._activity = now, None

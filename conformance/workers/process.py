@@ -151,6 +151,15 @@ class WorkerProcess:
         except psutil.Error:
             return 0
 
+    def cpu_seconds(self, children: bool) -> float:
+        """CPU time that the process has used; 0 when it is gone. children: and its children, which costs more."""
+        try:
+            process = self._psutil()
+            family = [process, *(process.children(recursive=True) if children else ())]
+        except psutil.Error:
+            return 0.0
+        return sum(map(_cpu_seconds, family))
+
     def _psutil(self) -> psutil.Process:
         """Raises psutil.Error when it has ended: Windows forgets such a process."""
         if self._observed is None or self._observed.pid != self.process.pid:
@@ -238,6 +247,14 @@ class WorkerProcess:
         if self.target.owns_group and sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    try:
+        used = process.cpu_times()
+    except psutil.Error:
+        return 0.0
+    return used.user + used.system
 
 
 def started_as(target: Target) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from epcheck.api.suite.run import run
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.cli.options import command
-from epcheck.cli.terminal import exit_codes, failure, summary
+from epcheck.cli.terminal import exit_codes, failure, summary, time_table
 from epcheck.cli.terminal.progress import TerminalProgress
 
 app = typer.Typer(add_completion=False)
@@ -23,6 +23,8 @@ def run_suite(options: RunOptions) -> int:
     console = Console(emoji=False)
     result = run(options, progress=TerminalProgress(console))
     summary.show(console, result)
+    if options.profile:
+        time_table.show(console, options.profile)
     code = exit_codes.of_run(result)
     if code == failure.CANNOT:
         failure.say(f"the run {result.run.status}")

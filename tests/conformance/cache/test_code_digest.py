@@ -73,7 +73,7 @@ DECIDE_OPINIONS = [
 ]
 DECIDE_NOTHING = [
     "conformance/scheduling/session.py",
-    "conformance/scheduling/pool.py",
+    "conformance/scheduling/pools/pool.py",
     "conformance/cluster/cluster.py",
     "conformance/lab/install.py",
     "conformance/lab/packages/debian.json",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -64,6 +65,7 @@ class OnnxRuntimeBackend:
             answer["assignment"] = self.assignment(session, self.keeps_record(request))
             self.run_dirtied(session, request, feeds, outputs, answer)
         except Exception as error:
+            finish_commands(request["device"])
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
 
@@ -97,6 +99,7 @@ class OnnxRuntimeBackend:
                 again = dict(zip(request["outputs"], self.kept.run(request["outputs"], feeds)))
                 answer["repeat_differs"] = differing(outputs, again)
         except Exception as error:
+            finish_commands(request["device"])
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, flattened(outputs)
 
@@ -169,6 +172,19 @@ class OnnxRuntimeBackend:
                 second = np.frombuffer(again, np.uint8)
                 untouched = (second[second != np.frombuffer(first, np.uint8)] == PATTERN).all()
                 answer["unwritten" if untouched else "repeat_differs"].append(name)
+
+
+def finish_commands(device: str | None) -> None:
+    """Have the provider execute what a failed session recorded; call it while the session's exception is handled.
+
+    All sessions of a process share DirectML's command list. One that throws leaves its commands there, and its buffers
+    are freed with it: the next session would execute these commands on freed memory, which kills or hangs the process
+    or makes wrong values (docs/findings/failed-sessions.md). Reading a value back executes the list and waits, and
+    the traceback keeps the session alive until then.
+    """
+    if device == "dml":
+        with contextlib.suppress(Exception):  # the failure of the session is what counts
+            onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(1, np.float32), device, 0).numpy()
 
 
 def can_be_bound(request: dict[str, Any], feeds: dict[str, Any], outputs: dict[str, Any]) -> bool:

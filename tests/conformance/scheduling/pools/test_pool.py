@@ -16,10 +16,10 @@ import pytest
 
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
-from epcheck.conformance.scheduling import pool as pool_module
-from epcheck.conformance.scheduling.pack_sizing import PACK_SIZES, START, PackSizing
-from epcheck.conformance.scheduling.pool import PACK_BYTES, PER_SUPERVISOR, Pool
-from epcheck.conformance.scheduling.supervisor import Job
+from epcheck.conformance.scheduling.pools import pool as pool_module
+from epcheck.conformance.scheduling.pools.pack_sizing import PACK_SIZES, START, PackSizing
+from epcheck.conformance.scheduling.pools.pool import ASIDE, PACK_BYTES, PER_SUPERVISOR, Pool
+from epcheck.conformance.scheduling.pools.supervisor import Job
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import BuiltCase, Case
@@ -124,11 +124,24 @@ class SimulatedSupervisor:
         self, _target: Target, _events: object, source: Pool, _idle_workers: IdleWorkers, _alone: bool
     ) -> None:
         self.jobs: tuple[Job, ...] = ()
+        self.is_aside = self.is_spent = self.suspect = False
         self._source = source
 
     def advance(self) -> None:
-        if not self.jobs:
+        if not self.jobs and not self.is_aside:
             self.jobs = self._source.next(room=10_000, idle=True)
+
+    def watch(self, now: float) -> None:
+        pass
+
+    def is_suspect(self, _now: float) -> bool:
+        return self.suspect
+
+    def set_aside(self) -> None:
+        self.is_aside = True
+
+    def resident_bytes(self) -> int:
+        return MEBIBYTE
 
 
 class Simulation:
@@ -368,3 +381,66 @@ def test_other_operators_of_a_session_that_is_made_smaller_have_their_own_size()
     simulation.run()
     assert sorted(number for session in simulation.sessions[-3:] for number in session) == list(range(200, 584))
     assert simulation.outcomes.keys() == {*range(28), *range(100, 584)}
+
+
+def test_a_pack_that_hangs_is_taken_apart_at_once() -> None:
+    simulation = Simulation()
+    simulation.submit(range(START))
+    pool = cast(Any, simulation.pool)
+    pool.advance(last=True)
+    (supervisor,) = pool.supervisors
+    jobs, supervisor.jobs = supervisor.jobs, ()
+    pool.split(jobs, "it hangs", hung=True)
+    simulation.run()
+    assert simulation.sizes() == [1] * START
+
+
+def test_others_do_not_wait_for_a_worker_that_is_set_aside() -> None:
+    simulation = Simulation(pack=1, jobs=1)
+    simulation.submit(range(3))
+    pool = cast(Any, simulation.pool)
+    pool.advance(last=True)
+    first = pool.supervisors[0]
+    pool.watch(1.0)
+    assert not first.is_aside
+    first.suspect = True
+    pool.watch(2.0)
+    pool.advance(last=True)
+    assert first.is_aside
+    assert [len(supervisor.jobs) for supervisor in pool.supervisors] == [1, 1]
+    first.is_spent = True
+    pool.advance(last=True)
+    assert first not in pool.supervisors
+
+
+def test_so_many_workers_are_set_aside_and_no_more() -> None:
+    simulation = Simulation(pack=1, jobs=1)
+    simulation.submit(range(ASIDE + 2))
+    pool = cast(Any, simulation.pool)
+    for _ in range(ASIDE + 2):
+        pool.advance(last=True)
+        for supervisor in pool.supervisors:
+            supervisor.suspect = True
+        pool.watch(1.0)
+    assert sum(supervisor.is_aside for supervisor in pool.supervisors) == ASIDE
+    assert len(pool.supervisors) == ASIDE + 1
+
+
+def test_a_job_that_will_probably_hang_is_sent_when_nothing_else_is_left() -> None:
+    simulation = Simulation(pack=1, jobs=1)
+    pool = cast(Any, simulation.pool)
+    simulation.submit([0])
+    pool.defer(pool._waiting.popleft()[0])
+    simulation.submit([1, 2])
+    pool.advance(last=False)
+    assert simulation.run() > 0
+    assert simulation.sessions == [(1,), (2,), (0,)]
+
+
+def test_a_deferred_job_waits_while_more_may_come() -> None:
+    simulation = Simulation(pack=1)
+    pool = cast(Any, simulation.pool)
+    simulation.submit([0])
+    pool.defer(pool._waiting.popleft()[0])
+    pool.advance(last=False)
+    assert (pool.backlog, pool.supervisors) == (0, [])

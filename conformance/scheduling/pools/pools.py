@@ -11,28 +11,39 @@ from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.scheduling import run_history
 from epcheck.conformance.scheduling.case_lifecycle import Where
 from epcheck.conformance.scheduling.plan import Facts, Plan
-from epcheck.conformance.scheduling.pool import Incident, Pool
-from epcheck.conformance.scheduling.supervisor import Supervisor
+from epcheck.conformance.scheduling.pools.pool import Incident, Pool
+from epcheck.conformance.scheduling.pools.session_times import SessionTimes
+from epcheck.conformance.scheduling.pools.supervisor import Supervisor
+from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
 
-TICK_S = 0.2
+TICK_S = 0.05
 """How often deadlines and memory are looked at, in seconds."""
 
 ALONE_AT_ONCE = 2
-"""Processes for one case each, of which one starts while the other runs."""
+"""Processes for one case each, at least: one starts while the other runs."""
 
 
 class Pools:
     """Of each target a pool; as soon as a case needs it, a second worker for repeats, and processes for one case."""
 
-    def __init__(self, plan: Plan, cache: Cache, events: queue.SimpleQueue[Event], idle_workers: IdleWorkers) -> None:
-        """cache: where pack sizes are kept from run to run. The others as in `Pool`."""
+    def __init__(
+        self,
+        plan: Plan,
+        cache: Cache,
+        events: queue.SimpleQueue[Event],
+        idle_workers: IdleWorkers,
+        profile: Profile | None = None,
+    ) -> None:
+        """cache: where pack sizes are kept from run to run. profile: takes what every worker does. The others as in
+        `Pool`."""
         self._plan = plan
         self._cache = cache
         self._events = events
         self._idle_workers = idle_workers
+        self._times = {target.name: SessionTimes(target, profile) for target in plan.targets}
         self._pools = {target.name: self._pool(target) for target in plan.targets}
         self._second_workers: dict[str, Pool] = {}
         self._own_processes: dict[str, Pool] = {}
@@ -60,10 +71,10 @@ class Pools:
             return self._pools[name]
         if where is Where.SECOND_WORKER:
             if name not in self._second_workers:
-                self._second_workers[name] = Pool(target, self._events, self._idle_workers)
+                self._second_workers[name] = self._further_pool(target, self._jobs(target))
             return self._second_workers[name]
         if name not in self._own_processes:
-            self._own_processes[name] = Pool(target, self._events, self._idle_workers, ALONE_AT_ONCE, alone=True)
+            self._own_processes[name] = self._further_pool(target, max(ALONE_AT_ONCE, self._jobs(target)), alone=True)
         return self._own_processes[name]
 
     def start(self) -> None:
@@ -79,7 +90,7 @@ class Pools:
     def advance_idle(self) -> None:
         """Have those that do nothing take what waits, as if nothing more came. Raises TargetDown."""
         for pool in self._every_pool():
-            if not any(supervisor.is_busy for supervisor in pool.supervisors):
+            if not pool.is_busy:
                 pool.advance(last=True)
 
     def listen(self, wanted: bool) -> None:
@@ -99,8 +110,8 @@ class Pools:
         now = time.monotonic()
         if now - self._last_watch >= TICK_S:
             self._last_watch = now
-            for supervisor in self._every_supervisor():
-                supervisor.watch(now)
+            for pool in self._every_pool():
+                pool.watch(now)
 
     def incidents(self) -> Iterator[tuple[Target, Incident]]:
         """The sessions of several cases that failed."""
@@ -124,12 +135,18 @@ class Pools:
         for pool in self._every_pool():
             pool.kill()
 
+    def _jobs(self, target: Target) -> int:
+        return self._plan.jobs or target.jobs or os.cpu_count() or 1
+
+    def _further_pool(self, target: Target, jobs: int, alone: bool = False) -> Pool:
+        return Pool(target, self._events, self._idle_workers, jobs, alone=alone, times=self._times[target.name])
+
     def _pool(self, target: Target) -> Pool:
-        jobs = self._plan.jobs or target.jobs or os.cpu_count() or 1
+        jobs = self._jobs(target)
         if not self._plan.pack or target.pack == 1:
-            return Pool(target, self._events, self._idle_workers, jobs)
-        size = run_history.pack_size(self._cache, target)
-        return Pool(target, self._events, self._idle_workers, jobs, target.pack, size=size)
+            return self._further_pool(target, jobs)
+        size, times = run_history.pack_size(self._cache, target), self._times[target.name]
+        return Pool(target, self._events, self._idle_workers, jobs, target.pack, size=size, times=times)
 
     def _every_pool(self) -> tuple[Pool, ...]:
         return *self._pools.values(), *self._second_workers.values(), *self._own_processes.values()

@@ -12,8 +12,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from epcheck.conformance.scheduling.pack_sizing import PackSizing
-from epcheck.conformance.scheduling.supervisor import Job, Supervisor
+import psutil
+
+from epcheck.conformance.scheduling.pools.pack_sizing import PackSizing
+from epcheck.conformance.scheduling.pools.session_times import SessionTimes
+from epcheck.conformance.scheduling.pools.supervisor import Job, Supervisor
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -26,6 +29,12 @@ PARTS = 4
 
 PER_SUPERVISOR = 64
 """Jobs that wait for each worker before another one is started."""
+
+ASIDE = 32
+"""Workers that are set aside at most: they do nothing, but have their memory."""
+
+MEMORY_SHARE = 0.25
+"""Of the memory that is free, and no more than that, one that is set aside may have."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +57,12 @@ class Pool:
         pack: int = 1,
         alone: bool = False,
         size: int = 0,
+        times: SessionTimes | None = None,
     ) -> None:
-        """jobs: workers at most. pack: cases in a session at most. size: the best number in the last run, if known."""
+        """jobs: workers at most. pack: cases in a session at most. size: the best number in the last run, if known.
+        times: what sessions of the target take, where other pools of it measure them, too."""
         self.target = target
+        self.times = times or SessionTimes(target)
         self.sizing = PackSizing(pack, size)
         self.incidents: list[Incident] = []
         self._jobs = jobs
@@ -59,6 +71,8 @@ class Pool:
         self._bins: dict[bytes, deque[Job]] = {}
         self._binned = 0
         self._fitting: dict[tuple[str, str], int] = {}
+        self._deferred: deque[Job] = deque()
+        self._facts: Mapping[str, str] = {}
         self._last: bool = False
         self._new_supervisor: Callable[[], Supervisor] = lambda: Supervisor(target, events, self, idle_workers, alone)
         self.supervisors: list[Supervisor] = []
@@ -66,12 +80,19 @@ class Pool:
     @property
     def facts(self) -> Mapping[str, str]:
         """What the first worker says of itself; empty until it has answered."""
-        return self.supervisors[0].facts if self.supervisors else {}
+        if not self._facts and self.supervisors:
+            self._facts = self.supervisors[0].facts
+        return self._facts
 
     @property
     def backlog(self) -> int:
-        """Jobs that no worker has been sent."""
+        """Jobs that no worker has been sent, but for those that are deferred."""
         return sum(map(len, self._waiting)) + self._binned
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a worker that others wait for has something to do."""
+        return any(supervisor.is_busy for supervisor in self._active())
 
     def start(self) -> None:
         """Start the first worker ahead of the first job. Raises TargetDown."""
@@ -87,16 +108,31 @@ class Pool:
         else:
             self._waiting.append((job,))
 
+    def defer(self, job: Job) -> None:
+        """Queue a job that will probably hang: such jobs are sent when nothing else is left, all of them together."""
+        self._deferred.append(job)
+
     def advance(self, last: bool) -> None:
         """Send what can be sent. last: nothing more will be submitted before something is answered.
 
         Raises TargetDown when no worker can be started.
         """
         self._last = last
-        if self.backlog and len(self.supervisors) < self._wanted():
+        if last and self._deferred and not self.backlog:
+            self._waiting.extend((job,) for job in self._deferred)
+            self._deferred.clear()
+        self.supervisors = [supervisor for supervisor in self.supervisors if not supervisor.is_spent]
+        if self.backlog and len(self._active()) < self._wanted():
             self.supervisors.append(self._new_supervisor())
         for supervisor in self.supervisors:
             supervisor.advance()
+
+    def watch(self, now: float) -> None:
+        """Enforce deadlines and memory bounds, and set aside those whose session takes too long."""
+        for supervisor in self.supervisors:
+            supervisor.watch(now)
+            if not supervisor.is_aside and supervisor.is_suspect(now) and self._may_set_aside(supervisor):
+                supervisor.set_aside()
 
     def next(self, room: int, idle: bool) -> tuple[Job, ...]:
         """What a worker runs next in one session; nothing while a pack is worth waiting for.
@@ -115,17 +151,18 @@ class Pool:
         if waiting >= best and (idle or best <= room):
             return tuple(self._fill(fullest, self.sizing.next(waiting)))
         if idle and self._last:
-            return tuple(self._fill(fullest, min(best, math.ceil(self._binned / len(self.supervisors)))))
+            return tuple(self._fill(fullest, min(best, math.ceil(self._binned / len(self._active())))))
         return ()
 
-    def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False) -> None:
+    def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False, hung: bool = False) -> None:
         """Put the parts of a pack that failed before everything that waits; a job that is left alone stays alone.
 
         too_much: it took more memory or time than a worker has, so further sessions of these operators are smaller.
+        hung: each of its cases gets a session of its own at once, since every further pack would hang as well.
         """
         if not jobs[0].split:
             self.incidents.append(Incident(why, tuple(job.prepared.case.id for job in jobs)))
-        size = math.ceil(len(jobs) / PARTS)
+        size = 1 if hung else math.ceil(len(jobs) / PARTS)
         if too_much:
             self._fitting |= dict.fromkeys(map(_operator, jobs), size)
         for start in reversed(range(0, len(jobs), size)):
@@ -148,6 +185,15 @@ class Pool:
         """End the workers at once."""
         for supervisor in self.supervisors:
             supervisor.kill()
+
+    def _active(self) -> list[Supervisor]:
+        """The workers that are not set aside."""
+        return [supervisor for supervisor in self.supervisors if not supervisor.is_aside]
+
+    def _may_set_aside(self, supervisor: Supervisor) -> bool:
+        """Whether there is room for one more worker that does nothing."""
+        aside = len(self.supervisors) - len(self._active())
+        return aside < ASIDE and supervisor.resident_bytes() < MEMORY_SHARE * psutil.virtual_memory().available
 
     def _wanted(self) -> int:
         return max(1, min(self._jobs, math.ceil(self.backlog / self._per_supervisor)))

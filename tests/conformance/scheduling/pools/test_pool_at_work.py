@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 from packed_backends import workers
 from small_cases import backend, identities, identity
 
+from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling import run as run_module
@@ -166,3 +170,21 @@ def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch:
     found, _ = run([identity("number_3", 3), *cases], packed("aborts_on_3_and_9", pack=128))
     wrong = {name for name, r in found.items() if r.status != terms.PASS}
     assert wrong == {"number_3", "number_3_by_3", "number_9_by_9"}
+
+
+@pytest.mark.slow
+def test_cases_that_hang_cost_the_others_little_and_are_remembered(tmp_path: Path) -> None:
+    """A worker that stands still is given up after 3 s: one after the other, 8 cases in two runs each took 48 s."""
+    target = backend("faulty")
+    cases = [*identities(400), *(identity(f"hangs_{number}", number, "hang") for number in range(8))]
+    cases = [*cases[400:404], *cases[:400], *cases[404:]]
+    with closing(Cache(tmp_path / "cache.sqlite")) as kept:
+        for _run in ("cases hang unforeseen", "they go last"):
+            taken: list[Record] = []
+            started = time.monotonic()
+            run_plan(Plan(cases, (target,)), taken.append, cache=kept)
+            took_s = time.monotonic() - started
+            assert Counter(record.status for record in taken) == {terms.PASS: 400, terms.TIMEOUT: 8}
+            assert took_s < 20
+    assert {record.case.sample for record in taken[-8:]} == {f"hangs_{number}" for number in range(8)}
+    assert "no answer, and no CPU time used for 3 s" in taken[-1].reason

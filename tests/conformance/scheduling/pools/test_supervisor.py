@@ -16,9 +16,9 @@ from small_cases import HERE, backend, identity, processes_with
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
 from epcheck.conformance.scheduling.plan import Plan
-from epcheck.conformance.scheduling.pool import Pool
+from epcheck.conformance.scheduling.pools.pool import Pool
+from epcheck.conformance.scheduling.pools.supervisor import Job
 from epcheck.conformance.scheduling.session import Session
-from epcheck.conformance.scheduling.supervisor import Job
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.client import STARTS, TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers

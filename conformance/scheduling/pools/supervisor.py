@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from epcheck.conformance.preparation.prepared_case import PreparedCase
-from epcheck.conformance.records.outcome import Outcome
-from epcheck.conformance.scheduling import session_request
+from epcheck.conformance.records.outcome import TIMED_OUT, Outcome
+from epcheck.conformance.scheduling.pools import session_request
+from epcheck.conformance.scheduling.pools.session_times import SessionTimes
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.idle_workers import IdleWorkers
@@ -44,9 +46,10 @@ class Source(Protocol):
     """Where a supervisor gets its jobs: the pool it belongs to."""
 
     sizing: Any
+    times: SessionTimes
 
     def next(self, room: int, idle: bool) -> tuple[Job, ...]: ...
-    def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False) -> None: ...
+    def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False, hung: bool = False) -> None: ...
     def give_back(self, parcels: list[tuple[Job, ...]]) -> None: ...
 
 
@@ -67,9 +70,11 @@ class Supervisor:
     ) -> None:
         self.target = target
         self.alone = alone
+        self.is_aside = False
         self._source = source
         self._client = WorkerClient(target, events, idle)
         self._sent: deque[tuple[Job, ...]] = deque()
+        self._worker, self._busy_since = 0, 0.0
         self._under_way = 0
         self._unsent = 0
 
@@ -82,6 +87,32 @@ class Supervisor:
     def is_busy(self) -> bool:
         """Whether it has something to do, or is about to have a worker. One whose worker ended waits for jobs, too."""
         return bool(self._sent) or self._client.is_starting
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it was set aside and its session has ended since: it gets no further ones."""
+        return self.is_aside and not self._sent
+
+    def is_suspect(self, now: float) -> bool:
+        """Whether its session takes so long that others should not wait for it."""
+        limits = self._source.times.limits
+        return (
+            bool(self._sent)
+            and self._client.is_ready
+            and (self._client.busy_s(now) > limits.overdue_s or self._client.still_s(now) > limits.suspect_s)
+        )
+
+    def resident_bytes(self) -> int:
+        """Resident memory of its worker."""
+        return self._client.resident_bytes()
+
+    def set_aside(self) -> None:
+        """Leave the worker alone with the session that it runs; what else it was sent is run by others."""
+        self.is_aside = True
+        while len(self._sent) > 1:
+            jobs = self._sent.pop()
+            self._under_way -= len(jobs)
+            self._source.give_back([jobs])
 
     def start(self) -> None:
         """Start the worker ahead of the first job. Raises TargetDown."""
@@ -112,15 +143,24 @@ class Supervisor:
 
     def handle(self, event: Event) -> None:
         """Take an event of the present worker. Raises TargetDown when workers keep failing to start."""
-        match self._client.handle(event):
+        client, was_ready = self._client, self._client.is_ready
+        self._worker, self._busy_since = client.pid, client.busy_since
+        answer_or_loss = client.handle(event)
+        if client.is_ready and not was_ready:
+            self._source.times.started(client.pid, client.started, time.monotonic())
+        match answer_or_loss:
             case FrameReceived() as answer:
                 self._answered(answer)
             case WorkerLost() as lost:
                 self._lost(lost)
 
     def watch(self, now: float) -> None:
-        """Enforce the deadline and the memory bound; `now` is time.monotonic()."""
-        if (lost := self._client.watch(now)) is not None:
+        """Enforce deadlines and the memory bound; `now` is time.monotonic()."""
+        limits = self._source.times.limits
+        client = self._client
+        client.deadline_s, client.stalled_s = limits.deadline_s, limits.stalled_s
+        self._worker, self._busy_since = client.pid, client.busy_since
+        if (lost := client.watch(now)) is not None:
             self._lost(lost)
 
     def listen(self, wanted: bool) -> None:
@@ -147,6 +187,8 @@ class Supervisor:
 
     def _room(self) -> int:
         """Cases that may be sent ahead of the answers."""
+        if self.is_aside:
+            return 0
         if self.alone:
             return 1 - len(self._sent)
         size: int = self._source.sizing.best
@@ -165,8 +207,13 @@ class Supervisor:
             return
         self._sent.popleft()
         self._under_way -= len(jobs)
+        times = self._source.times
+        times.measured(result.busy_s, self._client.stood_still_s)
+        times.ended(self._worker, str(answer.header["id"]), answer.at, result.busy_s, len(jobs))
         if self.alone:
             self._client.retire()
+        elif self.is_aside:
+            self._client.kill("others run what it was sent")
         if not outcomes:
             self._source.split(jobs, result.message, result.ran_out_of_memory)
             return
@@ -184,10 +231,12 @@ class Supervisor:
         if not self._sent:
             return
         culprit, *others = self._sent
+        self._source.times.lost(self._worker, lost.why, self._busy_since, time.monotonic(), len(culprit))
         self._sent.clear()
         self._under_way = 0
         self._source.give_back(others)
         if len(culprit) > 1:
-            self._source.split(culprit, lost.why, lost.overtaxed)
+            hung = lost.kind == TIMED_OUT and not lost.overtaxed
+            self._source.split(culprit, lost.why, lost.overtaxed, hung)
         else:
             culprit[0].finished(Outcome(lost.kind, message=lost.why, log_tail=lost.log_tail))

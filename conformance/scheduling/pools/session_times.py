@@ -1,0 +1,90 @@
+"""From when on a session that has not answered is suspected, and when it is given up: by what sessions have taken.
+
+A worker that stands still uses no CPU time. One that is suspected is set aside, so that no other case waits for it;
+one that is given up is ended, and its session has timed out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from epcheck.conformance.scheduling.profile import LOST, SESSION, STARTING, Profile, Span
+from epcheck.conformance.targets.target import Target
+
+ENOUGH = 16
+"""Sessions that are measured before one is given up any earlier than the target's own deadline says."""
+
+SUSPECT_FORK_S, SUSPECT_S = 0.1, 1.0
+"""A worker that stands still for so long, in seconds, is suspected. Where workers are forks, a new one costs little."""
+
+OVERDUE_S = 2.0
+"""So is one that works on one session for so long, in seconds."""
+
+STALLED_S = 3.0
+"""A worker that stands still for so long, in seconds, is given up."""
+
+DEADLINE_S = 10.0
+"""So is one that works on one session for so long, in seconds."""
+
+SUSPICIOUS, HOPELESS = 4, 16
+"""How many times as long as the worst session that answered one may take until it is suspected, and given up: sessions
+differ, and the machine may be busy with something else."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds of one session. suspect_s: its worker stands still; overdue_s: it works; then it is suspected. stalled_s:
+    it stands still; deadline_s: in all; then it is given up."""
+
+    suspect_s: float
+    overdue_s: float
+    stalled_s: float
+    deadline_s: float
+
+
+class SessionTimes:
+    """What the sessions of one target have taken, and what one may take therefore."""
+
+    def __init__(self, target: Target, profile: Profile | None = None) -> None:
+        """profile: takes what is measured, too."""
+        self._target = target.name
+        self._profile = profile
+        self._deadline_s = target.deadline_s
+        self._suspect_s = SUSPECT_FORK_S if target.forks else SUSPECT_S
+        self._measured = 0
+        self._busy_s = self._still_s = 0.0
+        self.limits = self._limits()
+
+    def measured(self, busy_s: float, still_s: float) -> None:
+        """A session took `busy_s` seconds, in which its worker stood still for `still_s` at a time at most."""
+        self._measured += 1
+        if self._measured <= ENOUGH or busy_s > self._busy_s or still_s > self._still_s:
+            self._busy_s, self._still_s = max(self._busy_s, busy_s), max(self._still_s, still_s)
+            self.limits = self._limits()
+
+    def started(self, worker: int, begun: float, now: float) -> None:
+        """A worker, by its process id, has answered its handshake. Times are those of time.monotonic()."""
+        if self._profile:
+            self._profile.add(Span(self._target, worker, STARTING, STARTING, begun, now - begun))
+
+    def ended(self, worker: int, name: str, at: float, busy_s: float, cases: int) -> None:
+        """A session has ended at a time, after `busy_s` seconds of its worker."""
+        if self._profile:
+            self._profile.add(Span(self._target, worker, SESSION, name, at - busy_s, busy_s, cases))
+
+    def lost(self, worker: int, why: str, begun: float, now: float, cases: int) -> None:
+        """A session that began at a time ended its worker."""
+        if self._profile:
+            self._profile.add(Span(self._target, worker, LOST, why, begun, now - begun, cases))
+
+    def _limits(self) -> Limits:
+        def limit(least_s: float, times: int, worst_s: float) -> float:
+            return min(self._deadline_s, max(least_s, times * worst_s))
+
+        known = self._measured >= ENOUGH
+        return Limits(
+            limit(self._suspect_s if known else SUSPECT_S, SUSPICIOUS, self._still_s),
+            limit(OVERDUE_S, SUSPICIOUS, self._busy_s),
+            limit(STALLED_S, HOPELESS, self._still_s) if known else self._deadline_s,
+            limit(DEADLINE_S, HOPELESS, self._busy_s) if known else self._deadline_s,
+        )

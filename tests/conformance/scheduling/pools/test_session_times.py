@@ -1,0 +1,54 @@
+"""How long a session may take: by what others took, and never longer than its target says."""
+
+from __future__ import annotations
+
+import pytest
+
+from epcheck.conformance.scheduling.pools.session_times import ENOUGH, Limits, SessionTimes
+from epcheck.conformance.scheduling.profile import LOST, SESSION, STARTING, Profile
+from epcheck.conformance.targets.target import Target
+
+
+def limits(target: Target, *sessions: tuple[float, float]) -> Limits:
+    times = SessionTimes(target)
+    for busy_s, still_s in sessions:
+        times.measured(busy_s, still_s)
+    return times.limits
+
+
+def target(deadline_s: float = 60.0, forks: bool = False) -> Target:
+    return Target("fake", (), (), deadline_s=deadline_s, forks=forks)
+
+
+def test_before_enough_sessions_are_measured_none_is_given_up_before_the_target_s_deadline() -> None:
+    assert limits(target()) == Limits(1.0, 2.0, 60.0, 60.0)
+    assert limits(target(forks=True), *[(0.5, 0.5)] * (ENOUGH - 1)) == Limits(2.0, 2.0, 60.0, 60.0)
+
+
+@pytest.mark.parametrize(("forks", "suspect_s"), [(False, 1.0), (True, 0.1)])
+def test_quick_sessions_leave_the_least_limits(forks: bool, suspect_s: float) -> None:
+    assert limits(target(forks=forks), *[(0.001, 0.0)] * ENOUGH) == Limits(suspect_s, 2.0, 3.0, 10.0)
+
+
+def test_slow_sessions_are_given_time_in_proportion() -> None:
+    quick = [(0.001, 0.0)] * ENOUGH
+    assert limits(target(), *quick, (2.0, 0.5), *quick) == Limits(2.0, 8.0, 8.0, 32.0)
+
+
+def test_a_slow_session_before_enough_are_measured_counts() -> None:
+    assert limits(target(), (1.0, 1.0), *[(0.001, 0.0)] * ENOUGH) == Limits(4.0, 4.0, 16.0, 16.0)
+
+
+def test_nothing_exceeds_the_target_s_deadline() -> None:
+    assert limits(target(deadline_s=5.0), *[(30.0, 30.0)] * ENOUGH) == Limits(5.0, 5.0, 5.0, 5.0)
+
+
+def test_what_is_measured_goes_into_the_profile() -> None:
+    profile = Profile(begun=100.0)
+    times = SessionTimes(target(), profile)
+    times.started(7, 100.0, 102.0)
+    times.ended(7, "first", 104.0, 1.5, 32)
+    times.lost(7, "it hangs", 104.0, 107.0, 1)
+    assert [(span.kind, span.name, span.begun, span.seconds, span.cases) for span in profile.spans] == [
+        (STARTING, "starting", 100.0, 2.0, 0), (SESSION, "first", 102.5, 1.5, 32), (LOST, "it hangs", 104.0, 3.0, 1),
+    ]  # fmt: skip
