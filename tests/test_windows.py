@@ -25,7 +25,7 @@ REQUIREMENTS = (
     "pyarrow<20",  # the newest that takes numpy 1
     f"onnxruntime-directml=={lab.DEFAULT_RUNTIME}",
     *("onnx", "ml-dtypes", "pytest", "typer", "rich", "jinja2", "platformdirs", "psutil", "colorama", "duckdb"),
-    *("msgspec", "filelock"),
+    *("msgspec", "filelock", "packaging"),
 )
 
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from epcheck.api.option import Option
 from epcheck.conformance.records.terms import FAILURE
-from epcheck.conformance.targets import expectation_file
+from epcheck.conformance.targets import condition, expectation_file
 from epcheck.conformance.targets.expectation import ExpectationError
-from epcheck.conformance.targets.expectation_file import Found
+from epcheck.conformance.targets.expectation_file import Found, Tolerance
 from epcheck.generators.suite import matches
 from epcheck.reports.diff.compared_runs import open_single
 from epcheck.reports.runs.run_folder import replacing
@@ -20,7 +20,8 @@ DEFAULT_FILE = Path("expectations.toml")
 
 @dataclass(frozen=True)
 class ExpectOptions:
-    """Which failures of which run, and why they are tolerated. patterns: empty takes all of them."""
+    """Which failures of which run, and why they are tolerated. patterns: empty takes all of them. when: names of facts
+    (`condition.NAMES`) that have to be as in the run for the entries to apply."""
 
     run: Annotated[Path, Option("A run's folder, or its file in a store.", flags=("--from",), metavar="RUN")]
     reason: Annotated[str, Option("Why these failures are tolerated for now.")]
@@ -30,6 +31,10 @@ class ExpectOptions:
     patterns: Annotated[
         tuple[str, ...],
         Option("Only failures of these cases: a glob or substring; repeat for more.", flags=("-k",)),
+    ] = ()
+    when: Annotated[
+        tuple[str, ...],
+        Option(f"Only where this fact is as in the run: {', '.join(condition.NAMES)}; repeat.", metavar="FACT"),
     ] = ()
     write: Annotated[bool, Option("Change the file. Without it, the diff is only shown.", flags=("--write",))] = False
 
@@ -49,10 +54,13 @@ class Expected:
 def expect(options: ExpectOptions) -> Expected:
     """Expect the failures of a run from now on; with `write` the file is changed.
 
-    A glob is written only where every case that it matches fails. Raises StoreError when the run cannot be read, and
-    ExpectationError when the file cannot, or there is no reason.
+    A glob is written only where every case that it matches fails. Raises StoreError when the run cannot be read,
+    ExpectationError when the file cannot, or there is no reason, and ConditionError for a fact that cannot be named or
+    that the run does not have.
     """
-    rows = open_single(options.run, options.target).rows
+    compared = open_single(options.run, options.target)
+    facts, rows = compared.run.targets.get(compared.target, {}), compared.rows
+    tolerance = Tolerance(options.reason, options.link, condition.of_facts(options.when, facts))
     failures = [
         Found(row.case_id, row.status)
         for row in rows
@@ -61,7 +69,7 @@ def expect(options: ExpectOptions) -> Expected:
     taken = {found.case_id for found in failures}
     others = [row.case_id for row in rows if row.case_id not in taken]
     file, existing = options.file, _read(options.file)
-    found = expectation_file.baseline(existing, str(file), failures, others, options.reason, options.link)
+    found = expectation_file.baseline(existing, str(file), failures, others, tolerance, facts)
     diff = expectation_file.diff(existing, found.text, str(file)) if found.added else ""
     if written := bool(found.added and options.write):
         with replacing(file) as opened:

@@ -53,7 +53,7 @@ class Place(Protocol):
         greeted: gets the facts once the targets have started. Raises TargetDown or ClusterError."""
 
     def expectations(self) -> Iterable[tuple[str, Expectation]]:
-        """(candidate, expectation) of all that are known of the candidates."""
+        """(candidate, expectation) of all that apply to the candidates as they ran."""
 
 
 def place_of(
@@ -75,6 +75,7 @@ class _Here:
         self._targets, self._baseline, self._reference = _targets(options, progress)
         self._below = _below(self._targets) if options.explain else {}
         self._notes: tuple[str, ...] = ()
+        self._facts: Facts = {}
 
     def __enter__(self) -> Self:
         self._cache = Cache(default_path() if self._options.cache else None)
@@ -104,16 +105,21 @@ class _Here:
         def sink(item: Record) -> None:
             take((encode(item), item.reading))
 
+        def know(facts: Facts) -> None:
+            self._facts = facts
+            greeted(facts)
+
         profile = Profile() if self._options.profile else None
         try:
             with closing(self._cache):  # what goes wrong with it at the end is to be noted, too
-                self._notes = run_plan(plan, sink, greeted, self._cache, self._workers, profile)
+                self._notes = run_plan(plan, sink, know, self._cache, self._workers, profile)
         finally:
             if self._options.profile and profile:
                 atomic_file.write_text(self._options.profile, json.dumps(profile.trace_events()))
 
     def expectations(self) -> Iterable[tuple[str, Expectation]]:
-        return ((target.name, entry) for target in self._targets for entry in target.expectations)
+        narrowed = [target.narrowed(self._facts.get(target.name, {})) for target in self._targets]
+        return ((target.name, entry) for target in narrowed for entry in target.expectations)
 
 
 def _targets(options: RunOptions, progress: Progress) -> tuple[tuple[Target, ...], Target | None, Target | None]:

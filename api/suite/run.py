@@ -207,4 +207,4 @@ def _stale(options: RunOptions, place: Place, whole: Sequence[Case]) -> tuple[st
     ids = [case.id for case in whole]
     known = list(place.expectations())
     unmatched = set(expectation.stale([entry for _, entry in known], ids))
-    return tuple(dict.fromkeys(f"{name}: {entry.case}" for name, entry in known if entry in unmatched))
+    return tuple(dict.fromkeys(f"{name}: {entry}" for name, entry in known if entry in unmatched))

@@ -86,7 +86,7 @@ class Cluster:
         return self._nodes.notes
 
     def expectations(self) -> Iterator[tuple[str, Expectation]]:
-        """(candidate, expectation) of all that the nodes know."""
+        """(candidate, expectation) of all that apply on a node."""
         return self._nodes.expectations()
 
     def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, take_facts: TakeFacts) -> None:

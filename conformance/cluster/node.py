@@ -68,8 +68,8 @@ class Order:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What came of a task. facts: target name -> what its worker reports of itself. expectations: of the candidate.
-    notes: as `run_plan` returns them."""
+    """What came of a task. facts: target name -> what its worker reports of itself. expectations: of the candidate,
+    those that apply on this node. notes: as `run_plan` returns them."""
 
     host: str
     facts: Facts
@@ -146,7 +146,8 @@ class _Executor:
                 cache,
                 self._idle_workers,
             )
-        return TaskResult(socket.gethostname(), facts, self.candidate.expectations, tuple(lines), notes)
+        applicable = self.candidate.narrowed(facts[self.candidate.name]).expectations
+        return TaskResult(socket.gethostname(), facts, applicable, tuple(lines), notes)
 
     def wait(self) -> None:
         """Wait for the next task, but not for ever."""

@@ -61,7 +61,7 @@ class Nodes:
         )
 
     def expectations(self) -> Iterator[tuple[str, Expectation]]:
-        """(candidate, expectation) of all that the nodes know."""
+        """(candidate, expectation) of all that apply on a node."""
         return ((name, expectation) for name, known in self._expectations.items() for expectation in known)
 
     def look(self) -> None:

@@ -20,12 +20,14 @@ from epcheck.conformance.records.terms import PASS
 
 @dataclass(frozen=True)
 class Expected:
-    """The expectation that matched: where it stands, and why the deviation is tolerated for now."""
+    """The expectation that matched: where it stands, and why the deviation is tolerated for now. when: on which
+    machines it applies, in words; empty for all."""
 
     case: str
     status: str
     reason: str
     link: str = ""
+    when: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 INCIDENTAL = ("interpreter",)
 """Facts of a target that say where it is installed, not what it is."""
 
+BETWEEN = " | "
+"""Stands between the values of several machines."""
+
 
 def differing_facts(
     first: Mapping[str, str], second: Mapping[str, str], may_differ: Collection[str] = ()
@@ -36,9 +39,14 @@ def varying_facts(machines: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def joined_facts(machines: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """The facts of several machines in one mapping: where they differ, each value once, with ` | ` between."""
+    """The facts of several machines in one mapping: where they differ, each value once, with BETWEEN between."""
     values: dict[str, dict[str, None]] = {}
     for facts in machines:
         for name, value in facts.items():
             values.setdefault(name, {})[value] = None
-    return {name: " | ".join(different) for name, different in values.items()}
+    return {name: BETWEEN.join(different) for name, different in values.items()}
+
+
+def values_of(fact: str) -> tuple[str, ...]:
+    """The values that `joined_facts` joined; none of an empty fact."""
+    return tuple(value for value in fact.split(BETWEEN) if value)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.target import Target
@@ -60,6 +61,20 @@ class Plan:
     def targets(self) -> tuple[Target, ...]:
         """All that take part."""
         return *self.candidates, *self.oracles, *self.below.values()
+
+    def narrowed(self, facts: Facts) -> Self:
+        """The plan with those expectations of its targets that apply where their workers report these facts."""
+
+        def of(target: Target) -> Target:
+            return target.narrowed(facts.get(target.name, {}))
+
+        return replace(
+            self,
+            candidates=tuple(map(of, self.candidates)),
+            baseline=of(self.baseline) if self.baseline else None,
+            reference=of(self.reference) if self.reference else None,
+            below={name: of(target) for name, target in self.below.items()},
+        )
 
     def remaining(self, case: Case) -> tuple[Target, ...]:
         """The candidates that have not recorded the case."""

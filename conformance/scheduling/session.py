@@ -12,7 +12,7 @@ import os
 import queue
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Self
 
@@ -182,6 +182,11 @@ class Session:
             self._begin()
         self._pools.advance_idle()
 
+    @cached_property
+    def _narrowed_plan(self) -> Plan:
+        """The plan with the expectations that apply here; it is asked for once every target has answered."""
+        return self._plan.narrowed(self.facts)
+
     @property
     def _can_begin(self) -> bool:
         """Whether `_begin` would do anything."""
@@ -197,7 +202,7 @@ class Session:
         self._remembered.read([case for case in batch if isinstance(case, PreparedCase)], self.facts)
         for case in batch:
             if isinstance(case, PreparedCase):
-                life = CaseLifecycle(self._plan, case, self._opinions.opinion)
+                life = CaseLifecycle(self._narrowed_plan, case, self._opinions.opinion)
                 self._carry_out(life, life.begin(self._remembered.of(case)))
                 continue
             for target in self._plan.remaining(case.case):

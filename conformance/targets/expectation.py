@@ -1,19 +1,21 @@
 """Expectations: deviations of a target that are known, explained and tolerated for now.
 
 An expectation never changes how a case is judged. One that matches no case is stale, one whose case passes is `fixed`;
-both fail a strict run. How they are written down: `expectation_file`.
+both fail a strict run. One whose condition does not hold on a machine does not apply there: it is neither used, nor
+stale, nor fixed. How they are written down: `expectation_file`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Expected
 from epcheck.conformance.records.terms import MISMATCH
+from epcheck.conformance.targets.condition import ANYWHERE, Condition
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.suite import matches
 
@@ -24,13 +26,19 @@ class ExpectationError(EpcheckError, ValueError):
 
 @dataclass(frozen=True)
 class Expectation:
-    """case: glob. status: what is expected. bound: the largest ULP error that is covered; None covers any."""
+    """case: glob. status: what is expected. bound: the largest ULP error that is covered; None covers any. when: the
+    condition under which it applies."""
 
     case: str
     status: str
     reason: str
     link: str = ""
     bound: float | None = None
+    when: Condition = ANYWHERE
+
+    def __str__(self) -> str:
+        """The glob, and on which machines it applies."""
+        return f"{self.case}, where {self.when}" if self.when else self.case
 
     def covers(self, opinion: Opinion) -> bool:
         """Whether the opinion is the expected deviation: the status, and a mismatch within the bound.
@@ -46,7 +54,7 @@ class Expectation:
 
     def as_expected(self) -> Expected:
         """What a record keeps of it."""
-        return Expected(self.case, self.status, self.reason, self.link)
+        return Expected(self.case, self.status, self.reason, self.link, str(self.when))
 
 
 def head(case_id: str) -> str:
@@ -86,3 +94,10 @@ def stale(expectations: Iterable[Expectation], case_ids: Iterable[str]) -> tuple
         return any(matches(case_id, expectation.case) for ids in groups for case_id in ids)
 
     return tuple(e for e in expectations if not found(e))
+
+
+def applicable(expectations: tuple[Expectation, ...], facts: Mapping[str, str]) -> tuple[Expectation, ...]:
+    """The expectations whose condition holds where a target's worker reports these facts; the same tuple where all
+    do."""
+    found = tuple(e for e in expectations if not e.when or e.when.holds(facts))
+    return expectations if len(found) == len(expectations) else found

@@ -6,6 +6,7 @@
     reason = "NaN loses its place ..." # why: mandatory
     link = "..."                      # where it is discussed: optional
     bound = 2.0                       # ULP: a mismatch beyond it is not covered; optional
+    when = { vendor = "0x10de" }      # on which machines it applies, see `condition`; optional
 
 What depends on what memory holds changes from run to run: its entry lists every status that it may have, even `pass`.
 What is written is shown as a diff before it is kept.
@@ -24,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.records.terms import STATUSES
-from epcheck.conformance.targets import case_globs, expectation
+from epcheck.conformance.targets import case_globs, condition, expectation
+from epcheck.conformance.targets.condition import ANYWHERE, Condition, ConditionError
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
 from epcheck.generators import suite
 from epcheck.generators.suite import matches
@@ -34,6 +36,7 @@ FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "status": (str, list),
     **dict.fromkeys(("reason", "link"), str),
     "bound": (int, float),
+    "when": dict,
 }
 
 
@@ -59,6 +62,10 @@ def parse(text: str, source: str) -> tuple[Expectation, ...]:
 def _entry(entry: dict[str, Any], where: str) -> tuple[Expectation, ...]:
     if unknown := entry.keys() - FIELDS.keys():
         raise ExpectationError(f"{where}: unknown field '{min(unknown)}'; an expectation has {', '.join(FIELDS)}")
+    try:
+        when = condition.parse(entry.pop("when")) if "when" in entry else ANYWHERE
+    except ConditionError as error:
+        raise ExpectationError(f"{where}: {error}") from None
     for name in ("case", "status", "reason"):
         if not str(entry.get(name, "")).strip():
             raise ExpectationError(f"{where}: '{name}' is missing; every expectation says which case, what and why")
@@ -73,7 +80,8 @@ def _entry(entry: dict[str, Any], where: str) -> tuple[Expectation, ...]:
     for status in statuses:
         if status not in STATUSES:
             raise ExpectationError(f"{where}: unknown status '{status}'; one of {', '.join(STATUSES)}")
-    return tuple(Expectation(**{**entry, "case": glob, "status": status}) for glob in globs for status in statuses)
+    fields = {**entry, "when": when}
+    return tuple(Expectation(**{**fields, "case": glob, "status": status}) for glob in globs for status in statuses)
 
 
 def load(path: Path) -> tuple[Expectation, ...]:
@@ -117,18 +125,33 @@ class Baseline:
     covered: int
 
 
+@dataclass(frozen=True)
+class Tolerance:
+    """What all new entries have in common. reason: why the failures are tolerated for now. link: where they are
+    discussed. when: the condition under which the entries apply."""
+
+    reason: str
+    link: str = ""
+    when: Condition = ANYWHERE
+
+
 def baseline(
-    existing: str, source: str, failures: Sequence[Found], others: Collection[str], reason: str, link: str = ""
+    existing: str,
+    source: str,
+    failures: Sequence[Found],
+    others: Collection[str],
+    tolerance: Tolerance,
+    facts: Mapping[str, str] | None = None,
 ) -> Baseline:
     """The file `existing` with an entry more for each operator and status of the failures.
 
     source: the file's name, for errors. others: ids of cases that do not fail, which no new glob may match, nor any
-    other case of the suite. reason: why the failures are tolerated for now. Raises ExpectationError when the file is
-    not valid, or there is no reason.
+    other case of the suite. facts: what the target's worker reported; an entry of the file whose condition does not
+    hold with them covers no failure. Raises ExpectationError when the file is not valid, or there is no reason.
     """
-    if not reason.strip():
+    if not tolerance.reason.strip():
         raise ExpectationError("an expectation needs a reason; say with --reason why these failures are tolerated")
-    known = parse(existing, source)
+    known = expectation.applicable(parse(existing, source), facts or {})
     new = [found for found in failures if not is_expected(found, known)]
     ids: dict[str, set[str]] = {}
     for found in failures:
@@ -139,7 +162,7 @@ def baseline(
     texts = [existing.rstrip() + "\n"] if existing.strip() else []
     for (head, status), case_ids in by_entry.items():
         around = [case_id for case_id in _around(head, (*others, *_all(ids))) if case_id not in ids[status]]
-        texts.append(_entry_text(case_globs.globs(case_ids, around), status, reason, link))
+        texts.append(_entry_text(case_globs.globs(case_ids, around), status, tolerance))
     text = "\n".join(texts)
     parse(text, f"{source}, with what is added")
     return Baseline(text, len(new), len(failures) - len(new))
@@ -168,9 +191,12 @@ def _around(head: str, recorded: Iterable[str]) -> list[str]:
     return [*known, *(case_id for case_id in recorded if expectation.head(case_id).endswith(head))]
 
 
-def _entry_text(patterns: Sequence[str], status: str, reason: str, link: str) -> str:
-    lines = ["[[expect]]", f"case = {_listed(patterns)}", f"status = {_text(status)}", f"reason = {_text(reason)}"]
-    return "\n".join([*lines, *([f"link = {_text(link)}"] if link else []), ""])
+def _entry_text(patterns: Sequence[str], status: str, common: Tolerance) -> str:
+    lines = ["[[expect]]", f"case = {_listed(patterns)}", f"status = {_text(status)}"]
+    lines += [f"when = {common.when.as_toml()}"] if common.when else []
+    lines += [f"reason = {_text(common.reason)}"]
+    lines += [f"link = {_text(common.link)}"] if common.link else []
+    return "\n".join([*lines, ""])
 
 
 def _listed(values: Sequence[str]) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets.expectation import Expectation
@@ -74,6 +75,11 @@ class Target:
     direct: bool = False
     in_lab: bool = False
     expectations: tuple[Expectation, ...] = ()
+
+    def narrowed(self, facts: Mapping[str, str]) -> Self:
+        """The target with those of its expectations that apply where its worker reports these facts."""
+        found = expectation.applicable(self.expectations, facts)
+        return self if found is self.expectations else replace(self, expectations=found)
 
     def name_of(self, file: Path) -> str:
         """A file of this machine as the target's interpreter names it."""

@@ -21,7 +21,7 @@ KINDS: Mapping[str, str] = {
     REGRESSION: "as good before, worse now",
     NOT_RUN: "skipped, or not reached by a run that ended early",
     FLAPPING: "gives different results when it is repeated",
-    TOLERATED: "an expectation was written, or allows both",
+    TOLERATED: "an expectation was written, allows both, or no longer applies",
     REPAIRED: "wrong before, right now",
     OTHERWISE: "another status, but neither good before nor a failure now",
     APPEARED: "the older run does not have it",

@@ -84,6 +84,9 @@ def test_an_expectation_that_no_longer_fails_counts_where_the_run_is_strict(
     known.write_text('[[expect]]\ncase = "Slice-*"\nstatus = "crash"\nreason = "it did once"\n')
     options = replace(options, expect=(known,))
     assert [api.run(replace(options, strict=strict)).conforms for strict in (False, True)] == [True, False]
+    with known.open("a") as file:
+        file.write('when = { adapter = "*" }\n')
+    assert api.run(replace(options, strict=True)).conforms
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from stored_records import a_run, a_slice, a_wrong_slice, stored
 
 from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
-from epcheck.conformance.targets.expectation_file import Found
+from epcheck.conformance.targets.expectation_file import Found, Tolerance
 from epcheck.generators import suite
 
 FILE = "expectations.toml"
@@ -21,7 +21,8 @@ WRONG = [Found(case_id, "mismatch") for case_id in IDS if case_id.startswith("Tr
 
 def written(existing: str = "", failures: list[Found] = WRONG, reason: str = "ticket 1", link: str = "") -> str:
     taken = {found.case_id for found in failures}
-    return expectation_file.baseline(existing, FILE, failures, [i for i in IDS if i not in taken], reason, link).text
+    others = [i for i in IDS if i not in taken]
+    return expectation_file.baseline(existing, FILE, failures, others, Tolerance(reason, link)).text
 
 
 def test_what_is_written_covers_the_failures_and_nothing_else() -> None:
@@ -33,7 +34,7 @@ def test_what_is_written_covers_the_failures_and_nothing_else() -> None:
 
 def test_a_case_of_the_suite_that_did_not_run_keeps_a_glob_from_being_written() -> None:
     some = WRONG[::2]
-    text = expectation_file.baseline("", FILE, some, [], "ticket 1").text
+    text = expectation_file.baseline("", FILE, some, [], Tolerance("ticket 1")).text
     known = expectation_file.parse(text, FILE)
     covered = {i for i in IDS if any(expectation_file.is_expected(Found(i, "mismatch"), [found]) for found in known)}
     assert covered == {found.case_id for found in some}
@@ -49,14 +50,14 @@ def test_what_stands_in_the_file_stays_as_it_is() -> None:
 
 def test_failures_that_are_expected_already_are_not_written_again() -> None:
     text = written(EXISTING)
-    again = expectation_file.baseline(text, FILE, WRONG, [], "ticket 1")
+    again = expectation_file.baseline(text, FILE, WRONG, [], Tolerance("ticket 1"))
     assert (again.text, again.added, again.covered) == (text, 0, len(WRONG))
     assert expectation_file.diff(text, again.text, FILE) == ""
 
 
 def test_each_operator_and_status_is_an_entry() -> None:
     failures = [Found("A-1/x/a[r]", "crash"), Found("A-1/x/b[r]", "mismatch"), Found("B-1/x/a[r]", "mismatch")]
-    known = expectation_file.parse(expectation_file.baseline("", FILE, failures, [], "known").text, FILE)
+    known = expectation_file.parse(expectation_file.baseline("", FILE, failures, [], Tolerance("known")).text, FILE)
     assert known == tuple(Expectation(found.case_id, found.status, "known") for found in failures)
 
 
@@ -64,7 +65,7 @@ def test_an_id_is_not_taken_for_a_part_of_another_operators() -> None:
     """`Gelu-1/…` without a wildcard is looked for anywhere in an id, and so found in `com.microsoft::Gelu-1/…`."""
     failures = [Found(f"Gelu-1/x/{name}[r]", "mismatch") for name in ("a", "b")]
     text = expectation_file.baseline(
-        "", FILE, failures, [f"com.microsoft::{found.case_id}" for found in failures], "known"
+        "", FILE, failures, [f"com.microsoft::{found.case_id}" for found in failures], Tolerance("known")
     ).text
     assert expectation_file.parse(text, FILE)[0].case.startswith("Gelu-")
     assert "*" in text
@@ -116,3 +117,40 @@ def test_what_the_command_cannot_do_is_one_sentence(run: Path, tmp_path: Path) -
     assert "needs a reason" in refused("expect", "--from", str(run), "--reason", " ", "--file", str(tmp_path / FILE))
     assert "is not a run folder" in refused("expect", "--from", str(tmp_path), "--reason", "x")
     assert "has no target 'cpu'" in refused("expect", "--from", str(run), "--reason", "x", "--target", "cpu")
+
+
+FACTS = {"adapter": "llvmpipe (LLVM 19.1.7, 256 bits)", "driver_version": "Mesa 25.0.7", "onnxruntime": "1.24.4"}
+
+
+@pytest.fixture
+def run_on_mesa(tmp_path: Path) -> Path:
+    records = [a_wrong_slice(sample="far_1"), a_wrong_slice(sample="far_2"), a_slice(sample="rank_1")]
+    return stored(tmp_path / "on_mesa", records, a_run(3, targets={"dml": FACTS, "cpu": {}}))
+
+
+def test_entries_apply_where_the_chosen_facts_are_as_in_the_run(run_on_mesa: Path, tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    asked = ("expect", "--from", str(run_on_mesa), "--reason", "ticket 8", "--file", str(file))
+    done = call(*asked, "--when", "adapter", "--when", "driver", "--write")
+    assert done.code == 0
+    assert file.read_text(encoding="utf-8") == (
+        '[[expect]]\ncase = "Slice-13/float16/far_*[runtime]"\nstatus = "mismatch"\n'
+        'when = { adapter = "llvmpipe*", driver = "25.0.7" }\nreason = "ticket 8"\n'
+    )
+    assert call(*asked).err == f"{file}: nothing to add; 2 failures are expected already\n"
+
+
+def test_an_entry_for_other_machines_covers_nothing(run_on_mesa: Path, tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text(
+        '[[expect]]\ncase = "Slice-*"\nstatus = "mismatch"\nreason = "known"\nwhen = { driver = ">=26" }\n',
+        encoding="utf-8",
+    )
+    asked = ("expect", "--from", str(run_on_mesa), "--reason", "ticket 8", "--file", str(file))
+    assert call(*asked).err == f"{file}: 2 failures are expected with it (not written; --write does)\n"
+
+
+def test_a_fact_that_the_run_does_not_have_is_one_sentence(run_on_mesa: Path, tmp_path: Path) -> None:
+    asked = ("expect", "--from", str(run_on_mesa), "--reason", "x", "--file", str(tmp_path / FILE), "--when")
+    assert "the run reports no vendor_id of its target; leave out --when vendor" in refused(*asked, "vendor")
+    assert "'when' cannot name 'gpu'; it may name adapter, vendor, driver" in refused(*asked, "gpu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import psutil
@@ -14,6 +15,7 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask, run_plan
 from epcheck.conformance.scheduling.session import Session
+from epcheck.conformance.targets import condition
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.workers.client import TargetDown
@@ -68,6 +70,46 @@ def test_a_crash_that_was_expected_and_does_not_come_is_no_crash() -> None:
     assert records_of([identity("a")], backend("right", expectations=(known,)))["a"].reading == terms.FIXED
     wrong = records_of([identity("a")], backend("always_wrong", expectations=(known,)))["a"]
     assert (wrong.status, wrong.reading, wrong.candidate.attempts) == (terms.MISMATCH, terms.FAILURE, 2)
+
+
+ABSENT = condition.parse({"vendor": "0x10de"})
+"""A condition on what no worker of these tests reports."""
+
+PRESENT = condition.parse({"os": "*"})
+
+
+def test_an_expectation_is_used_where_the_facts_of_the_worker_meet_its_condition() -> None:
+    wrong = backend("always_wrong", expectations=(Expectation("*", terms.MISMATCH, "known", when=PRESENT),))
+    found = records_of([identity("a")], wrong)["a"]
+    assert found.reading == terms.EXPECTED
+    assert found.expectation is not None
+    assert found.expectation.when == "os is *"
+
+
+def test_an_expectation_whose_condition_does_not_hold_is_neither_used_nor_fixed() -> None:
+    known = Expectation("*", terms.MISMATCH, "known", when=ABSENT)
+    wrong = records_of([identity("a")], backend("always_wrong", expectations=(known,)))["a"]
+    assert (wrong.reading, wrong.expectation) == (terms.FAILURE, None)
+    right = records_of([identity("a")], backend("right", expectations=(known,)))["a"]
+    assert (right.reading, right.expectation) == (terms.OK, None)
+
+
+def test_of_several_expectations_the_first_that_applies_is_used() -> None:
+    known = tuple(
+        Expectation("*", terms.MISMATCH, reason, when=when)
+        for reason, when in (("elsewhere", ABSENT), ("here", PRESENT), ("anywhere", condition.ANYWHERE))
+    )
+    found = records_of([identity("a")], backend("always_wrong", expectations=known))["a"]
+    assert found.expectation == known[1].as_expected()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_an_end_of_the_worker_that_is_expected_elsewhere_is_confirmed() -> None:
+    aborting = backend("aborts_always")
+    for when, attempts, reading in ((PRESENT, 1, terms.EXPECTED), (ABSENT, 2, terms.FAILURE)):
+        known = (Expectation("*", terms.CRASH, "it aborts", when=when),)
+        found = records_of([identity("a")], replace(aborting, expectations=known))["a"]
+        assert (found.status, found.candidate.attempts, found.reading) == (terms.CRASH, attempts, reading)
 
 
 def test_the_baseline_is_judged_like_the_candidate() -> None:

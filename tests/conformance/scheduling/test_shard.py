@@ -222,6 +222,9 @@ def test_an_expectation_is_stale_when_no_shard_matches_it(tmp_path: Path, monkey
     monkeypatch.setattr(suite, "cases", lambda *_: iter(few))
     known = tmp_path / "known.toml"
     known.write_text('[[expect]]\ncase = "Nothing-*"\nstatus = "crash"\nreason = "no such operator"\n')
+    with known.open("a") as file:
+        file.write('[[expect]]\ncase = "None-*"\nstatus = "crash"\nreason = "nor this"\nwhen = {os = "*"}\n')
+        file.write('[[expect]]\ncase = "Never-*"\nstatus = "crash"\nreason = "nor this"\nwhen = {vendor = "0x10de"}\n')
     arguments = ("run", "-t", "cpu", "--baseline", "none", "--no-reference", "--strict", "--expect", str(known))
     for part in ("1/2", "2/2"):
         assert call(*arguments, "--shard", part, "--root", str(tmp_path / "runs")).code == 0
@@ -229,6 +232,9 @@ def test_an_expectation_is_stale_when_no_shard_matches_it(tmp_path: Path, monkey
     merged = tmp_path / "merged"
     done = call("merge", str(tmp_path / "runs"), "--out", str(merged), "--strict")
     assert (done.code, "stale expectation cpu: Nothing-*" in done.out) == (1, True)
+    stale = reports.read_run(merged).stale
+    assert {"cpu: Nothing-*", "cpu: None-*, where os is *"} <= set(stale)
+    assert not any("Never-*" in entry for entry in stale)
     assert call("merge", str(tmp_path / "runs"), "--out", str(tmp_path / "again")).code == 0
 
 

@@ -77,7 +77,7 @@ def test_every_status_may_be_expected(status: str) -> None:
         ("expect = ['Slice-*']\n", "dml.toml: write [[expect]] with two brackets, one table for each expectation"),
         (
             entry(because='"x"'),
-            "dml.toml, entry 1: unknown field 'because'; an expectation has case, status, reason, link, bound",
+            "dml.toml, entry 1: unknown field 'because'; an expectation has case, status, reason, link, bound, when",
         ),
         (
             entry(case=""),
