@@ -151,7 +151,9 @@ class CaseItem(pytest.Item):
         self._known = None  # asked again, for example by a plugin that repeats failures, it is run again
         strict = self.config.getoption("--epcheck-strict")
         if verdict.reading == terms.EXPECTED and verdict.expectation is not None:
-            pytest.xfail(f"{verdict.expectation.reason} ({verdict.reason})")
+            when = verdict.expectation.when
+            where = f", expected where {when}" if when else ""
+            pytest.xfail(f"{verdict.expectation.reason} ({verdict.reason}{where})")
         if verdict.reading == terms.FAILURE or (verdict.reading == terms.FIXED and strict):
             pytest.fail(words(verdict), pytrace=False)
         if verdict.status == terms.UNPLACED:

@@ -116,8 +116,10 @@ def _result(record: Record, strict: bool) -> tuple[str, str]:
         kind = "fixed" if record.reading == FIXED else record.status
         return tag, _element(tag, {"type": kind, "message": reason}, _text(_details(record)))
     if record.reading == EXPECTED:
-        why = record.expectation.reason if record.expectation else ""
-        return "skipped", _element("skipped", {"type": "expected", "message": f"{reason} (expected: {why})"})
+        known = record.expectation
+        where = f" where {known.when}" if known and known.when else ""
+        why = f"expected{where}: {known.reason if known else ''}"
+        return "skipped", _element("skipped", {"type": "expected", "message": f"{reason} ({why})"})
     if record.status in (SKIPPED, UNPLACED):
         return "skipped", _element("skipped", {"type": record.status, "message": reason})
     if record.reading in (NOTED, FIXED):

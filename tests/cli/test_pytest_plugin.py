@@ -85,7 +85,7 @@ def configured(tmp_path: Path) -> Path:
         '[targets.fine]\nbase = "cpu"\nexpectations = "known.toml"\n'
     )
     tmp_path.joinpath("known.toml").write_text(
-        '[[expect]]\ncase = "Slice-1/*"\nstatus = "refused"\nreason = "it rests on Fridays"\n'
+        '[[expect]]\ncase = "Slice-1/*"\nstatus = "refused"\nreason = "it rests on Fridays"\nwhen = { os = "*" }\n'
     )
     return tmp_path
 
@@ -96,6 +96,7 @@ def test_an_expected_failure_is_an_xfail_with_its_reason(configured: Path) -> No
         *PACKAGE, "--ep", "mine", "--baseline", "none", "--op", "Slice", "-k", "Slice-1/float32/rank", cwd=configured
     )
     assert code == 0
+    assert "expected where os is *)" in output
     assert re.search(r"XFAIL .*test_case\[Slice-1/float32/rank_1_last_axis\[runtime\]\] - it rests on Fridays", output)
 
 

@@ -233,6 +233,7 @@ def a_refused_qlinearconv(dtype: str = "uint8-int8-uint8", **changes: Any) -> Re
                 "refused",
                 "per-channel weights: known",
                 "https://example.test/issues/7",
+                "vendor is 0x10de",
             ),
             **changes,
         },

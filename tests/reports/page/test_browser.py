@@ -264,7 +264,8 @@ def test_a_crash_shows_its_log_and_what_the_description_violates(browser: Browse
 
 def test_an_expectation_shows_reason_and_link_and_initializers_are_told_apart(browser: Browser, page: Path) -> None:
     browser.open(page, link(REFUSED))
-    assert "Expected: per-channel weights: known QLinearConv-10/*/per_channel* (refused)" in browser.text("#case")
+    words = "Expected: per-channel weights: known QLinearConv-10/*/per_channel* (refused, where vendor is 0x10de)"
+    assert words in browser.text("#case")
     outside = "const a = document.querySelector('#case .note a'); return [a.href, a.rel]"
     assert browser.run(outside) == ["https://example.test/issues/7", "noopener noreferrer nofollow"]
     assert len(browser.texts(".graph .initializer")) == 7
@@ -326,7 +327,7 @@ def hostile(run: Run) -> tuple[Run, Record]:
         oracles={SCRIPT: SCRIPT},
         reason=SCRIPT,
         repro=SCRIPT,
-        expectation=Expected(SCRIPT, SCRIPT, SCRIPT, "javascript:window.owned=1"),
+        expectation=Expected(SCRIPT, SCRIPT, SCRIPT, "javascript:window.owned=1", SCRIPT),
     )
     facts = {SCRIPT: {SCRIPT: SCRIPT}}
     return dataclasses.replace(run, run_id=SCRIPT, command=(SCRIPT,), notes=(SCRIPT,), targets=facts), record

@@ -49,6 +49,8 @@ def test_junit_has_a_testcase_for_each_record(tmp_path: Path) -> None:
     assert failure.get("message") == a_wrong_slice().reason
     assert "  at [0, 0, 0, 1]: expected 1, got 3" in (failure.text or "")
     assert "reproduce with: epcheck repro" in (failure.text or "")
+    known = next(case[0].get("message", "") for case in cases if case.get("classname") == "QLinearConv")
+    assert known.endswith("(expected where vendor is 0x10de: per-channel weights: known)")
 
 
 def test_junit_fails_a_fixed_expectation_only_when_strict(tmp_path: Path) -> None:

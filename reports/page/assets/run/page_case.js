@@ -41,7 +41,7 @@ function caseHead(record, row, around) {
 function expectation(expected, reading) {
   const lead = reading === "fixed" ? "No longer fails, remove the expectation: " : "Expected: ";
   return el("p", { class: "note" }, el("b", {}, lead), expected.reason, " ",
-    el("code", {}, expected.case), ` (${expected.status}) `, safeLink(expected.link));
+    el("code", {}, expected.case), ` (${expected.status}${expected.when ? `, where ${expected.when}` : ""}) `, safeLink(expected.link));
 }
 
 /** A link that a user wrote down; anything but http and https stays text. */
