@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from epcheck.api.suite.coverage import CoverageOptions, coverage
     from epcheck.api.suite.directml import DirectMLOptions, DirectMLResult, directml
     from epcheck.api.suite.expect import Expected, ExpectOptions, expect
-    from epcheck.api.suite.listing import CasesOptions, available_targets, cases, operators
+    from epcheck.api.suite.listing import CasesOptions, available_targets, cases, expectations, operators
     from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
     from epcheck.api.suite.replay import ReplayOptions, replay
     from epcheck.api.suite.repro import ReproOptions, repro
@@ -78,7 +78,7 @@ _MODULES = {
     "api.suite.coverage": ("CoverageOptions", "coverage"),
     "api.suite.directml": ("DirectMLOptions", "DirectMLResult", "directml"),
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
-    "api.suite.listing": ("CasesOptions", "available_targets", "cases", "operators"),
+    "api.suite.listing": ("CasesOptions", "available_targets", "cases", "expectations", "operators"),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
     "api.suite.replay": ("ReplayOptions", "replay"),
     "api.suite.repro": ("ReproOptions", "repro"),
@@ -146,6 +146,7 @@ __all__ = [
     "diff",
     "directml",
     "expect",
+    "expectations",
     "install_lab",
     "lab_status",
     "merge",

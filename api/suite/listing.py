@@ -8,8 +8,11 @@ from typing import Annotated
 
 from epcheck.api.option import Option
 from epcheck.api.option_types import Dtypes, Operators, Thin
+from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets.choice import best_choice, why_no_dml
 from epcheck.conformance.targets.config import CONFIG, load_config
+from epcheck.conformance.targets.expectation import Expectation as Expectation
+from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import suite
 from epcheck.generators.case import Case as Case
 from epcheck.generators.suite import SelectionError as SelectionError
@@ -59,6 +62,16 @@ def operators() -> Iterator[OperatorCases]:
     for name, operator in suite.all_operators().items():
         own = list(operator.cases())
         yield OperatorCases(name, tuple(sorted({case.since_version for case in own})), len(own))
+
+
+def expectations(target: str | None = None, options: CasesOptions | None = None) -> tuple[Expectation, ...]:
+    """What is expected of a target, wherever it runs: None for the best of this machine. options: only what matches one
+    of these cases. Raises TargetError, ExpectationError, LabError, RuntimeInstallError and SelectionError."""
+    known = resolve(target or best_choice().specification, load_config()).expectations
+    if options is None or options == CasesOptions():
+        return known
+    unmatched = set(expectation.stale(known, [case.id for case in cases(options)]))
+    return tuple(entry for entry in known if entry not in unmatched)
 
 
 def available_targets() -> tuple[AvailableTarget, ...]:

@@ -330,6 +330,21 @@ def test_list_operators_counts_the_cases() -> None:
     assert found["Slice"] == [f"{slices}", "cases", "since_version", "1,", "10,", "11,", "13"]
 
 
+def test_what_is_expected_of_a_target_is_listed_with_its_condition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").write_text(
+        '[[expect]]\ncase = "Slice-13/*"\nstatus = "crash"\nreason = "a test"\nwhen = { vendor = "0x10de" }\n'
+        '[[expect]]\ncase = "TopK-*"\nstatus = "order-dependent"\nreason = "another"\n'
+    )
+    (tmp_path / "epcheck.toml").write_text('[targets.mine]\nfunction = "m:f"\nexpectations = "own.toml"\n')
+    of_slice = "crash            Slice-13/*, where vendor is 0x10de: a test\n"
+    assert call("list", "expectations", "-t", "mine").out == f"{of_slice}order-dependent  TopK-*: another\n"
+    assert call("list", "expectations", "-t", "mine", "--op", "Slice").out == of_slice
+    assert call("list", "expectations", "-t", "reference").out == ""
+
+
 def test_list_targets_has_those_of_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.joinpath("epcheck.toml").write_text('[targets.mine]\nbase = "cpu"\n')
     monkeypatch.chdir(tmp_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from epcheck.api.option import Option
 from epcheck.api.suite import listing
 from epcheck.api.suite.listing import CasesOptions
 from epcheck.cli.options import command
+from epcheck.cli.terminal.plain import printable
 
 app = typer.Typer(add_completion=False)
 
@@ -22,16 +23,21 @@ class What(StrEnum):
     cases = "cases"
     operators = "operators"
     targets = "targets"
+    expectations = "expectations"
 
 
 @dataclass(frozen=True)
 class ListOptions(CasesOptions):
     what: Annotated[What, Option("What to list.", argument=True)] = What.cases
+    target: Annotated[
+        str | None, Option("Whose expectations. Default: the best of this machine.", flags=("--target", "-t"))
+    ] = None
 
 
 @command(app, ListOptions)
 def show(options: ListOptions) -> None:
-    """Print case ids, operators with their versions and case counts, or the targets of this machine."""
+    """Print case ids, operators with their versions and case counts, the targets of this machine, or what is expected
+    of a target, with the condition under which it is."""
     if options.what is What.targets:
         for target in listing.available_targets():
             typer.echo(f"{target.name:10} {target.meaning}")
@@ -39,6 +45,10 @@ def show(options: ListOptions) -> None:
         for operator in listing.operators():
             versions = ", ".join(map(str, operator.since_versions))
             typer.echo(f"{operator.name:16} {operator.cases:5} cases  since_version {versions}")
+    elif options.what is What.expectations:
+        chosen = CasesOptions(**{field.name: getattr(options, field.name) for field in fields(CasesOptions)})
+        for entry in listing.expectations(options.target, chosen):
+            typer.echo(f"{entry.status:16} {printable(f'{entry}: {entry.reason}')}")
     else:
         for case in listing.cases(options):
             typer.echo(case.id)
