@@ -22,13 +22,15 @@ from rich.table import Column
 
 from epcheck.api.progress import InstallationStep
 from epcheck.cli.terminal.colours import COLOURS
+from epcheck.cli.terminal.progress_log import lines_of
 
 SHOWN_S = 0.1
 """The bar moves so often, in seconds; a record may come every tenth of a millisecond."""
 
 
 class TerminalProgress:
-    """`epcheck.api.Progress` on a console. Where it is no terminal, sentences and steps are lines of a log."""
+    """`epcheck.api.Progress` on a console. Where it is no terminal, sentences and steps are lines of a log, and a run
+    has a line every half minute."""
 
     def __init__(self, console: Console, keeps_steps: bool = False) -> None:
         """keeps_steps: the steps of an installation stay when it is over."""
@@ -40,9 +42,16 @@ class TerminalProgress:
 
     @contextmanager
     def recording(self, planned: int, done: int) -> Iterator[Callable[[str], None]]:
+        if not (self._console.is_terminal and self._console.file.isatty()):  # CI systems set FORCE_COLOR
+            with lines_of(planned, done, self._say_line) as take:
+                yield take
+            return
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, TimeRemainingColumn(), console=self._console, transient=True) as bars:
             yield RecordBar(bars, planned, done).take
+
+    def _say_line(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True, highlight=False)
 
     @contextmanager
     def installing(self) -> Iterator[LabProgress]:

@@ -17,7 +17,7 @@ from command_line import call, refused
 from small_cases import HERE, backend, identities, identity, records_of
 
 from epcheck import reports
-from epcheck.cli.terminal.progress import RecordBar
+from epcheck.cli.terminal.progress_log import ProgressLog
 from epcheck.conformance.cluster import node
 from epcheck.conformance.cluster.node import ClusterError, Line, Order, TaskResult
 from epcheck.conformance.records.record import Record, decode
@@ -206,13 +206,14 @@ def test_a_run_that_is_interrupted_is_taken_up_again(
     cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
+        taken: list[str] = []
 
-        def interrupt(shown: RecordBar, reading: str) -> None:
-            shown._counts[reading] += 1
-            if shown._counts.total() == 20:
+        def interrupt(_shown: ProgressLog, reading: str) -> None:
+            taken.append(reading)
+            if len(taken) == 20:
                 raise KeyboardInterrupt
 
-        patch.setattr(RecordBar, "take", interrupt)
+        patch.setattr(ProgressLog, "take", interrupt)
         assert call(*FEW, "--root", str(tmp_path), "--scheduler", cluster.scheduler_address).code == 130
     folder = folder_in(tmp_path)
     assert len(verdicts(folder)) == 20
