@@ -131,6 +131,7 @@ def test_brackets_in_a_glob_are_literal() -> None:
     assert not suite.matches("Slice-13/float32/steps_omitted[runtime]", "steps_omitted[rst]*")
 
 
+@pytest.mark.slow
 def test_thin_takes_two_cases_of_each_version_and_dtypes_at_most() -> None:
     thin = list(suite.cases(thin=True))
     counts = collections.Counter((case.operator_key, case.since_version, case.dtype) for case in thin)

@@ -23,8 +23,9 @@ from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Difference, Mismatch, Opinion
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling import run_history, session_request
+from epcheck.conformance.scheduling import run_history
 from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets import specification

@@ -63,6 +63,7 @@ def test_a_shard_is_written_as_it_is_read() -> None:
     assert Shard.parse("3/16") == Shard(3, 16)
 
 
+@pytest.mark.slow
 @hypothesis.given(sizes=GROUPS, count=COUNTS, data=st.data())
 def test_shards_are_disjoint_complete_and_in_the_order_of_the_suite(
     sizes: list[int], count: int, data: st.DataObject
@@ -112,6 +113,7 @@ def test_the_cut_is_the_same_from_release_to_release() -> None:
     assert shard.digest_of_cut((first, second, third)) == "4e53c67547338b82"
 
 
+@pytest.mark.slow
 def test_what_could_share_a_session_mostly_stays_together() -> None:
     cases = whole_suite()
     for count in (4, 16):

@@ -194,6 +194,7 @@ def test_a_worker_that_takes_too_much_memory_is_ended() -> None:
     assert "MiB of memory; the bound is 200 MiB" in answer.message
 
 
+@pytest.mark.slow
 def test_a_worker_that_speaks_another_protocol_takes_its_target_down() -> None:
     worker = HERE.parent / "conformance" / "faulty_worker.py"
     target = Target("odd", (sys.executable,), ("of_the_future",), worker=str(worker))

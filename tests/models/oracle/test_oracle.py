@@ -181,6 +181,7 @@ def test_a_convolution_that_the_standard_forbids_is_named() -> None:
         oracle.evaluate(built, {"x": normal(1, 4, 3, 3), "w": normal(2, 3, 2, 2)})
 
 
+@pytest.mark.slow
 def test_the_fast_convolution_is_the_suites() -> None:
     from epcheck.generators import suite
     from epcheck.generators.truth import Outputs

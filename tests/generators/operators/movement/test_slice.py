@@ -163,6 +163,7 @@ def sane_slices(draw: st.DrawFn) -> tuple[tuple[int, ...], list[tuple[int, int, 
     return shape, ranges
 
 
+@pytest.mark.slow
 @seed(20260101)
 @settings(max_examples=400, derandomize=True, database=None, deadline=None)
 @hypothesis.given(sane_slices())
