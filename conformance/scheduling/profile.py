@@ -79,7 +79,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Span:
-    """What a worker did for some time. kind: as above. name: the session's, or why the worker was lost. worker: its
+    """What a worker did for some time. kind: as above. name: the session's, and why the worker was lost. worker: its
     process id. begun: on time.monotonic's clock. cases: in the session."""
 
     target: str

@@ -17,7 +17,7 @@ from epcheck.conformance.scheduling.pools.pool import Pool
 from epcheck.conformance.scheduling.pools.pools import TICK_S
 from epcheck.conformance.scheduling.pools.supervisor import Job
 from epcheck.conformance.scheduling.profile import Profile
-from epcheck.conformance.scheduling.session import AT_ONCE, IN_PROGRESS, Session
+from epcheck.conformance.scheduling.session import AT_ONCE, Session
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -45,7 +45,7 @@ def run_plan(
     """
     cases = iter(plan.cases)
     with Session(plan, sink, cache, idle_workers, profile) as session:
-        for case in islice(cases, IN_PROGRESS):
+        for case in islice(cases, session.in_progress):
             session.submit(case)
         while not session.ready:
             ahead = tuple(islice(cases, AT_ONCE)) if session.under_way < AT_START else ()
@@ -56,7 +56,7 @@ def run_plan(
             on_facts(session.facts)
         for case in cases:
             if not session.has_room():
-                while session.under_way > IN_PROGRESS - AT_ONCE:
+                while session.under_way > session.in_progress - AT_ONCE:
                     session.turn(more=True)
             session.submit(case)
         while session.under_way:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import queue
 from collections import defaultdict
@@ -48,9 +49,9 @@ from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
 from epcheck.generators.case import Case
 
-IN_PROGRESS = 3072
-"""Cases between their submission and their verdict. Bounds memory; leaves room for packs that fill up and for failures
-that wait for their confirmation."""
+IN_PROGRESS, MOST_IN_PROGRESS = 3072, 16_384
+"""Cases between their submission and their verdict, for each two workers of a target, and at most. Bounds memory;
+leaves room for packs that fill up and for failures that wait for their confirmation."""
 
 AT_ONCE = 256
 """Cases that are taken in together once there is room for them: many small steps would make small packs, large ones let
@@ -84,6 +85,7 @@ class Session:
         self._sink = sink
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._pools = Pools(plan, cache, self._events, idle_workers, profile)
+        self.in_progress = min(MOST_IN_PROGRESS, IN_PROGRESS * math.ceil(self._pools.workers / 2))
         self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores) - 1)
         self._remembered = run_history.RememberedOpinions(plan, cache)
         self._statuses = run_history.Statuses(cache, plan.candidates)
@@ -143,7 +145,7 @@ class Session:
 
     def has_room(self) -> bool:
         """Whether another case may be submitted without piling up."""
-        return self.under_way < IN_PROGRESS
+        return self.under_way < self.in_progress
 
     def submit(self, case: Case) -> None:
         """Take a case in, unless every candidate has recorded it; one that cannot be built is `skipped`."""

@@ -91,8 +91,9 @@ class Pool:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a worker that others wait for has something to do."""
-        return any(supervisor.is_busy for supervisor in self._active())
+        """Whether most of the workers that others wait for have something to do."""
+        active = self._active()
+        return 2 * sum(supervisor.is_busy for supervisor in active) > len(active)
 
     def start(self) -> None:
         """Start the first worker ahead of the first job. Raises TargetDown."""

@@ -60,6 +60,11 @@ class Pools:
         return all(pool.facts for pool in self._pools.values())
 
     @property
+    def workers(self) -> int:
+        """How many workers a target has at most."""
+        return max(self._jobs(target) for target in self.targets)
+
+    @property
     def targets(self) -> tuple[Target, ...]:
         """The targets that have a pool."""
         return tuple(pool.target for pool in self._pools.values())
@@ -88,7 +93,7 @@ class Pools:
             pool.advance(last)
 
     def advance_idle(self) -> None:
-        """Have those that do nothing take what waits, as if nothing more came. Raises TargetDown."""
+        """Have those of which half do nothing take what waits, as if nothing more came. Raises TargetDown."""
         for pool in self._every_pool():
             if not pool.is_busy:
                 pool.advance(last=True)

@@ -231,7 +231,8 @@ class Supervisor:
         if not self._sent:
             return
         culprit, *others = self._sent
-        self._source.times.lost(self._worker, lost.why, self._busy_since, time.monotonic(), len(culprit))
+        name = f"{session_request.name_of([job.prepared for job in culprit])}: {lost.why}"
+        self._source.times.lost(self._worker, name, self._busy_since, time.monotonic(), len(culprit))
         self._sent.clear()
         self._under_way = 0
         self._source.give_back(others)

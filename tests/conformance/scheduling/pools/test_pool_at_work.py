@@ -153,8 +153,8 @@ def of_another_shell(case: Case, producer: str) -> Case:
 
 def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many kinds of cases, too few of each for a pack, and more cases than may be under way."""
+    monkeypatch.setattr(session_module, "IN_PROGRESS", 100)
     for module in (run_module, session_module):
-        monkeypatch.setattr(module, "IN_PROGRESS", 100)
         monkeypatch.setattr(module, "AT_ONCE", 20)
     turns, turn = 0, Session.turn
 
@@ -174,7 +174,7 @@ def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch:
 
 @pytest.mark.slow
 def test_cases_that_hang_cost_the_others_little_and_are_remembered(tmp_path: Path) -> None:
-    """A worker that stands still is given up after 3 s: one after the other, 8 cases in two runs each took 48 s."""
+    """A worker that stands still is given up after 4 s: 8 cases in two runs each would take 64 s in turn."""
     target = backend("faulty")
     cases = [*identities(400), *(identity(f"hangs_{number}", number, "hang") for number in range(8))]
     cases = [*cases[400:404], *cases[:400], *cases[404:]]
@@ -187,4 +187,4 @@ def test_cases_that_hang_cost_the_others_little_and_are_remembered(tmp_path: Pat
             assert Counter(record.status for record in taken) == {terms.PASS: 400, terms.TIMEOUT: 8}
             assert took_s < 20
     assert {record.case.sample for record in taken[-8:]} == {f"hangs_{number}" for number in range(8)}
-    assert "no answer, and no CPU time used for 3 s" in taken[-1].reason
+    assert "no answer, and no CPU time used for 4 s" in taken[-1].reason

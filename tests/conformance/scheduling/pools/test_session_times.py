@@ -22,21 +22,21 @@ def target(deadline_s: float = 60.0, forks: bool = False) -> Target:
 
 def test_before_enough_sessions_are_measured_none_is_given_up_before_the_target_s_deadline() -> None:
     assert limits(target()) == Limits(1.0, 2.0, 60.0, 60.0)
-    assert limits(target(forks=True), *[(0.5, 0.5)] * (ENOUGH - 1)) == Limits(2.0, 2.0, 60.0, 60.0)
+    assert limits(target(forks=True), *[(0.5, 0.5)] * (ENOUGH - 1)) == Limits(1.0, 2.0, 60.0, 60.0)
 
 
 @pytest.mark.parametrize(("forks", "suspect_s"), [(False, 1.0), (True, 0.1)])
 def test_quick_sessions_leave_the_least_limits(forks: bool, suspect_s: float) -> None:
-    assert limits(target(forks=forks), *[(0.001, 0.0)] * ENOUGH) == Limits(suspect_s, 2.0, 3.0, 10.0)
+    assert limits(target(forks=forks), *[(0.001, 0.0)] * ENOUGH) == Limits(suspect_s, 2.0, 4.0, 10.0)
 
 
 def test_slow_sessions_are_given_time_in_proportion() -> None:
     quick = [(0.001, 0.0)] * ENOUGH
-    assert limits(target(), *quick, (2.0, 0.5), *quick) == Limits(2.0, 8.0, 8.0, 32.0)
+    assert limits(target(), *quick, (8.0, 2.5), *quick) == Limits(5.0, 16.0, 5.0, 16.0)
 
 
 def test_a_slow_session_before_enough_are_measured_counts() -> None:
-    assert limits(target(), (1.0, 1.0), *[(0.001, 0.0)] * ENOUGH) == Limits(4.0, 4.0, 16.0, 16.0)
+    assert limits(target(), (3.0, 3.0), *[(0.001, 0.0)] * ENOUGH) == Limits(6.0, 6.0, 6.0, 10.0)
 
 
 def test_nothing_exceeds_the_target_s_deadline() -> None:
