@@ -17,6 +17,7 @@ from epcheck.conformance.lab.packages.wheels import pip_install_windows
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.lab.status import LabStatus, StepStatus, status
 from epcheck.conformance.lab.use import in_use
+from epcheck.conformance.lab.vulkan.status import MissingLibrary, VulkanDriver, VulkanStatus, vulkan_status
 from epcheck.conformance.windows_path import windows_path
 
 __all__ = [
@@ -24,8 +25,11 @@ __all__ = [
     "LabError",
     "LabStatus",
     "Launch",
+    "MissingLibrary",
     "Progress",
     "StepStatus",
+    "VulkanDriver",
+    "VulkanStatus",
     "can_install",
     "default_folder",
     "ensure_runtime",
@@ -37,6 +41,7 @@ __all__ = [
     "remove",
     "status",
     "stop",
+    "vulkan_status",
     "windows_path",
     "windows_site_packages",
 ]
