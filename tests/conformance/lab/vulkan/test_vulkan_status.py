@@ -3,10 +3,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from epcheck.cli.commands.machine.lab import app
 from epcheck.conformance.lab import LabError, MissingLibrary, VulkanStatus, default_folder, vulkan_status
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.vulkan.packages import PACKAGES
+
+runner = CliRunner()
 
 
 def named(path: Path, library: str) -> Path:
@@ -65,6 +69,17 @@ def test_a_library_that_is_missing_is_named_with_its_package(monkeypatch: pytest
     own, same = found(monkeypatch, layout.folder, driver).drivers
     assert (own.loadable, own.used, own.place) == (True, True, "the lab")
     assert (same.loadable, same.used) == (True, False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the loader of Linux")
+def test_the_command_shows_a_line_for_each_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    good, bad = named(tmp_path / "good.json", "libm.so.6"), named(tmp_path / "bad.json", "libno_such_driver.so")
+    monkeypatch.setenv("VK_DRIVER_FILES", f"{good}:{bad}")
+    result = runner.invoke(app, ["status", "--vulkan", "--folder", str(tmp_path / "lab")])
+    assert result.exit_code == 1
+    assert f"used: {good} (libm.so.6; VK_DRIVER_FILES): can be loaded\n" in result.output
+    assert f"{bad} (libno_such_driver.so; VK_DRIVER_FILES): cannot be loaded: libno_such_driver.so" in result.output
+    assert result.output.endswith("Vulkan: the lab has no driver of its own; the best device is used\n")
 
 
 def test_packages_are_those_of_debian() -> None:
