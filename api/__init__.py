@@ -16,7 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
-    from epcheck.api.machine.lab import InstallLabOptions, LabOptions, install_lab, lab_status, remove_lab
+    from epcheck.api.machine.lab import (
+        InstallLabOptions,
+        LabOptions,
+        LabStatusOptions,
+        Packed,
+        PackLabOptions,
+        UnpackLabOptions,
+        VulkanStatus,
+        install_lab,
+        lab_status,
+        pack_lab,
+        remove_lab,
+        unpack_lab,
+        vulkan_status,
+    )
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
@@ -59,7 +73,11 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
-    "api.machine.lab": ("InstallLabOptions", "LabOptions", "LabStatus", "install_lab", "lab_status", "remove_lab"),
+    "api.machine.lab": (
+        "InstallLabOptions", "LabOptions", "LabStatus", "LabStatusOptions", "PackLabOptions", "Packed",
+        "UnpackLabOptions", "VulkanStatus", "install_lab", "lab_status", "pack_lab", "remove_lab", "unpack_lab",
+        "vulkan_status",
+    ),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
@@ -112,11 +130,14 @@ __all__ = [
     "InstallLabOptions",
     "LabOptions",
     "LabStatus",
+    "LabStatusOptions",
     "MergeOptions",
     "Night",
     "NightlyOptions",
     "NotAdded",
     "OptionError",
+    "PackLabOptions",
+    "Packed",
     "Progress",
     "PruneStoreOptions",
     "ReduceOptions",
@@ -132,8 +153,10 @@ __all__ = [
     "StoreOptions",
     "Trend",
     "TrendOptions",
+    "UnpackLabOptions",
     "ValidateOptions",
     "Validation",
+    "VulkanStatus",
     "WriteZooOptions",
     "add_to_store",
     "architectures",
@@ -152,6 +175,7 @@ __all__ = [
     "merge",
     "nightly",
     "operators",
+    "pack_lab",
     "prune_store",
     "reduce",
     "refresh_claims",
@@ -162,7 +186,9 @@ __all__ = [
     "run",
     "stored_runs",
     "trend",
+    "unpack_lab",
     "validate",
+    "vulkan_status",
     "write_zoo",
 ]
 

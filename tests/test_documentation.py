@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 CASES = 12
 """Cases of each run whose options do not limit them."""
 
-NOT_RUN = ("scheduler=", "install_lab")
+NOT_RUN = ("scheduler=", "install_lab", "pack_lab")
 """Blocks with one of these are checked only."""
 
 IN_THE_LAB = 'resolve("directml")'

@@ -17,6 +17,7 @@ DATA = {
     "epcheck/conformance/expectations/dml/stack/movement.toml",
     "epcheck/conformance/expectations/cpu/movement.toml",
     "epcheck/conformance/lab/packages/debian.json",
+    "epcheck/conformance/lab/packages/glvnd.json",
     "epcheck/conformance/lab/packages/wheels.json",
     "epcheck/conformance/lab/graphics/vkd3d_entry.c",
     "epcheck/generators/claims/dml_ep_operators.json",

@@ -14,9 +14,12 @@ from epcheck.conformance.lab.install import can_install, ensure_runtime, install
 from epcheck.conformance.lab.launch import Launch, prelude, python_launch, windows_site_packages
 from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
 from epcheck.conformance.lab.packages.wheels import pip_install_windows
+from epcheck.conformance.lab.packing.pack import Packed, pack
+from epcheck.conformance.lab.packing.unpack import unpack
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.lab.status import LabStatus, StepStatus, status
 from epcheck.conformance.lab.use import in_use
+from epcheck.conformance.lab.vulkan.status import MissingLibrary, VulkanDriver, VulkanStatus, vulkan_status
 from epcheck.conformance.windows_path import windows_path
 
 __all__ = [
@@ -24,19 +27,26 @@ __all__ = [
     "LabError",
     "LabStatus",
     "Launch",
+    "MissingLibrary",
+    "Packed",
     "Progress",
     "StepStatus",
+    "VulkanDriver",
+    "VulkanStatus",
     "can_install",
     "default_folder",
     "ensure_runtime",
     "in_use",
     "install",
+    "pack",
     "pip_install_windows",
     "prelude",
     "python_launch",
     "remove",
     "status",
     "stop",
+    "unpack",
+    "vulkan_status",
     "windows_path",
     "windows_site_packages",
 ]

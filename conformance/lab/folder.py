@@ -134,7 +134,7 @@ class Layout:
         """Raises LabError for a folder that holds something else already: a lab is removed as a whole, one day."""
         if self.exists() or not self.folder.exists():
             return
-        if not self.folder.is_dir() or any(path != self.lock for path in self.folder.iterdir()):
+        if not self.folder.is_dir() or any(path not in (self.lock, self.scratch) for path in self.folder.iterdir()):
             raise LabError(f"{self.folder} holds something else and is not a lab; name an empty or new folder")
 
     def mark(self, config: Config) -> None:

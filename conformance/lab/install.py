@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from epcheck.conformance.lab import wine
+from epcheck.conformance.lab import system, wine
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Config, Layout, size
 from epcheck.conformance.lab.packages import apt, wheels
@@ -21,11 +19,7 @@ from epcheck.conformance.lab.steps import locked, perform, valid_stamps
 
 def can_install() -> str | None:
     """None if this machine can have a lab, else one sentence that says why not. Looks around only; no network."""
-    if sys.platform == "win32":
-        return "the lab is for Linux; on Windows, DirectML runs without it: pip install onnxruntime-directml"
-    if sys.platform != "linux" or platform.machine() != "x86_64":
-        return f"the lab needs Linux on x86-64; this is {platform.system()} on {platform.machine()}"
-    if reason := wheels.missing():
+    if reason := system.unfit() or wheels.missing():
         return reason
     if not (reason := apt.missing()):
         return None

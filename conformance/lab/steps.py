@@ -76,8 +76,13 @@ def valid_stamps(layout: Layout, steps: Sequence[Step]) -> dict[str, Stamp]:
 
 
 def perform(layout: Layout, steps: Sequence[Step], report: Callable[[Progress], None] | None) -> None:
-    """Do, in order, the steps that are not done. A step's exception leaves it, and what comes after, undone."""
+    """Do, in order, the steps that are not done, and those that need one of these. A step's exception leaves it, and
+    what comes after, undone."""
     wanted, done = digests(steps), valid_stamps(layout, steps)
+    for step in steps:
+        if any(name in wanted and name not in done for name in step.needs):
+            done.pop(step.name, None)
+            stamp_path(layout, step.name).unlink(missing_ok=True)
     for index, step in enumerate(steps, 1):
 
         def say(

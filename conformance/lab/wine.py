@@ -17,6 +17,7 @@ from epcheck.conformance.lab.graphics.pe import mark_builtin, strip_debug
 from epcheck.conformance.lab.packages.apt import Archive, moved
 from epcheck.conformance.lab.packages.relocation import relocate
 from epcheck.conformance.lab.process import Say, Watch, cores, run
+from epcheck.conformance.lab.vulkan import drivers
 from epcheck.conformance.records import atomic_file
 
 PACKAGES = ("wine64", "libvulkan1", "mesa-vulkan-drivers")
@@ -24,7 +25,7 @@ _OLDEST = 10  # of Wine; version 8 lacks functions that ONNX Runtime imports
 _LINGER = 1  # seconds that Wine's daemons outlive the last program: a restarted worker finds them warm
 _LAYER = "libVkLayer_MESA_device_select.so"
 _SYSTEM_LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/lib")
-_PASSED_ON = ("LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "USER", "LOGNAME", "TZ", "WINEDEBUG", "CUDA_VISIBLE_DEVICES")
+_PASSED_ON = ("XDG_RUNTIME_DIR", "USER", "LOGNAME", "TZ", "WINEDEBUG", "CUDA_VISIBLE_DEVICES")
 _PASSED_ON_PREFIXES = ("LP_", "MESA_", "NVIDIA_", "VKD3D_", "GALLIUM_")
 _QUIET = {"WINEDEBUG": "-all", "VKD3D_DEBUG": "none", "VKD3D_SHADER_DEBUG": "none"}
 
@@ -66,13 +67,10 @@ def environment(layout: Layout, config: Config, vulkan: Path | None = None) -> d
 
     vulkan: a driver's ICD file to use instead of the lab's. Of the caller's environment only what concerns drivers
     and debug output is passed on; nothing is printed by Wine or vkd3d unless WINEDEBUG or VKD3D_DEBUG asks for it.
-    Raises LabError when the Vulkan driver's file does not exist.
+    Raises LabError when the Vulkan driver's file does not exist, or when there is no driver.
     """
-    chosen = vulkan or (Path(config.vulkan) if config.vulkan else None)
-    if chosen is None and not config.wine_loader:
-        chosen = next(iter(sorted((layout.root / "usr/share/vulkan/icd.d").glob("lvp_icd*.json"))), None)
-    if chosen and not chosen.is_file():
-        raise LabError(f"there is no Vulkan driver {chosen}; name the driver's ICD file (JSON)")
+    chosen = drivers.choose(layout, config, vulkan).files
+    searched = [*os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep), *map(str, drivers.library_folders(chosen))]
     programs = wine(layout, config)
     inherited = {
         key: value for key, value in os.environ.items() if key in _PASSED_ON or key.startswith(_PASSED_ON_PREFIXES)
@@ -95,7 +93,8 @@ def environment(layout: Layout, config: Config, vulkan: Path | None = None) -> d
         "VK_LOADER_DISABLE_INST_EXT_FILTER": "1",
         "NODEVICE_SELECT": "1",
         "VK_ADD_IMPLICIT_LAYER_PATH": str(layout.layers),
-        **({"VK_DRIVER_FILES": str(chosen)} if chosen else {}),
+        **({"VK_DRIVER_FILES": os.pathsep.join(map(str, chosen))} if chosen else {}),
+        **({"LD_LIBRARY_PATH": os.pathsep.join(filter(None, searched))} if any(searched) else {}),
     }
 
 

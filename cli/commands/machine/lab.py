@@ -6,7 +6,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from epcheck.api.machine.lab import InstallLabOptions, LabOptions, install_lab, lab_status, remove_lab
+from epcheck.api.machine.lab import (
+    InstallLabOptions,
+    LabOptions,
+    LabStatusOptions,
+    PackLabOptions,
+    UnpackLabOptions,
+    VulkanStatus,
+    install_lab,
+    lab_status,
+    pack_lab,
+    remove_lab,
+    unpack_lab,
+    vulkan_status,
+)
 from epcheck.cli.options import command
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.conformance.lab.status import LabStatus
@@ -23,12 +36,16 @@ def install(options: InstallLabOptions) -> None:
     _show(console, install_lab(options, progress=TerminalProgress(console, keeps_steps=True)))
 
 
-@command(app, LabOptions)
-def status(options: LabOptions) -> int:
-    """Show what the lab has. Exit status 1 when it is not complete."""
-    found = lab_status(options)
-    _show(Console(), found)
-    return 0 if found.installed else 1
+@command(app, LabStatusOptions)
+def status(options: LabStatusOptions) -> int:
+    """Show what the lab has. Exit status 1 when it is not complete, or, with --vulkan, when it can use no driver."""
+    console, found = Console(), lab_status(options)
+    _show(console, found)
+    if not options.vulkan:
+        return 0 if found.installed else 1
+    drivers = vulkan_status(options)
+    _show_drivers(console, drivers)
+    return 0 if found.installed and drivers.usable else 1
 
 
 @command(app, LabOptions)
@@ -36,6 +53,28 @@ def remove(options: LabOptions) -> None:
     """End what runs in the lab and delete it."""
     freed = remove_lab(options)
     Console().print(f"removed, {freed / 1e6:.0f} MB freed")
+
+
+@command(app, PackLabOptions)
+def pack(options: PackLabOptions) -> None:
+    """Write the lab as one file, for machines without network. About 2 minutes."""
+    console = Console()
+    made = pack_lab(options, progress=TerminalProgress(console, keeps_steps=True))
+    driver = "with" if made.software_driver else "without"
+    console.print(
+        f"{made.path}: {made.size_bytes / 1e6:.1f} MB, {made.unpacked_bytes / 1e6:.0f} MB unpacked, {driver} the "
+        f"software Vulkan driver; runtimes: {', '.join(made.runtimes)}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@command(app, UnpackLabOptions)
+def unpack(options: UnpackLabOptions) -> None:
+    """Make the lab from a packed one; no network, no root."""
+    console = Console()
+    _show(console, unpack_lab(options, progress=TerminalProgress(console, keeps_steps=True)))
 
 
 def _show(console: Console, found: LabStatus) -> None:
@@ -53,3 +92,16 @@ def _show(console: Console, found: LabStatus) -> None:
             "runtimes": ", ".join(found.runtimes),
         }
         console.print("; ".join(f"{name}: {value}" for name, value in facts.items()), highlight=False)
+
+
+def _show_drivers(console: Console, found: VulkanStatus) -> None:
+    """One line for each driver, whole also where the terminal is narrow: paths are copied from it."""
+    console.print()
+    for driver in found.drivers:
+        missing = ", ".join(f"{lacks.name} (Debian: {lacks.package or 'unknown'})" for lacks in driver.missing)
+        state = "can be loaded" if driver.loadable else f"cannot be loaded: {driver.problem or f'it needs {missing}'}"
+        line = (
+            f"{'used' if driver.used else 'not used'}: {driver.file} ({driver.library or '?'}; {driver.place}): {state}"
+        )
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Vulkan: {found.reason}", markup=False, highlight=False, soft_wrap=True)

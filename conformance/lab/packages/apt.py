@@ -315,8 +315,7 @@ def moved(packages: Iterable[Package], manifest: Mapping[str, Mapping[str, str]]
 
 
 def _manifest() -> dict[str, dict[str, str]]:
-    packages: dict[str, dict[str, str]] = read("debian.json")["packages"]
-    return packages
+    return {**read("debian.json")["packages"], **read("glvnd.json")["packages"]}
 
 
 def _sha256(path: Path) -> str:

@@ -1,7 +1,7 @@
-"""What this version of epcheck was tested with: `debian.json` and `wheels.json` beside this file.
+"""What this version of epcheck was tested with: `debian.json`, `glvnd.json` and `wheels.json` beside this file.
 
 To move on to newer packages: install a lab, check it, and copy `apt/packages.json` of its folder over the entries of
-`debian.json`; for wheels, put the version, SHA-256 and size that the index states into `wheels.json`.
+`debian.json` and `glvnd.json`; for wheels, put the version, SHA-256 and size that the index states into `wheels.json`.
 """
 
 from __future__ import annotations

@@ -31,6 +31,9 @@ def pretend(layout: Layout, config: Config, *runtimes: str) -> None:
     perform(layout, [stamped(step) for step in steps], None)
     layout.dxil.parent.mkdir()
     layout.dxil.touch()
+    driver = layout.root / "usr/share/vulkan/icd.d/lvp_icd.json"
+    driver.parent.mkdir(parents=True)
+    driver.write_text('{"ICD": {"library_path": "libvulkan_lvp.so"}}')
 
 
 @pytest.fixture
@@ -95,7 +98,8 @@ def test_another_vulkan_driver_can_be_chosen_for_one_launch(layout: Layout, tmp_
         lab.python_launch(layout.folder, vulkan=driver)
     driver.write_text("{}")
     assert lab.python_launch(layout.folder, vulkan=driver).env["VK_DRIVER_FILES"] == str(driver)
-    assert "VK_DRIVER_FILES" not in lab.python_launch(layout.folder).env
+    own = layout.root / "usr/share/vulkan/icd.d/lvp_icd.json"
+    assert lab.python_launch(layout.folder).env["VK_DRIVER_FILES"] == str(own)
 
 
 def test_a_runtime_that_is_not_there_is_named_with_the_command_that_adds_it(layout: Layout) -> None:
@@ -124,7 +128,7 @@ def test_status_lists_what_is_there(layout: Layout) -> None:
     assert found.dxil
     assert found.runtimes == ("1.24.4", "1.20.1", "windowsml-1.30.0.202609102321")
     assert (found.wine_version, found.vulkan) == ("10.0", "lavapipe")
-    assert [s.name for s in found.steps[:4]] == ["wine", "prefix", "dxil", "python"]
+    assert [s.name for s in found.steps[:5]] == ["wine", "glvnd", "prefix", "dxil", "python"]
     assert all(s.done for s in found.steps)
 
 
@@ -133,7 +137,7 @@ def test_status_of_a_lab_that_was_moved_says_what_is_to_be_done_again(layout: La
     shutil.move(layout.folder, moved)
     found = lab.status(moved)
     assert not found.installed
-    assert [s.name for s in found.steps if not s.done] == ["wine", "prefix"]
+    assert [s.name for s in found.steps if not s.done] == ["wine", "glvnd", "prefix"]
 
 
 def test_status_of_nothing_is_not_installed(tmp_path: Path) -> None:

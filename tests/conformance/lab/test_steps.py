@@ -53,6 +53,20 @@ def test_an_interrupted_step_is_done_again_and_the_ones_before_it_are_not(layout
     assert made.done == ["wine", "prefix", "python"]
 
 
+def test_a_step_is_done_again_with_the_step_that_it_needs(layout: Layout) -> None:
+    made = Recorder()
+    steps = [made.step("wine"), made.step("prefix", needs=("wine",)), made.step("python")]
+    perform(layout, steps, None)
+    stamp_path(layout, "wine").unlink()
+    made.failing = "wine"
+    with pytest.raises(KeyboardInterrupt):
+        perform(layout, steps, None)
+    assert list(valid_stamps(layout, steps)) == ["python"]
+    made.failing = ""
+    perform(layout, steps, None)
+    assert made.done == ["wine", "prefix", "python", "wine", "prefix"]
+
+
 def test_a_step_that_is_redone_and_interrupted_counts_as_not_done(layout: Layout) -> None:
     made = Recorder()
     perform(layout, [made.step("wine", inputs="old")], None)

@@ -1,7 +1,7 @@
 import struct
 from pathlib import Path
 
-from epcheck.conformance.lab.graphics.pe import mark_builtin, strip_debug
+from epcheck.conformance.lab.graphics.pe import imported, mark_builtin, named, strip_debug
 
 ALIGNMENT = 0x200
 TEXT, DEBUG = b"\xc3" * ALIGNMENT, b"D" * ALIGNMENT
@@ -60,3 +60,32 @@ def test_a_plain_dll_becomes_one_of_wines_own(tmp_path: Path) -> None:
     mark_builtin(source, target)
     assert target.read_bytes()[64:96] == b"Wine builtin DLL".ljust(32, b"\0")
     assert target.read_bytes()[96:] == source.read_bytes()[96:]
+
+
+def with_imports(name: bytes, delayed: bytes, by_name: bytes) -> bytes:
+    """A file that imports a DLL, imports another when it is first called, and has the name of a third as text."""
+    start, size = 0x1000, 20
+    tables = 2 * size + 2 * 32
+    content = struct.pack("<5I", 0, 0, 0, start + tables, 0) + bytes(size)
+    content += struct.pack("<8I", 0, start + tables + len(name) + 1, *[0] * 6) + bytes(32)
+    content += b"\0".join([name, delayed, by_name]) + b"\0"
+    file = bytearray(image([(b".idata", start, content.ljust(ALIGNMENT, b"\0"))]))
+    optional = 0x80 + 24
+    struct.pack_into("<I", file, optional + 108, 16)
+    struct.pack_into("<I", file, optional + 112 + 8, start)
+    struct.pack_into("<I", file, optional + 112 + 13 * 8, start + 2 * size)
+    return bytes(file)
+
+
+def test_a_library_says_what_it_imports_and_what_it_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.dll"
+    path.write_bytes(with_imports(b"KERNEL32.dll", b"shell32.dll", b"winspool.drv"))
+    assert imported(path) == ("kernel32.dll", "shell32.dll")
+    assert named(path) == {"kernel32.dll", "shell32.dll", "winspool.drv"}
+
+
+def test_another_file_imports_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.dll"
+    for content in (b"", b"MZ", b"\x7fELF", image([(b".text", 0x1000, TEXT)])[:0x90], b"MZ" + b"\xff" * 90):
+        path.write_bytes(content)
+        assert imported(path) == ()

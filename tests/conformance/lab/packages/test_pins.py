@@ -41,7 +41,7 @@ def test_what_cannot_be_a_release_is_refused(asked: str) -> None:
 
 
 def test_every_pin_has_a_whole_hash() -> None:
-    packages = pins.read("debian.json")["packages"].values()
+    packages = [*pins.read("debian.json")["packages"].values(), *pins.read("glvnd.json")["packages"].values()]
     releases = [release for versions in pins.read("wheels.json").values() for release in versions.values()]
     hashes = [
         *(p["sha256"] for p in packages),
@@ -52,6 +52,6 @@ def test_every_pin_has_a_whole_hash() -> None:
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in hashes)
 
 
-@pytest.mark.parametrize("name", ["debian.json", "wheels.json"])
+@pytest.mark.parametrize("name", ["debian.json", "glvnd.json", "wheels.json"])
 def test_the_pins_name_no_host(name: str) -> None:
     assert "://" not in files("epcheck.conformance.lab.packages").joinpath(name).read_text()
