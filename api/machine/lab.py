@@ -54,10 +54,15 @@ class InstallLabOptions:
 
 @dataclass(frozen=True)
 class PackLabOptions:
-    """Which lab is written to which file. software_driver: the file holds the software Vulkan driver too."""
+    """Which lab is written to which file. runtimes: those that are packed; empty for all of the lab. software_driver:
+    the file holds the software Vulkan driver too."""
 
     file: Annotated[Path, Option("The file to write.", argument=True, metavar="FILE", folder=False)]
     folder: Folder = None
+    runtimes: Annotated[
+        tuple[str, ...],
+        Option("A release to pack; repeat for more.", flags=("--runtime",), default="all that the lab has"),
+    ] = ()
     software_driver: Annotated[
         bool,
         Option("Pack the software Vulkan driver too, for machines without a GPU.", flags=("--software-driver",)),
@@ -91,7 +96,13 @@ def pack_lab(options: PackLabOptions, *, progress: Progress = SILENT) -> Packed:
     """Write the lab as one file, for machines without network. About 2 minutes and 40 MB, without the software Vulkan
     driver. Raises LabError and OSError."""
     with progress.installing() as step:
-        return lab.pack(options.file, options.folder, software_driver=options.software_driver, progress=step)
+        return lab.pack(
+            options.file,
+            options.folder,
+            runtimes=options.runtimes,
+            software_driver=options.software_driver,
+            progress=step,
+        )
 
 
 def unpack_lab(options: UnpackLabOptions, *, progress: Progress = SILENT) -> LabStatus:

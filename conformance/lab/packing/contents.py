@@ -59,15 +59,15 @@ _REPLACEABLE = frozenset({".dll", ".exe", ".sys", ".drv", ".cpl", ".ocx", ".acm"
                           ".msstyles"})  # fmt: skip
 
 
-def kept(layout: Layout, *, software_driver: bool) -> list[Path]:
+def kept(layout: Layout, runtimes: Iterable[Path], *, software_driver: bool) -> list[Path]:
     """The files and links of a lab that are packed, and the folders that have to be there though they are empty.
 
-    software_driver: keep the software Vulkan driver as well. Raises LabError for a lab that uses the machine's Wine,
-    that lacks a library, or that has no software driver to keep.
+    runtimes: the folders of those that are packed. software_driver: keep the software Vulkan driver as well.
+    runtimes: the folders of those that are packed. software_driver: keep the software Vulkan driver too.
     """
     if layout.config().wine_loader:
         raise LabError(f"the lab in {layout.folder} uses this machine's Wine, which cannot be packed")
-    python = [*_python(layout)]
+    python = [*_python(layout, runtimes)]
     if software_driver and not drivers.own_drivers(layout):
         raise LabError(f"the lab in {layout.folder} has no software Vulkan driver; leave --software-driver out")
     windows = _windows_modules(layout, [*python, layout.dxil])
@@ -75,9 +75,9 @@ def kept(layout: Layout, *, software_driver: bool) -> list[Path]:
     return sorted(path for path in found if path.is_symlink() or path.exists())
 
 
-def _python(layout: Layout) -> Iterator[Path]:
-    """Windows Python, its packages and the runtimes, without their tests, headers and tools."""
-    for folder in (layout.python, layout.runtimes):
+def _python(layout: Layout, runtimes: Iterable[Path]) -> Iterator[Path]:
+    """Windows Python, its packages and these runtimes, without their tests, headers and tools."""
+    for folder in (layout.python, *runtimes):
         for path in _files(folder, _UNUSED_FOLDERS):
             unused = path.name in _UNUSED_PYTHON or path.suffix in _UNUSED_ENDINGS
             if not unused and not (path.name == _C_API and _has_runtime_inside(path.parent)):

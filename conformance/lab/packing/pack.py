@@ -6,7 +6,7 @@ import hashlib
 import io
 import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -14,10 +14,11 @@ from typing import IO
 from epcheck.conformance.lab import system
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
+from epcheck.conformance.lab.packages.pins import runtime
 from epcheck.conformance.lab.packing import compression, contents, manifest
 from epcheck.conformance.lab.packing.manifest import File, Link, Manifest
 from epcheck.conformance.lab.process import Progress
-from epcheck.conformance.lab.status import status
+from epcheck.conformance.lab.status import runtime_name, status
 from epcheck.conformance.lab.steps import Stamp, locked, read_stamp
 from epcheck.conformance.records import atomic_file
 
@@ -39,21 +40,26 @@ def pack(
     path: Path,
     folder: Path | None = None,
     *,
+    runtimes: Sequence[str] = (),
     software_driver: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Packed:
     """Write the lab as one file, for machines without network. Takes about a minute.
 
     The Linux and Windows files that DirectML needs are packed, see `contents`, without the software Vulkan driver
-    unless `software_driver` is set. An existing file is replaced. Raises LabError for a lab that is not complete or
-    that changes meanwhile, and OSError.
+    unless `software_driver` is set. runtimes: as for `install`; none for all that the lab has. An existing file is
+    replaced. Raises LabError for a lab that is not complete or that changes meanwhile, and OSError.
     """
     if reason := system.unfit():
         raise LabError(reason)
     layout = Layout.of(folder)
     found = status(layout.folder)
+    wanted = [runtime(name).folder for name in runtimes] or [runtime(name).folder for name in found.runtimes]
     if not found.installed:
         raise LabError(f"the lab in {layout.folder} is not complete; run: epcheck lab install")
+    for name in wanted:
+        if read_stamp(layout, name) is None:
+            raise LabError(f"the lab in {layout.folder} has no {name}; its runtimes are {', '.join(found.runtimes)}")
     if path.is_dir():
         raise LabError(f"{path} is a folder; name the file to write")
 
@@ -63,7 +69,7 @@ def pack(
 
     with locked(layout):
         say("reading the lab")
-        listed = _manifest(layout, software_driver)
+        listed = _manifest(layout, wanted, software_driver)
         with tempfile.TemporaryFile(dir=path.absolute().parent) as whole:
             _write_tar(layout, listed, whole)
             total = whole.tell()
@@ -72,12 +78,13 @@ def pack(
                 compression.compress(whole, target, lambda done: say("compressing", done, total))
     size = path.stat().st_size
     say(f"{size / 1e6:.1f} MB")
-    return Packed(path, size, listed.size, found.runtimes, software_driver)
+    return Packed(path, size, listed.size, tuple(map(runtime_name, wanted)), software_driver)
 
 
-def _manifest(layout: Layout, software_driver: bool) -> Manifest:
+def _manifest(layout: Layout, runtimes: Sequence[str], software_driver: bool) -> Manifest:
     files, links, folders = [], [], []
-    for path in contents.kept(layout, software_driver=software_driver):
+    kept = contents.kept(layout, [layout.runtimes / name for name in runtimes], software_driver=software_driver)
+    for path in kept:
         name = path.relative_to(layout.folder).as_posix()
         if path.is_symlink():
             links.append(Link(name, str(path.readlink())))
@@ -88,7 +95,7 @@ def _manifest(layout: Layout, software_driver: bool) -> Manifest:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
             facts = path.stat()
             files.append(File(name, facts.st_size, digest, int(facts.st_mtime), bool(facts.st_mode & 0o100)))
-    stamps = {name: stamp for name in (*_STEPS, *_runtimes(layout)) if (stamp := read_stamp(layout, name))}
+    stamps = {name: stamp for name in (*_STEPS, *runtimes) if (stamp := read_stamp(layout, name))}
     return Manifest(
         made_from=manifest.made_from(),
         stamps=stamps if software_driver else {name: _without_driver(stamp) for name, stamp in stamps.items()},
@@ -98,10 +105,6 @@ def _manifest(layout: Layout, software_driver: bool) -> Manifest:
         links=tuple(links),
         folders=tuple(folders),
     )
-
-
-def _runtimes(layout: Layout) -> list[str]:
-    return sorted(path.name for path in layout.runtimes.iterdir())
 
 
 def _without_driver(stamp: Stamp) -> Stamp:

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from epcheck.cli.commands.machine.lab import app
 from epcheck.conformance import lab
 from epcheck.conformance.lab.folder import Layout
-from epcheck.conformance.lab.packages import elf
+from epcheck.conformance.lab.packages import elf, pins
+from epcheck.conformance.lab.packages.python_runtime import runtime_folder
 from epcheck.conformance.lab.packing import compression, contents
 
 WORKER = """
@@ -37,7 +38,7 @@ def packed(machine: Layout, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("packed") / "lab.pack"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compression, "_FILTERS", [{"id": compression.lzma.FILTER_LZMA2, "preset": 0}])
-        made = lab.pack(path, machine.folder)
+        made = lab.pack(path, machine.folder, runtimes=[lab.DEFAULT_RUNTIME])
     assert (made.path, made.size_bytes, made.software_driver) == (path, path.stat().st_size, False)
     return path
 
@@ -92,10 +93,14 @@ def test_a_worker_starts_in_an_unpacked_lab(
     assert printed["is_there"], printed["temporary"]
 
 
+def kept(layout: Layout, *, software_driver: bool = False) -> list[Path]:
+    return contents.kept(layout, [runtime_folder(layout, pins.runtime("1.24.4"))], software_driver=software_driver)
+
+
 def test_what_programs_and_kept_libraries_need_is_kept(machine: Layout) -> None:
-    kept = set(contents.kept(machine, software_driver=False))
-    names = {path.name for path in kept}
-    for path in kept:
+    paths = kept(machine)
+    names = {path.name for path in paths}
+    for path in paths:
         if path.is_file():
             assert set(elf.needed(path)) <= names, path
     assert {"libX11.so.6", "libGLX.so.0", "libGLdispatch.so.0", "libvulkan.so.1", "d3d12.dll", "hostname.exe"} <= names
@@ -103,17 +108,24 @@ def test_what_programs_and_kept_libraries_need_is_kept(machine: Layout) -> None:
 
 
 def test_the_software_driver_is_kept_where_it_is_wanted(machine: Layout) -> None:
-    names = {path.name for path in contents.kept(machine, software_driver=True)}
+    names = {path.name for path in kept(machine, software_driver=True)}
     assert {"libLLVM.so.19.1", "libvulkan_lvp.so", "lvp_icd.json"} <= names
 
 
 def test_nothing_of_the_machine_is_packed(machine: Layout) -> None:
-    for path in contents.kept(machine, software_driver=False):
+    for path in kept(machine):
         assert path.is_relative_to(machine.folder)
         if path.is_symlink():
             assert not path.readlink().is_absolute(), path
         assert not path.is_relative_to(machine.home)
         assert not path.is_relative_to(machine.prefix / "dosdevices")
+
+
+def test_a_runtime_that_the_lab_has_not_is_named_with_those_that_it_has(machine: Layout, tmp_path: Path) -> None:
+    match = r"has no onnxruntime-directml-1\.0\.0; its runtimes are 1\.24\.4"
+    with pytest.raises(lab.LabError, match=match):
+        lab.pack(tmp_path / "lab.pack", machine.folder, runtimes=["1.0.0"])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_lab_that_is_not_complete_is_not_packed(tmp_path: Path) -> None:
