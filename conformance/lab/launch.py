@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -54,6 +55,8 @@ def python_launch(folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME,
         "PYTHONNOUSERSITE": "1",
         "PYTHONUTF8": "1",
         "EPCHECK_D3D12_SHIM": windows_path(Path(str(files(graphics).joinpath("d3d12_shim.py")))),
+        "EPCHECK_MODULE_STORE_PROGRAM": windows_path(Path(str(files(graphics).joinpath("module_store.py")))),
+        "EPCHECK_MODULE_STORE": windows_path(_module_store(layout, wheel.folder)),
         "EPCHECK_GRAPHICS_STACK": f"wine {made.facts.get('wine_version', '?')}" if made else "wine",
     }
     if (built := read_stamp(layout, "dxil")) and layout.dxil.is_file():
@@ -61,6 +64,12 @@ def python_launch(folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME,
         env["EPCHECK_GRAPHICS_STACK"] += f", vkd3d {built.facts.get('vkd3d', '?')} DXIL"
     program = windows_path(layout.python / "python.exe")
     return Launch(("/bin/sh", "-c", _START, str(wine.wine(layout, config).loader), program, "-P"), env)
+
+
+def _module_store(layout: Layout, runtime_step: str) -> Path:
+    """Where the workers of a runtime keep the modules that they import, for this installation of it in this folder."""
+    installed = repr((str(layout.folder), read_stamp(layout, "python"), read_stamp(layout, runtime_step)))
+    return layout.home / f"modules-{hashlib.sha256(installed.encode()).hexdigest()[:16]}"
 
 
 def prelude(folder: Path | None = None) -> Path:

@@ -1,23 +1,39 @@
 """Executed by a worker in the lab before it imports onnxruntime.
 
-It patches Direct3D 12 and leaves what it found out in `sys._epcheck_facts`. What it needs to know is in the environment
-that `epcheck.conformance.lab.python_launch` gives; epcheck is not imported.
+It has modules come from one file (`module_store`), patches Direct3D 12 and leaves what it found out in
+`sys._epcheck_facts`. What it needs to know is in the environment that `epcheck.conformance.lab.python_launch` gives;
+epcheck is not imported.
 """
 
 import importlib.util
 import os
 import sys
+from types import ModuleType
+
+
+def _loaded(name: str, file: str) -> ModuleType:
+    """The module in a file. It stays loaded: Direct3D calls into the shim from now on."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _prepare() -> dict[str, str]:
-    spec = importlib.util.spec_from_file_location("d3d12_shim", os.environ["EPCHECK_D3D12_SHIM"])
-    assert spec is not None
-    assert spec.loader is not None
-    shim = importlib.util.module_from_spec(spec)
-    sys.modules["d3d12_shim"] = shim  # and stays there: Direct3D calls into it from now on
-    spec.loader.exec_module(shim)
+    store = os.environ.get("EPCHECK_MODULE_STORE", "")
+    modules = _loaded("module_store", os.environ["EPCHECK_MODULE_STORE_PROGRAM"]) if store else None
+    stored = modules is None or modules.use(store)
+    shim = _loaded("d3d12_shim", os.environ["EPCHECK_D3D12_SHIM"])
     shim.install(vkd3d=os.environ.get("EPCHECK_VKD3D"))
     facts: dict[str, str] = shim.adapter()
+    if modules and not stored:
+        import numpy  # noqa: F401
+        import onnxruntime  # noqa: F401
+
+        modules.write(store, ("numpy", "onnxruntime"))
     stack = [os.environ.get("EPCHECK_GRAPHICS_STACK", "wine"), facts.get("vulkan_driver", "")]
     return {**facts, "graphics_stack": ", ".join(part for part in stack if part)}
 

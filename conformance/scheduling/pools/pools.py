@@ -22,8 +22,9 @@ from epcheck.conformance.workers.process import Event
 TICK_S = 0.05
 """How often deadlines and memory are looked at, in seconds."""
 
-ALONE_AT_ONCE = 2
-"""Processes for one case each, at least: one starts while the other runs."""
+ALONE_AT_ONCE, CORES_OF_ONE_ALONE = 2, 4
+"""Processes for one case each, at least: one starts while the other runs. They mostly start, which takes about a
+core, so where there are many cores there is one for each four of them."""
 
 
 class Pools:
@@ -79,7 +80,8 @@ class Pools:
                 self._second_workers[name] = self._further_pool(target, self._jobs(target))
             return self._second_workers[name]
         if name not in self._own_processes:
-            self._own_processes[name] = self._further_pool(target, max(ALONE_AT_ONCE, self._jobs(target)), alone=True)
+            at_once = max(ALONE_AT_ONCE, self._jobs(target), (os.cpu_count() or 1) // CORES_OF_ONE_ALONE)
+            self._own_processes[name] = self._further_pool(target, at_once, alone=True)
         return self._own_processes[name]
 
     def start(self) -> None:

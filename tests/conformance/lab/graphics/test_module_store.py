@@ -1,0 +1,66 @@
+"""Modules from one file: the same modules as from their own files, and those where there is no such file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epcheck.conformance.lab.graphics import module_store
+
+PROGRAM = Path(module_store.__file__)
+
+LOAD = f"""
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("module_store", {str(PROGRAM)!r})
+store = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(store)
+"""
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", LOAD + code], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of what `import numpy` imports."""
+    written = tmp_path_factory.mktemp("store") / "modules"
+    python(f"import numpy, email.message; store.write({str(written)!r}, ('numpy',))")
+    return written
+
+
+SEEN = """
+import numpy, email.message
+print(numpy.__file__, numpy.linalg.inv(numpy.eye(2)).sum(), email.message.__file__, numpy.linalg.__package__)
+print([type(sys.modules[name].__loader__).__name__ for name in ("numpy", "numpy.linalg", "email.message")])
+"""
+
+
+def test_modules_are_those_of_their_own_files(file: Path) -> None:
+    stored = python(f"assert store.use({str(file)!r})" + SEEN).splitlines()
+    own = python(SEEN).splitlines()
+    assert stored[0] == own[0]
+    assert (stored[1], own[1]) == (str(["StoredModules"] * 3), str(["SourceFileLoader"] * 3))
+
+
+def test_other_packages_come_from_their_own_files(file: Path) -> None:
+    printed = python(f"store.use({str(file)!r}); import onnx; print(type(onnx.__loader__).__name__)")
+    assert printed.split() == ["SourceFileLoader"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"rubbish", b"\xe9\x01\x00\x00\x00", b"{"])
+def test_a_store_that_is_missing_or_damaged_is_none(tmp_path: Path, content: bytes | None) -> None:
+    damaged = tmp_path / "modules"
+    if content is not None:
+        damaged.write_bytes(content)
+    assert python(
+        f"before = len(sys.meta_path); print(store.use({str(damaged)!r}), len(sys.meta_path) - before)"
+    ).split() == ["False", "0"]
+
+
+def test_a_store_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
+    python(f"store.write({str(tmp_path / 'no' / 'folder')!r}, ())")
+    assert list(tmp_path.iterdir()) == []
