@@ -71,6 +71,7 @@ class _Here:
 
     def __init__(self, options: RunOptions, progress: Progress, workers: IdleWorkers | None) -> None:
         self._options = options
+        self._say = progress.say
         self._workers = workers
         self._targets, self._baseline, self._reference = _targets(options, progress)
         self._below = _below(self._targets) if options.explain else {}
@@ -112,7 +113,7 @@ class _Here:
         profile = Profile() if self._options.profile else None
         try:
             with closing(self._cache):  # what goes wrong with it at the end is to be noted, too
-                self._notes = run_plan(plan, sink, know, self._cache, self._workers, profile)
+                self._notes = run_plan(plan, sink, know, self._cache, self._workers, profile, self._say)
         finally:
             if self._options.profile and profile:
                 atomic_file.write_text(self._options.profile, json.dumps(profile.trace_events()))

@@ -25,10 +25,11 @@ class RunOptions:
     failure of its provider. expect: further files of expectations. strict: decides `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
     these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
-    there are cores, and one for a GPU. pack: let cases share sessions. cache: use what earlier runs kept. shard: run
-    this part of the selection only. balance: the folder of an earlier run, by whose times shards are cut. scheduler:
-    the address of a Dask scheduler, on whose machines the candidates are. profile: a file for where the time went.
-    may_differ: facts in which the machines of one candidate may differ, on a cluster or when a run is resumed.
+    there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
+    earlier runs kept. shard: run this part of the selection only. balance: the folder of an earlier run, by whose times
+    shards are cut. scheduler: the address of a Dask scheduler, on whose machines the candidates are. profile: a file
+    for where the time went. may_differ: facts in which the machines of one candidate may differ, on a cluster or when a
+    run is resumed.
     """
 
     targets: Annotated[
@@ -58,7 +59,7 @@ class RunOptions:
     config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
     jobs: Annotated[
         int | None,
-        Option("Workers of each target. Default: cores; 1 for a GPU.", flags=("--jobs", "-j"), minimum=1),
+        Option("Workers of each target. Default: cores; for a GPU what pays.", flags=("--jobs", "-j"), minimum=1),
     ] = None
     pack: Annotated[bool, Option("Let cases share sessions; the verdicts are the same without.")] = True
     cache: Annotated[bool, Option("Use what earlier runs prepared and baselines said in them.")] = True

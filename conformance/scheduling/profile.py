@@ -13,8 +13,10 @@ STARTING, SESSION, LOST = "starting", "session", "lost"
 """What a worker's time went into. LOST: sessions that ended their worker, by a crash, a hang or the deadline."""
 
 TAKING_IN, PREPARING, SENDING, JUDGING, WAITING = "taking in", "preparing", "sending", "judging", "waiting"
+MEASURING = "measuring"
 """What the runner's time went into. Preparing: the cache is read, models are built, oracles are asked. Sending: cases
-begin and sessions are made up. Judging: answers are compared, judged and recorded."""
+begin and sessions are made up. Judging: answers are compared, judged and recorded.
+Measuring: it is found out how many workers pay."""
 
 
 class PhaseClock:

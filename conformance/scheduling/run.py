@@ -33,13 +33,14 @@ def run_plan(
     cache: Cache | None = None,
     idle_workers: IdleWorkers | None = None,
     profile: Profile | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> tuple[str, ...]:
     """Run the plan; `sink` takes each record as soon as it is final, in no particular order. Returns, in words, what
     happened that belongs to no case: sessions of several that failed, though none of their cases does alone.
 
     on_facts: takes target name -> facts once every worker has started. cache: where prepared cases and opinions are
     kept from run to run. idle_workers: where workers are kept for the next run; otherwise none outlives the call.
-    profile: takes where the time went.
+    profile: takes where the time went. say: takes how many workers a target has, where that was measured, in words.
     Raises TargetDown when a target cannot be started; what was recorded until then stands. Whatever the sink raises
     ends the run as well.
     """
@@ -52,6 +53,7 @@ def run_plan(
             for case in ahead:
                 session.submit(case)
             session.turn(more=True, wait=not ahead)
+        session.choose_workers(sum(1 for case in plan.cases if plan.remaining(case)), say or _silent)
         if on_facts:
             on_facts(session.facts)
         for case in cases:
@@ -62,6 +64,10 @@ def run_plan(
         while session.under_way:
             session.turn()
         return tuple(session.notes())
+
+
+def _silent(_sentence: str) -> None:
+    """For who does not want to know."""
 
 
 def ask(target: Target, prepared: PreparedCase) -> Outcome:

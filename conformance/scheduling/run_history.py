@@ -1,4 +1,5 @@
-"""What the cache keeps of earlier runs: opinions of baseline and reference, pack sizes, how each case last fared."""
+"""What the cache keeps of earlier runs: opinions of baseline and reference, pack sizes, how many workers pay, how each
+case last fared."""
 
 from __future__ import annotations
 
@@ -95,6 +96,27 @@ def pack_size(cached: Cache, target: Target) -> int:
 def keep_pack_size(cached: Cache, target: Target, size: int) -> None:
     """Keep what `pack_size` gives."""
     cached.put({cache.key("size", target.name, ""): size.to_bytes(8, "little")})
+
+
+def worker_rates(cached: Cache, target: Target, described: Mapping[str, str]) -> dict[int, float]:
+    """Number of workers -> sessions a second that they did, of such a target; empty where that is not known.
+
+    described: the machine, as `worker_count.described` has it.
+    """
+    key = _worker_rates_key(target, described)
+    try:
+        return {int(workers): float(rate) for workers, rate in json.loads(cached.get([key])[key])}
+    except (KeyError, TypeError, ValueError):
+        return {}
+
+
+def keep_worker_rates(cached: Cache, target: Target, described: Mapping[str, str], rates: Mapping[int, float]) -> None:
+    """Keep what `worker_rates` gives."""
+    cached.put({_worker_rates_key(target, described): json.dumps(list(rates.items())).encode()})
+
+
+def _worker_rates_key(target: Target, described: Mapping[str, str]) -> bytes:
+    return cache.key("workers", target.provider or "", json.dumps(dict(described), sort_keys=True))
 
 
 class Statuses:

@@ -12,7 +12,7 @@ import math
 import os
 import queue
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Self
@@ -43,7 +43,16 @@ from epcheck.conformance.scheduling.grouping import PLACE_ONLY, Grouping
 from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
 from epcheck.conformance.scheduling.pools.pools import TICK_S, Pools
 from epcheck.conformance.scheduling.pools.supervisor import Job
-from epcheck.conformance.scheduling.profile import JUDGING, PREPARING, SENDING, TAKING_IN, WAITING, PhaseClock, Profile
+from epcheck.conformance.scheduling.profile import (
+    JUDGING,
+    MEASURING,
+    PREPARING,
+    SENDING,
+    TAKING_IN,
+    WAITING,
+    PhaseClock,
+    Profile,
+)
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -85,7 +94,6 @@ class Session:
         self._sink = sink
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._pools = Pools(plan, cache, self._events, idle_workers, profile)
-        self.in_progress = min(MOST_IN_PROGRESS, IN_PROGRESS * math.ceil(self._pools.workers / 2))
         self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores) - 1)
         self._remembered = run_history.RememberedOpinions(plan, cache)
         self._statuses = run_history.Statuses(cache, plan.candidates)
@@ -142,6 +150,16 @@ class Session:
                     f"{target.name}: a session of {count} cases failed and none of them does alone "
                     f"({first} and {count - 1} more): {incident.why}"
                 )
+
+    @property
+    def in_progress(self) -> int:
+        """How many cases may be under way."""
+        return min(MOST_IN_PROGRESS, IN_PROGRESS * math.ceil(self._pools.workers / 2))
+
+    def choose_workers(self, cases: int, say: Callable[[str], None]) -> None:
+        """As `Pools.choose_workers`, when the targets have just become ready."""
+        self._clock.enter(MEASURING)
+        self._pools.choose_workers(cases, say)
 
     def has_room(self) -> bool:
         """Whether another case may be submitted without piling up."""

@@ -22,7 +22,17 @@ from typing import Any
 
 from epcheck.conformance import lab
 from epcheck.conformance.targets import environments, expectation_file
-from epcheck.conformance.targets.target import CPU, DML, MEBIBYTE, RECORDED, STRICT, WORKER, Target, TargetError
+from epcheck.conformance.targets.target import (
+    CPU,
+    DML,
+    MEASURED,
+    MEBIBYTE,
+    RECORDED,
+    STRICT,
+    WORKER,
+    Target,
+    TargetError,
+)
 from epcheck.conformance.windows_path import windows_path
 
 DML_NAME, DIRECTML = "dml", "directml"
@@ -92,7 +102,7 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
         python = environments.ensure("onnxruntime-directml", version) if version else Path(sys.executable)
         prelude = ("--prelude", os.environ[PRELUDE]) if PRELUDE in os.environ else ()
         native = Target("dml", (str(python),), ("onnxruntime", *prelude), provider=DML, config=STRICT, device="dml")
-        return replace(native, options={"device_id": "0"}, pack=PACK)
+        return replace(native, options={"device_id": "0"}, pack=PACK, jobs=MEASURED)
     try:
         if not lab.status().installed:
             raise TargetError("target 'dml': the lab is not installed; run: epcheck lab install")
@@ -113,6 +123,7 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
         device="dml",
         deadline_s=60.0,
         pack=PACK,
+        jobs=MEASURED,
         owns_group=False,
         in_lab=True,
     )
@@ -140,6 +151,7 @@ def direct_of(target: Target) -> Target:
         config={},
         device=None,
         pack=1,
+        jobs=1,
         direct=True,
         expectations=(),
     )
@@ -156,9 +168,10 @@ def _interpreter(name: str, path: str, provider: str) -> Target:
     if not Path(path).is_file():
         raise TargetError(f"target '{name}': there is no interpreter at '{path}'")
     strict = provider != CPU
+    jobs = MEASURED if provider == DML else int(strict)
     return Target(
         name, (path,), ("onnxruntime",), provider=provider, config=STRICT if strict else RECORDED,
-        device=None if strict else "cpu", pack=PACK, jobs=1 if strict else 0,
+        device=None if strict else "cpu", pack=PACK, jobs=jobs,
     )  # fmt: skip
 
 

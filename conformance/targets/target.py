@@ -33,6 +33,10 @@ RECORDED = {RECORD: "1"}
 MEBIBYTE = 1 << 20
 
 
+MEASURED = -1
+"""In place of a number of workers: as many as pay on the adapter, which is measured; until then 1."""
+
+
 class TargetError(EpcheckError, ValueError):
     """A target cannot be had; the message says which, why, and what to do."""
 
@@ -48,7 +52,7 @@ class Target:
     buffers can be bound ('dml', 'cpu'), None where they cannot. deadline_s: seconds for one case; startup_s: seconds
     until the worker answers. memory_bytes: resident memory of a worker. window: cases sent ahead.
     pack: cases that may share a session at most; 1 keeps each in its own. jobs: workers at most; 0 for as many as
-    there are cores.
+    there are cores, MEASURED for as many as pay.
     owns_group: whatever is in the worker's process group ends with the worker, which Wine's daemons must not.
     forks: workers may be forks of one process that has imported everything, where the system can fork.
     direct: the worker takes a case's DirectML operator (`program`) in the place of its model.

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -67,3 +68,25 @@ def in_two_workers(model: bytes, feeds: Feeds) -> dict[str, Array]:
 def workers() -> Iterator[int]:
     """The process ids that `in_two_workers` has left in the working directory."""
     return (int(path.stem) for path in Path().glob("*.worker"))
+
+
+def sleeps(model: bytes, feeds: Feeds) -> dict[str, Array]:
+    """Right after 20 ms, in which the processor is free: two workers do twice as much."""
+    time.sleep(0.02)
+    return right(model, feeds)
+
+
+def in_each_other_s_way(model: bytes, feeds: Feeds) -> dict[str, Array]:
+    """The same on a device that takes four times as long for each of two workers: together they do half as much."""
+    Path(f"{os.getpid()}.worker").touch()
+    time.sleep(0.02 * (len(list(workers())) ** 2 - 1))
+    return sleeps(model, feeds)
+
+
+def alone_on_the_device(model: bytes, feeds: Feeds) -> dict[str, Array]:
+    """The same on a device that ends every worker but the first."""
+    with contextlib.suppress(FileExistsError), Path("first").open("x") as file:
+        file.write(str(os.getpid()))
+    if Path("first").read_text() != str(os.getpid()):
+        os.abort()
+    return sleeps(model, feeds)

@@ -18,6 +18,7 @@ from epcheck.conformance.scheduling.pools.pack_sizing import PackSizing
 from epcheck.conformance.scheduling.pools.session_times import SessionTimes
 from epcheck.conformance.scheduling.pools.supervisor import Job, Supervisor
 from epcheck.conformance.targets.target import MEBIBYTE, Target
+from epcheck.conformance.workers.client import WorkerClient
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
 
@@ -97,9 +98,20 @@ class Pool:
 
     def start(self) -> None:
         """Start the first worker ahead of the first job. Raises TargetDown."""
-        if not self.supervisors:
+        self.grow(1)
+
+    def grow(self, workers: int) -> list[WorkerClient]:
+        """Start so many workers ahead of the first job, those included that have started. Raises TargetDown."""
+        while len(self.supervisors) < workers:
             self.supervisors.append(self._new_supervisor())
-            self.supervisors[0].start()
+        return [supervisor.start() for supervisor in self.supervisors[:workers]]
+
+    def limit(self, workers: int) -> None:
+        """Have so many workers at most from now on; those that are too many, and have nothing to do, are let go."""
+        self._jobs = workers
+        for supervisor in self.supervisors[workers:]:
+            supervisor.close()
+        del self.supervisors[workers:]
 
     def submit(self, job: Job) -> None:
         """Queue a job; it is sent by the next `advance`."""

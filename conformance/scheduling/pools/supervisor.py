@@ -114,9 +114,10 @@ class Supervisor:
             self._under_way -= len(jobs)
             self._source.give_back([jobs])
 
-    def start(self) -> None:
-        """Start the worker ahead of the first job. Raises TargetDown."""
+    def start(self) -> WorkerClient:
+        """Start the worker, unless there is one, ahead of the first job. Raises TargetDown."""
         self._client.start()
+        return self._client
 
     def advance(self) -> None:
         """Send as many sessions as the worker may have before it. Raises TargetDown when it cannot be started."""

@@ -21,8 +21,8 @@ from epcheck.conformance.targets import choice, specification
 from epcheck.conformance.targets.choice import Choice, best_choice, why_no_dml
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.specification import resolve
-from epcheck.conformance.targets.target import CPU, DML, MEBIBYTE, RECORDED, STRICT, Target, TargetError
+from epcheck.conformance.targets.specification import direct_of, resolve
+from epcheck.conformance.targets.target import CPU, DML, MEASURED, MEBIBYTE, RECORDED, STRICT, Target, TargetError
 
 FEW = ("--op", "Slice", "-k", "rank_", "--limit", "4")
 
@@ -219,3 +219,10 @@ def test_dml_is_the_lab_s_or_the_machine_s() -> None:
     target = resolve("dml")
     assert (target.provider, target.config, target.device) == (DML, STRICT, "dml")
     assert target.owns_group == (sys.platform == "win32")
+    assert (target.jobs, direct_of(target).jobs) == (MEASURED, 1)
+
+
+def test_how_many_workers_a_provider_gets_and_a_table_may_say_otherwise() -> None:
+    jobs = {provider: resolve(f"{sys.executable}#{provider}").jobs for provider in (CPU, DML, "CUDAExecutionProvider")}
+    assert jobs == {CPU: 0, DML: MEASURED, "CUDAExecutionProvider": 1}
+    assert resolve("own", {"targets": {"own": {"provider": DML, "jobs": 2}}}).jobs == 2
