@@ -14,7 +14,7 @@ from programs import checked_run
 pytestmark = pytest.mark.slow
 
 DATA = {
-    "epcheck/conformance/expectations/dml/stack/movement.toml",
+    "epcheck/conformance/expectations/dml/stack/recurrent.toml",
     "epcheck/conformance/expectations/cpu/movement.toml",
     "epcheck/conformance/lab/packages/debian.json",
     "epcheck/conformance/lab/packages/glvnd.json",
