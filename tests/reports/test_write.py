@@ -26,6 +26,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+@pytest.mark.slow
 def test_together_they_are_what_each_is_alone(tmp_path: Path) -> None:
     folder = stored(tmp_path / "run", many(1300))  # more than a bundle, and than Parquet takes at a time
     write_all(folder)

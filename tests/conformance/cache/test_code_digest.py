@@ -107,6 +107,7 @@ def test_judging_keeps_prepared_cases(sources: Path, name: str) -> None:
     assert key_now(PREPARED) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DECIDE_NOTHING)
 def test_all_other_code_keeps_every_value(sources: Path, name: str) -> None:
     before = [key_now(kind) for kind in MAKERS]

@@ -167,6 +167,7 @@ def outputs(dtype: np.dtype[Any], rng: np.random.Generator) -> Iterator[tuple[Ou
 # Blocks
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", ["float16", "float32", "float64", "int8", "uint8", "int64", "uint64", "bool"])
 def test_block_by_block_the_same_is_said_as_of_the_whole(name: str) -> None:

@@ -121,6 +121,7 @@ def test_a_second_install_is_refused_while_one_is_at_work(layout: Layout) -> Non
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX's")
 def test_what_a_killed_install_left_running_is_waited_for(layout: Layout) -> None:
     """The lock is held by a download whose install, a process that has ended, wrote its number into it."""

@@ -31,6 +31,8 @@ from epcheck.generators.case import Case
 CHUNK, WORTH_PREPARERS = 16, 64
 """Smaller than they are, so that a few cases will do."""
 
+pytestmark = pytest.mark.slow
+
 OWN = list(suite.cases(["Slice"], limit=WORTH_PREPARERS + 2 * CHUNK))
 UNBUILDABLE = [replace(case, dtype="float33") for case in OWN]
 """The suite's own cases, as if ONNX had a dtype that numpy has not."""
@@ -138,7 +140,6 @@ def test_a_preparer_that_dies_costs_nothing(expected: dict[str, PreparedCase | U
     assert len(killed) == 1
 
 
-@pytest.mark.slow
 @posix
 def test_a_preparer_that_dies_while_another_works_costs_nothing(
     expected: dict[str, PreparedCase | UnbuiltCase],
@@ -163,7 +164,6 @@ def test_a_preparer_that_cannot_start_costs_nothing(
         assert running.run(OWN) == expected
 
 
-@pytest.mark.slow
 def test_a_preparer_whose_answer_is_no_row_is_asked_no_more_of_those_cases(
     expected: dict[str, PreparedCase | UnbuiltCase], here: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +182,6 @@ def test_a_preparer_whose_answer_is_no_row_is_asked_no_more_of_those_cases(
     assert len(here) == len(set(here))
 
 
-@pytest.mark.slow
 def test_a_generator_that_raises_in_a_preparer_gives_the_same_words(here: list[str]) -> None:
     with driver() as running:
         prepared = running.run(UNBUILDABLE)
@@ -204,7 +203,6 @@ def test_cases_that_are_not_the_suite_s_stay_here_and_are_not_kept(tmp_path: Pat
         assert kept.entries() == 0
 
 
-@pytest.mark.slow
 def test_preparers_are_sent_the_suite_s_own_cases_among_others(
     tmp_path: Path, here: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,7 +261,6 @@ def test_cases_that_cannot_be_sent_are_prepared_here(here: list[str]) -> None:
     assert len(here) == len(cases)
 
 
-@pytest.mark.slow
 def test_what_was_prepared_is_found_the_next_time(
     tmp_path: Path, expected: dict[str, PreparedCase | UnbuiltCase], here: list[str]
 ) -> None:
@@ -290,7 +287,6 @@ def test_a_damaged_row_is_prepared_again_and_replaced(tmp_path: Path, here: list
         assert RowGroups(kept, "prepared").of([group_of(first)]) == {group_of(first): right}
 
 
-@pytest.mark.slow
 def test_preparers_stay_warm_with_the_other_workers() -> None:
     with closing(IdleWorkers(keep=2)) as idle_workers, closing(Cache(None)) as cache:
         pids = []
@@ -302,7 +298,6 @@ def test_preparers_stay_warm_with_the_other_workers() -> None:
     assert pids[0] == pids[1] != []
 
 
-@pytest.mark.slow
 def test_a_run_that_fails_ends_its_preparers_at_work_and_idle() -> None:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     with closing(IdleWorkers(keep=2)) as idle_workers:
@@ -319,7 +314,6 @@ def test_a_run_that_fails_ends_its_preparers_at_work_and_idle() -> None:
         assert own_workers() == []
 
 
-@pytest.mark.slow
 def test_a_sink_that_fails_leaves_no_preparer() -> None:
     def full(_record: Record) -> None:
         raise OSError("no space")

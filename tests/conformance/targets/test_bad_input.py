@@ -203,6 +203,7 @@ def test_arguments_that_do_not_exist_are_usage_errors(arguments: tuple[str, ...]
     assert (done.code, "Traceback" in done.err, "Usage: " in done.err) == (2, False, True)
 
 
+@pytest.mark.slow
 def test_it_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
     done = epcheck(*RUN, "-t", "gpu", cwd=tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)

@@ -169,9 +169,8 @@ def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_l
     assert target.expected("Slice-10/float32/steps_omitted[runtime]") == ()
 
 
-@pytest.mark.parametrize(
-    "target", [pytest.param("dml", marks=pytest.mark.slow), pytest.param("cpu", marks=pytest.mark.slow), "directml"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
 def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target: str) -> None:
     shipped = expectation_file.shipped(target)
     mine = Target("mine", (), (), expectations=shipped)

@@ -81,6 +81,7 @@ def test_writing_again_leaves_nothing_of_before(built: BuiltCase, tmp_path: Path
     assert not (repro.write(built, tmp_path) / "test_data_set_0/input_99.pb").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["../../etc", "a/b", "a\\b", "..", "nul\0", "con:", 'quote"""', "{braces}", "back\\slash"]
 )

@@ -18,7 +18,10 @@ from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import MEBIBYTE
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the faults are made with POSIX signals and pipes")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the faults are made with POSIX signals and pipes"),
+    pytest.mark.slow,
+]
 
 DEADLINE_S = 3.0
 

@@ -22,7 +22,7 @@ from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived, ProcessExited, WorkerProcess
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
+pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork"), pytest.mark.slow]
 
 RIGHT = backend("right")
 

@@ -28,6 +28,8 @@ from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived, WorkerProcess
 from epcheck.generators import suite
 
+pytestmark = pytest.mark.slow
+
 RIGHT = backend("right")
 
 
@@ -141,7 +143,6 @@ def test_none_is_kept_of_a_run_that_fails(idle_workers: IdleWorkers) -> None:
     assert children() == set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("other", ["arguments", "environment", "interpreter", "worker program"])
 def test_a_worker_serves_no_other_target(idle_workers: IdleWorkers, other: str, tmp_path: Path) -> None:
     copy = shutil.copytree(Path(RIGHT.worker).parent, tmp_path / "program") / "worker.py"
@@ -161,7 +162,6 @@ def test_a_worker_serves_no_other_target(idle_workers: IdleWorkers, other: str, 
     idle_workers.give(again)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", ["environment", "folder"])
 def test_a_worker_serves_no_run_whose_own_surroundings_are_others(
     idle_workers: IdleWorkers, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -178,7 +178,6 @@ def test_a_worker_serves_no_run_whose_own_surroundings_are_others(
     another.close()
 
 
-@pytest.mark.slow
 def test_the_example_of_the_documentation_runs_twice_on_the_same_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def test_closing_lets_it_end_by_itself() -> None:
     assert (process.killed_because, process.resident_bytes()) == ("", 0)
 
 
+@pytest.mark.slow
 def test_closing_one_that_does_not_end_kills_it_after_a_while() -> None:
     import numpy as np
     from faulty_backends import FAULTS

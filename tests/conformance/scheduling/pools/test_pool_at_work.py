@@ -29,7 +29,7 @@ from epcheck.conformance.targets.target import DML, STRICT, Target
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"), pytest.mark.slow]
 
 
 def packed(function: str, **changes: Any) -> Target:
@@ -116,7 +116,6 @@ def test_two_workers_share_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert notes == ()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pack", [1, 20])
 def test_a_worker_that_is_killed_loses_nothing_and_duplicates_nothing(
     pack: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -172,7 +171,6 @@ def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch:
     assert wrong == {"number_3", "number_3_by_3", "number_9_by_9"}
 
 
-@pytest.mark.slow
 def test_cases_that_hang_cost_the_others_little_and_are_remembered(tmp_path: Path) -> None:
     """A worker that stands still is given up after 4 s: 8 cases in two runs each would take 64 s in turn."""
     target = backend("faulty")

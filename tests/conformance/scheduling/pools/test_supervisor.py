@@ -65,6 +65,7 @@ def test_a_worker_that_fails_the_handshake_takes_its_target_down(mode: str, word
     assert message.removesuffix(late) == f"target 'odd': {words}"
 
 
+@pytest.mark.slow
 def test_a_worker_that_never_answers_the_handshake_is_given_its_time_and_no_more() -> None:
     started = time.monotonic()
     message = why_down(misbehaving("never", startup_s=0.4))

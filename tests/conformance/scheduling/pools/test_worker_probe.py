@@ -25,7 +25,7 @@ from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.target import MEASURED, Target
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"), pytest.mark.slow]
 
 
 def probed() -> list[PreparedCase]:

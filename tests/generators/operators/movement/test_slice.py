@@ -177,6 +177,7 @@ def test_numpy_slices_the_same(drawn: tuple[tuple[int, ...], list[tuple[int, int
     assert (output == expected).all()
 
 
+@pytest.mark.slow
 @seed(20260102)
 @settings(max_examples=400, derandomize=True, database=None, deadline=None)
 @hypothesis.given(st.integers(1, 6), st.integers(INT64.min, INT64.max), st.integers(INT64.min, INT64.max), st.data())

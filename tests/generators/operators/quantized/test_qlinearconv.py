@@ -254,6 +254,7 @@ def exact_elements(tested: BuiltCase, shape: tuple[int, ...]) -> Iterator[tuple[
         yield at, total * x_scale * Fraction(w_scales[m]) / y_scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtypes", [FIRST, "int8-uint8-int8"])
 def test_every_element_is_the_exact_rational_rounded_half_to_even_and_saturated(dtypes: str) -> None:
     checked = 0
