@@ -53,7 +53,7 @@ def run_plan(
             for case in ahead:
                 session.submit(case)
             session.turn(more=True, wait=not ahead)
-        session.choose_workers(sum(1 for case in plan.cases if plan.remaining(case)), say or _silent)
+        session.choose_workers(say or _silent)
         if on_facts:
             on_facts(session.facts)
         for case in cases:

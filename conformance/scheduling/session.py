@@ -94,6 +94,7 @@ class Session:
         self._sink = sink
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._pools = Pools(plan, cache, self._events, idle_workers, profile)
+        self.in_progress = self._most_under_way()
         self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores) - 1)
         self._remembered = run_history.RememberedOpinions(plan, cache)
         self._statuses = run_history.Statuses(cache, plan.candidates)
@@ -151,15 +152,11 @@ class Session:
                     f"({first} and {count - 1} more): {incident.why}"
                 )
 
-    @property
-    def in_progress(self) -> int:
-        """How many cases may be under way."""
-        return min(MOST_IN_PROGRESS, IN_PROGRESS * math.ceil(self._pools.workers / 2))
-
-    def choose_workers(self, cases: int, say: Callable[[str], None]) -> None:
+    def choose_workers(self, say: Callable[[str], None]) -> None:
         """As `Pools.choose_workers`, when the targets have just become ready."""
         self._clock.enter(MEASURING)
-        self._pools.choose_workers(cases, say)
+        self._pools.choose_workers(say)
+        self.in_progress = self._most_under_way()
 
     def has_room(self) -> bool:
         """Whether another case may be submitted without piling up."""
@@ -194,6 +191,10 @@ class Session:
             self._preparers.prepare_some()
         enter(TAKING_IN)
         self._pools.watch()
+
+    def _most_under_way(self) -> int:
+        """How many cases may be under way: `in_progress`, which is asked for with every case."""
+        return min(MOST_IN_PROGRESS, IN_PROGRESS * math.ceil(self._pools.workers / 2))
 
     def _use_idle_workers(self) -> None:
         """Have pools that do nothing take what they have: no more can come before something of this is done."""

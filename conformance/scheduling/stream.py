@@ -76,7 +76,7 @@ class CaseStream:
                 self._session = resources.enter_context(Session(plan, self._take, cache))
                 while not self._session.ready:
                     self._turn()
-                self._session.choose_workers(0, lambda _sentence: None)
+                self._session.choose_workers(lambda _sentence: None)
             except (*REASONS, TargetDown) as error:
                 raise CaseStreamError(str(error)) from error
             self._resources = resources.pop_all()

@@ -27,7 +27,6 @@ ALONE_AT_ONCE, CORES_OF_ONE_ALONE = 2, 4
 """Processes for one case each, at least: one starts while the other runs. They mostly start, which takes about a
 core, so where there are many cores there is one for each four of them."""
 
-
 WORTH_MEASURING = 10_000
 """Cases of a run from which on the number of workers is measured: that takes about 10 s, once for each adapter, and a
 second worker has saved 6.4 s of every so many on an H200."""
@@ -96,24 +95,26 @@ class Pools:
         for pool in self._pools.values():
             pool.start()
 
-    def choose_workers(self, cases: int, say: Callable[[str], None]) -> None:
+    def choose_workers(self, say: Callable[[str], None]) -> None:
         """Let each target whose number of workers is measured have as many as pay, once every target has answered and
-        before any has something to do. cases: of the run. say: takes what was measured, in words."""
+        before any has something to do. say: takes what was measured, in words."""
         for pool in self._pools.values():
-            target, facts, most = pool.target, pool.facts, worker_count.most(pool.target)
-            if self._plan.jobs or target.jobs != MEASURED or most == 1 or worker_count.is_software(facts):
+            target, facts = pool.target, pool.facts
+            if self._plan.jobs or target.jobs != MEASURED or worker_count.is_software(facts):
                 continue
-            if rates := self._worker_rates(pool, cases, most):
+            if (most := worker_count.most(target)) == 1:
+                continue
+            if rates := self._worker_rates(pool, most):
                 workers = min(worker_count.best(rates), most)
                 self._measured[target.name] = workers
                 pool.limit(workers)
                 say(worker_count.in_words(target, facts, workers, rates))
 
-    def _worker_rates(self, pool: Pool, cases: int, most: int) -> worker_count.Rates:
+    def _worker_rates(self, pool: Pool, most: int) -> worker_count.Rates:
         """What is known of the pool's workers, or is measured where that pays."""
         machine = worker_count.described(pool.facts)
         rates: worker_count.Rates = run_history.worker_rates(self._cache, pool.target, machine)
-        if not rates and cases >= WORTH_MEASURING:
+        if not rates and sum(1 for case in self._plan.cases if self._plan.remaining(case)) >= WORTH_MEASURING:
             rates = worker_probe.measure(pool, self._events, worker_probe.probe_cases(), most)
             if rates:
                 run_history.keep_worker_rates(self._cache, pool.target, machine, rates)
