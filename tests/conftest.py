@@ -60,16 +60,23 @@ def wheel(distributions: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def installed_lab() -> None:
-    """The DirectML lab of this machine, which is installed when it is not there. Windows needs none."""
-    if sys.platform != "win32" and not lab.status().installed:
+def installed_lab() -> Iterator[None]:
+    """The DirectML lab of this machine, which is installed when it is not there. Windows needs none.
+
+    It is held meanwhile: a run beside the tests, the last one to use the lab, would end their programs (`lab.in_use`).
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    if not lab.status().installed:
         if reason := lab.can_install():
             pytest.skip(reason)
         lab.install()
+    with lab.in_use():
+        yield
 
 
 @pytest.fixture(scope="module")
-def dml(installed_lab: None) -> Iterator[Target]:  # noqa: ARG001
-    """DirectML in the lab; nobody ends it while a module's tests run."""
-    with lab.in_use():
-        yield resolve("dml")
+def dml(installed_lab: None) -> Target:  # noqa: ARG001
+    """DirectML in the lab."""
+    return resolve("dml")
