@@ -26,6 +26,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.kernels import quantization
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.truth import Output, Outputs, Truth
 
@@ -33,8 +34,7 @@ FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 E8M0 = "float8_e8m0fnu"
 FLOAT4 = "float4_e2m1fn"
 FLOATS = (*FLOAT8, E8M0, FLOAT4, "bfloat16")
-INTEGERS: Mapping[str, tuple[int, int]] = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
-"""Their ends."""
+INTEGERS = quantization.NARROW
 
 ONNX_NAMES: Mapping[str, str] = {
     **dict(zip(FLOAT8, ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"), strict=True)),
