@@ -1,6 +1,6 @@
 """QuantizeLinear and DequantizeLinear of ai.onnx and com.microsoft -> DML_ELEMENT_WISE_QUANTIZE_LINEAR_OPERATOR_DESC,
 DML_ELEMENT_WISE_DEQUANTIZE_LINEAR_OPERATOR_DESC; from version 21 on DML_QUANTIZE_OPERATOR_DESC and
-DML_DEQUANTIZE_OPERATOR_DESC. DequantizeLinear reads integers of 4 and 2 bits, too: as initializers, as models have them.
+DML_DEQUANTIZE_OPERATOR_DESC. DequantizeLinear reads integers of 4 and 2 bits, as initializers, as models have them.
 
 Sources: the operator pages, every version; ONNX Runtime's ContribOperators.md for com.microsoft, where an axis that is
 left out means one scale for all. How the DML EP lowers them: DmlOperatorElementWise.cpp.
