@@ -15,7 +15,7 @@ CONFIG = "epcheck.toml"
 TABLE: Mapping[str, type | tuple[type, ...]] = {
     "base": str, "python": str, "function": str, "provider": str, "options": dict, "config": dict, "env": dict,
     "device": str, "deadline_s": (int, float), "startup_s": (int, float), "memory_mib": int, "window": int, "pack": int,
-    "jobs": int, "expectations": str,
+    "jobs": int, "expectations": str, "claims": str,
 }  # fmt: skip
 """The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f."""
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance import lab
-from epcheck.conformance.targets import environments, expectation_file
+from epcheck.conformance.targets import claim_file, environments, expectation_file
 from epcheck.conformance.targets.target import (
     CPU,
     DML,
@@ -200,4 +200,5 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
         changes["memory_bytes"] = table["memory_mib"] * MEBIBYTE
     if "expectations" in table:
         changes["expectations"] = (*target.expectations, *expectation_file.load(Path(table["expectations"])))
-    return replace(target, name=name, **changes)
+    target = replace(target, name=name, **changes)
+    return claim_file.with_table(target, Path(table["claims"])) if "claims" in table else target
