@@ -66,6 +66,8 @@ class Target:
     forks: workers may be forks of one process that has imported everything, where the system can fork.
     direct: the worker takes a case's DirectML operator (`program`) in the place of its model.
     in_lab: it runs under Wine, where files have other names.
+    is_plugin: its provider is not the runtime's own, but that of a library which the arguments name.
+    variables: what of the environment was set for it. known: facts that its worker cannot tell.
     claim_table: what the provider claims, in place of the table that epcheck ships of it; NO_CLAIMS for nothing.
     """
 
@@ -88,6 +90,9 @@ class Target:
     forks: bool = False
     direct: bool = False
     in_lab: bool = False
+    is_plugin: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, str] = field(default_factory=dict)
     expectations: tuple[Expectation, ...] = ()
     claim_table: Claims | None = None
 
@@ -108,6 +113,13 @@ class Target:
             return target
         return replace(target, claim_table=NO_CLAIMS)
 
+    def stated_facts(self) -> dict[str, str]:
+        """What belongs to its fingerprint and its worker cannot tell: what was set for its provider and its sessions.
+        What proves placement is not among it: it is the same for all."""
+        config = {key: value for key, value in self.config.items() if key not in STRICT}
+        stated = {"provider_options": self.options, "session_config": config, "environment": self.variables}
+        return {**self.known, **{name: _listed(entries) for name, entries in stated.items() if entries}}
+
     def name_of(self, file: Path) -> str:
         """A file of this machine as the target's interpreter names it."""
         return windows_path(file) if self.in_lab else str(file.absolute())
@@ -127,3 +139,8 @@ class Target:
         if not possible or not any_matches(globs, case_id):
             return ()
         return tuple(e for e in possible if matches(case_id, e.case))
+
+
+def _listed(entries: Mapping[str, str]) -> str:
+    """`device_id=0, tunable=1`, in the order of the names."""
+    return ", ".join(f"{name}={entries[name]}" for name in sorted(entries))
