@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         unpack_lab,
         vulkan_status,
     )
+    from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
@@ -78,6 +79,7 @@ _MODULES = {
         "UnpackLabOptions", "VulkanStatus", "install_lab", "lab_status", "pack_lab", "remove_lab", "unpack_lab",
         "vulkan_status",
     ),
+    "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
@@ -138,6 +140,8 @@ __all__ = [
     "OptionError",
     "PackLabOptions",
     "Packed",
+    "ProbeOptions",
+    "ProbedClaims",
     "Progress",
     "PruneStoreOptions",
     "ReduceOptions",
@@ -176,6 +180,7 @@ __all__ = [
     "nightly",
     "operators",
     "pack_lab",
+    "probe",
     "prune_store",
     "reduce",
     "refresh_claims",
