@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from epcheck.api.runs.merge import MergeOptions, merge
     from epcheck.api.runs.report import ReportOptions, report
     from epcheck.api.runs.result import RunResult
+    from epcheck.api.runs.site import SiteOptions, site
     from epcheck.api.runs.store import (
         AddToStoreOptions,
         NotAdded,
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from epcheck.models.bisection.reduce import Reduced
     from epcheck.models.validation.validation import Validation
     from epcheck.reports.diff.assessment import Assessment
+    from epcheck.reports.site.page import Site
     from epcheck.reports.trend.trend import Trend
 
 _MODULES = {
@@ -89,6 +91,7 @@ _MODULES = {
     "api.runs.merge": ("MergeOptions", "merge"),
     "api.runs.report": ("ReportOptions", "report"),
     "api.runs.result": ("RunResult",),
+    "api.runs.site": ("Site", "SiteOptions", "site"),
     "api.runs.store": (
         "AddToStoreOptions", "NotAdded", "PruneStoreOptions", "StoreOptions", "add_to_store", "check_store",
         "prune_store", "stored_runs",
@@ -153,6 +156,8 @@ __all__ = [
     "RunOptions",
     "RunResult",
     "Shard",
+    "Site",
+    "SiteOptions",
     "Source",
     "StoreOptions",
     "Trend",
@@ -189,6 +194,7 @@ __all__ = [
     "report",
     "repro",
     "run",
+    "site",
     "stored_runs",
     "trend",
     "unpack_lab",

@@ -27,6 +27,7 @@ MODULES = {
     "report": "runs.report",
     "directml": "suite.directml",
     "trend": "runs.trend",
+    "site": "runs.site",
     "nightly": "suite.nightly",
     "diff": "runs.diff",
     "expect": "suite.expect",
