@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
     from epcheck.conformance.workers.idle_workers import IdleWorkers
     from epcheck.generators.error import EpcheckError
-    from epcheck.models.bisection.reduce import Reduced
     from epcheck.models.validation.validation import Validation
+    from epcheck.models.wrong_nodes.reduce import Reduced
     from epcheck.reports.diff.assessment import Assessment
     from epcheck.reports.site.page import Site
     from epcheck.reports.trend.trend import Trend

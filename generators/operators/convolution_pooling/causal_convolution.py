@@ -63,8 +63,8 @@ def samples() -> Iterator[CausalSample]:
         yield replace(plain, name=f"activation_{activation}", activation=activation, bias=True, past=True)
     yield from _shapes(replace(plain, every_dtype=False))
     for values in ("nan", "infinity", "saturation"):
-        activation = "silu" if values == "saturation" else None
-        yield replace(plain, name=values, values=values, past=True, activation=activation)
+        silu = "silu" if values == "saturation" else None
+        yield replace(plain, name=values, values=values, past=True, activation=silu)
     yield from _refused(CausalSample(name=""))
 
 
