@@ -62,8 +62,9 @@ def samples() -> Iterator[CausalSample]:
     for activation in ACTIVATIONS:
         yield replace(plain, name=f"activation_{activation}", activation=activation, bias=True, past=True)
     yield from _shapes(replace(plain, every_dtype=False))
-    for values, fused in (("nan", None), ("infinity", None), ("saturation", "silu")):
-        yield replace(plain, name=values, values=values, past=True, activation=fused)
+    for values in ("nan", "infinity", "saturation"):
+        silu = "silu" if values == "saturation" else None
+        yield replace(plain, name=values, values=values, past=True, activation=silu)
     yield from _refused(CausalSample(name=""))
 
 

@@ -114,8 +114,7 @@ def truth(node: Node) -> Truth:
 
 def _flushed(a: Array, dtype: np.dtype[Any]) -> Array:
     """A denormal sigmoid or Swish may be zero (D3D), and what follows multiplies that."""
-    size: Array = np.maximum(np.nan_to_num(np.abs(a), nan=0.0, posinf=0.0), 1.0)
-    return size * float(bounds.finfo(dtype).tiny)
+    return np.asarray(float(bounds.finfo(dtype).tiny) * np.maximum(np.nan_to_num(np.abs(a), nan=0.0, posinf=0.0), 1.0))
 
 
 OPERATORS = (ElementwiseOperator("SwiGLU", samples, variants, node, truth, NO_KERNEL),)
