@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from epcheck.conformance.judging import claim, explain, wording
+from epcheck.conformance.judging import claim, explain, variants, wording
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.preparation import case_facts
 from epcheck.conformance.preparation.prepared_case import PreparedCase, UnbuiltCase
@@ -64,6 +64,7 @@ TABLE: Mapping[tuple[str, bool], Row] = {
 
 def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Record:
     """The record of one case on one candidate."""
+    evidence = variants.judged(evidence)
     candidate, expectations = evidence.candidate, evidence.expectations
     is_claimable = claim.is_published(prepared, target) and not (target.direct and candidate.status == terms.UNPLACED)
     gap = claim.unclaimed(prepared, target) if is_claimable else None
@@ -87,6 +88,7 @@ def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Recor
         claimed=claimed,
         expectation=expectation.as_expected() if expectation else None,
         direct=evidence.direct,
+        variants=tuple(evidence.variants),
     )
 
 
@@ -102,6 +104,8 @@ def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claim
             return HARMLESS
         case terms.REFUSED if claimed is None and target.direct and explain.REFUSES.search(candidate.message):
             return HARMLESS
+        case terms.VARIANT_DEPENDENT:
+            return WRONG
     return ECHOED if evidence.echoes else WRONG
 
 

@@ -193,6 +193,8 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
     for key in ("options", "config"):
         if key in table:
             changes[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}
+    if "precisions" in table:
+        changes["precisions"] = {n: {k: str(v) for k, v in o.items()} for n, o in table["precisions"].items()}
     if "env" in table:
         base = os.environ if target.environment is None else target.environment
         changes["environment"] = {**base, **{key: str(value) for key, value in table["env"].items()}}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets.expectation import Expectation
@@ -57,6 +57,10 @@ class Target:
     forks: workers may be forks of one process that has imported everything, where the system can fork.
     direct: the worker takes a case's DirectML operator (`program`) in the place of its model.
     in_lab: it runs under Wine, where files have other names.
+    precisions: name -> the options with which the provider computes in that precision.
+    base, variant: of a target that is a variant of another, that one's name, whose workers it shares, and the
+    variant's own, `level=all`. session: what its requests say besides. packed: a case shares its session with a copy of
+    itself.
     """
 
     name: str
@@ -78,6 +82,11 @@ class Target:
     forks: bool = False
     direct: bool = False
     in_lab: bool = False
+    precisions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    base: str = ""
+    variant: str = ""
+    session: Mapping[str, Any] = field(default_factory=dict)
+    packed: bool = False
     expectations: tuple[Expectation, ...] = ()
 
     def narrowed(self, facts: Mapping[str, str]) -> Self:

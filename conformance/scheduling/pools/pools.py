@@ -77,17 +77,17 @@ class Pools:
         return tuple(pool.target for pool in self._pools.values())
 
     def pool(self, target: Target, where: Where = Where.SHARED) -> Pool:
-        """The workers that a case runs on."""
-        name = target.name
+        """The workers that a case runs on; a variant has those of the target that it is one of."""
+        name = target.base or target.name
         if where is Where.SHARED or where is Where.OWN_SESSION:
             return self._pools[name]
         if where is Where.SECOND_WORKER:
             if name not in self._second_workers:
-                self._second_workers[name] = self._further_pool(target, self._jobs(target))
+                self._second_workers[name] = self._further_pool(self._pools[name].target, self._jobs(target))
             return self._second_workers[name]
         if name not in self._own_processes:
             at_once = max(ALONE_AT_ONCE, self._jobs(target), (os.cpu_count() or 1) // CORES_OF_ONE_ALONE)
-            self._own_processes[name] = self._further_pool(target, at_once, alone=True)
+            self._own_processes[name] = self._further_pool(self._pools[name].target, at_once, alone=True)
         return self._own_processes[name]
 
     def start(self) -> None:
