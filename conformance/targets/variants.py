@@ -70,15 +70,14 @@ def parse_axes(texts: Sequence[str] | str) -> tuple[Axis, ...]:
 
 
 def variants_of(candidates: Iterable[Target], axes: Sequence[Axis]) -> dict[str, Variants]:
-    """Candidate name -> its variants on these axes; nothing without axes. Raises TargetError where an axis has no
-    variant of any candidate: such a run would prove nothing about it."""
+    """Candidate name -> its variants on these axes; nothing without axes. Raises TargetError where no candidate has one
+    on any of them: such a run would prove nothing about them."""
     if not axes:
         return {}
     found = {target.name: _of(target, axes) for target in candidates}
-    for axis in axes:
-        reasons = [variants.skipped.get(axis) for variants in found.values()]
-        if all(reasons):
-            raise TargetError(f"--variants {axis}: {reasons[0]}; leave this axis out")
+    if not any(variants.targets for variants in found.values()):
+        reasons = dict.fromkeys(why for variants in found.values() for why in variants.skipped.values())
+        raise TargetError(f"--variants {','.join(axes)}: {'; '.join(reasons)}; name another axis, or leave it out")
     return found
 
 

@@ -95,7 +95,7 @@ def _timed(backend: Any, request: dict[str, Any], model: bytes | str, answer: di
 
 
 def _compile(backend: Any, request: dict[str, Any], model: bytes, path: Path, embedded: bool) -> Any:
-    """Write the EPContext model; where the nodes of the ONNX model went. Raises NotApplicableError where none is made."""
+    """Write the EPContext model; where the nodes of the ONNX model went. Raises NotApplicableError without one."""
     made = {
         "ep.context_enable": "1",
         "ep.context_file_path": str(path),
