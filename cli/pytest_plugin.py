@@ -16,8 +16,8 @@ import pytest
 
 if TYPE_CHECKING:
     from epcheck.api import CaseStream, Validation
+    from epcheck.api.suite.stream import Axis
     from epcheck.conformance.records.record import Record
-    from epcheck.conformance.targets.variants import Axis
     from epcheck.generators.case import Case
 
 
@@ -63,7 +63,7 @@ def _axes(config: pytest.Config) -> tuple[Axis, ...]:
     texts = config.getoption("--variants")
     if not texts:
         return ()
-    from epcheck.conformance.targets.variants import VariantError, parse_axes
+    from epcheck.api.suite.stream import VariantError, parse_axes
 
     try:
         return parse_axes(texts)

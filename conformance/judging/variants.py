@@ -103,6 +103,8 @@ def judged(evidence: Evidence) -> Evidence:
     """The evidence with what the variants mean for the candidate: one that is right, or does not take the node, and
     differs in another way, is variant-dependent. One that is wrong stays so, however its variants do."""
     candidate = evidence.candidate
+    if candidate.status == terms.VARIANT_DEPENDENT:
+        return evidence
     if candidate.status not in (terms.PASS, terms.UNPLACED) or not (how := in_words(evidence.variants)):
         known = ordinary(evidence.expectations)
         return evidence if known == evidence.expectations else msgspec.structs.replace(evidence, expectations=known)

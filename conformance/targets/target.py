@@ -58,7 +58,7 @@ class Target:
     direct: the worker takes a case's DirectML operator (`program`) in the place of its model.
     in_lab: it runs under Wine, where files have other names.
     precisions: name -> the options with which the provider computes in that precision.
-    base, variant: of a target that is a variant of another, that one's name, whose workers it shares, and the
+    base, variant: of a target that is a variant of another, that one's name, and the
     variant's own, `level=all`. session: what its requests say besides. packed: a case shares its session with a copy of
     itself.
     """
