@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from epcheck.api.suite.replay import ReplayOptions, replay
     from epcheck.api.suite.repro import ReproOptions, repro
     from epcheck.api.suite.run import run
-    from epcheck.api.suite.run_options import RunOptions, Source
+    from epcheck.api.suite.run_options import Axis, RunOptions, Source
     from epcheck.conformance.lab.status import LabStatus
     from epcheck.conformance.scheduling.shard import Shard
     from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
@@ -102,7 +102,7 @@ _MODULES = {
     "api.suite.repro": ("ReproOptions", "repro"),
     "api.suite.run": ("run",),
     "api.suite.stream": ("CaseStream", "CaseStreamError"),
-    "api.suite.run_options": ("RunOptions", "Shard", "Source"),
+    "api.suite.run_options": ("Axis", "RunOptions", "Shard", "Source"),
     "conformance.workers.idle_workers": ("IdleWorkers",),
     "generators.error": ("EpcheckError",),
 }  # fmt: skip
@@ -114,6 +114,7 @@ __all__ = [
     "SILENT",
     "AddToStoreOptions",
     "Assessment",
+    "Axis",
     "CacheStatus",
     "CaseStream",
     "CaseStreamError",

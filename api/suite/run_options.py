@@ -10,6 +10,7 @@ from typing import Annotated
 from epcheck.api.option import Option
 from epcheck.api.option_types import Dtypes, Operators, Root, Strict, Thin, Variants, Vulkan
 from epcheck.conformance.scheduling.shard import Shard as Shard
+from epcheck.conformance.targets.variants import Axis as Axis
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 from epcheck.generators.suite import Source as Source
