@@ -55,7 +55,7 @@ def _check_table(where: str, table: object) -> None:
             raise TargetError(f"{where}: '{key}' has the wrong type, {type(value).__name__}")
         if isinstance(value, int | float) and not 0 < value < float("inf"):
             raise TargetError(f"{where}: '{key}' must be positive, not {value}")
-        if key == "precisions":
+        if isinstance(value, dict) and key == "precisions":
             _check_precisions(where, value)
             continue
         for name, text in value.items() if isinstance(value, dict) else ((key, value),):
