@@ -57,7 +57,15 @@ if TYPE_CHECKING:
     from epcheck.api.suite.coverage import CoverageOptions, coverage
     from epcheck.api.suite.directml import DirectMLOptions, DirectMLResult, directml
     from epcheck.api.suite.expect import Expected, ExpectOptions, expect
-    from epcheck.api.suite.listing import CasesOptions, available_targets, cases, expectations, operators
+    from epcheck.api.suite.listing import (
+        CasesOptions,
+        available_targets,
+        cases,
+        element_types,
+        expectations,
+        left_out,
+        operators,
+    )
     from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
     from epcheck.api.suite.replay import ReplayOptions, replay
     from epcheck.api.suite.repro import ReproOptions, repro
@@ -101,7 +109,9 @@ _MODULES = {
     "api.suite.coverage": ("CoverageOptions", "coverage"),
     "api.suite.directml": ("DirectMLOptions", "DirectMLResult", "directml"),
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
-    "api.suite.listing": ("CasesOptions", "available_targets", "cases", "expectations", "operators"),
+    "api.suite.listing": (
+        "CasesOptions", "available_targets", "cases", "element_types", "expectations", "left_out", "operators",
+    ),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
     "api.suite.replay": ("ReplayOptions", "replay"),
     "api.suite.repro": ("ReproOptions", "repro"),
@@ -178,10 +188,12 @@ __all__ = [
     "coverage",
     "diff",
     "directml",
+    "element_types",
     "expect",
     "expectations",
     "install_lab",
     "lab_status",
+    "left_out",
     "merge",
     "nightly",
     "operators",
