@@ -15,7 +15,7 @@ import onnx
 from epcheck.generators.error import EpcheckError
 from epcheck.models.accuracy import closeness
 from epcheck.models.bisection.bisect import find
-from epcheck.models.bisection.culprit import Culprit, GraphNode, Kind
+from epcheck.models.bisection.culprit import NAMED, Culprit, GraphNode, Kind
 from epcheck.models.bisection.delta_debugging import minimize
 from epcheck.models.bisection.node_check import check_node, kind_of_difference
 from epcheck.models.bisection.options import BisectionOptions
@@ -29,9 +29,6 @@ from epcheck.models.graph.values import bodies
 
 MISMATCH, UNSTEADY = "mismatch", "unsteady"
 """Statuses of a part whose session ends regularly; other statuses are stages of model outcomes."""
-
-NAMED = (Kind.NODE, Kind.FUSION, Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED, Kind.UNSTEADY)
-"""Kinds of culprits that fail alone."""
 
 
 class ReduceError(EpcheckError, ValueError):
