@@ -72,7 +72,7 @@ def reduce(options: ReduceOptions) -> Reduced:
     if asked.baseline is None:
         raise ReduceError("a baseline must say what is right; name one with --baseline")
     inputs = _inputs(options, model)
-    feeding = Feeding(given=inputs, is_generated=options.feeds is None)
+    feeding = Feeding(inputs=inputs, is_generated=options.feeds is None)
     found = validate(path, asked, feeding, Manner(options.level, bisect=False))
     if found.status in (RIGHT, UNJUDGED):
         raise ReduceError(f"there is nothing to reduce: {found.headline}")

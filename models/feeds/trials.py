@@ -19,13 +19,13 @@ SEEDS = (0, 1)
 @dataclass(frozen=True)
 class Feeding:
     """What a model is fed. path: an .npz or a folder of ONNX test data; None to generate feeds: with each of the seeds,
-    at every combination of the sizes of `dims`, which maps dynamic dimensions to them. given: one set of feeds in place
-    of all that; is_generated: whether it is made up."""
+    at every combination of the sizes of `dims`, which maps dynamic dimensions to them. inputs: one set of feeds in
+    place of all that; is_generated: whether it is made up."""
 
     path: Path | None = None
     seeds: Sequence[int] = SEEDS
     dims: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    given: Mapping[str, Feed] | None = None
+    inputs: Mapping[str, Feed] | None = None
     is_generated: bool = False
 
 
@@ -50,8 +50,8 @@ def trials(model: onnx.ModelProto, feeding: Feeding) -> Iterator[Trial]:
 
     Raises FeedError, DimsError, ModelFileError.
     """
-    if feeding.given is not None:
-        yield Trial("the feeds", feeding.given, (), feeding.is_generated)
+    if feeding.inputs is not None:
+        yield Trial("the feeds", feeding.inputs, (), feeding.is_generated)
         return
     path = feeding.path
     if path is not None:

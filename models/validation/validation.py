@@ -148,13 +148,14 @@ class Validation:
     @property
     def _limits(self) -> str:
         """What limits the statement that a model is right."""
-        said = ""
+        sentence = ""
         if self.uncompared:
             trials = {step.trial for step in self._candidate_steps}
-            said = f"; {len(self.uncompared)} of {len(trials)} trials were not compared: {', '.join(self.uncompared)}"
+            listed = ", ".join(self.uncompared)
+            sentence = f"; {len(self.uncompared)} of {len(trials)} trials were not compared: {listed}"
         if self.same_runtime and not any(verdict.against == ORACLE for verdict in self.verdicts):
-            said += f"; it was compared with '{self.baseline}' alone, the same runtime: {self.truth}"
-        return said
+            sentence += f"; it was compared with '{self.baseline}' alone, the same runtime: {self.truth}"
+        return sentence
 
     @property
     def _culprit_named(self) -> str:
