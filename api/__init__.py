@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         unpack_lab,
         vulkan_status,
     )
+    from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from epcheck.api.runs.merge import MergeOptions, merge
     from epcheck.api.runs.report import ReportOptions, report
     from epcheck.api.runs.result import RunResult
+    from epcheck.api.runs.site import SiteOptions, site
     from epcheck.api.runs.store import (
         AddToStoreOptions,
         NotAdded,
@@ -66,9 +68,10 @@ if TYPE_CHECKING:
     from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
     from epcheck.conformance.workers.idle_workers import IdleWorkers
     from epcheck.generators.error import EpcheckError
-    from epcheck.models.bisection.reduce import Reduced
     from epcheck.models.validation.validation import Validation
+    from epcheck.models.wrong_nodes.reduce import Reduced
     from epcheck.reports.diff.assessment import Assessment
+    from epcheck.reports.site.page import Site
     from epcheck.reports.trend.trend import Trend
 
 _MODULES = {
@@ -78,6 +81,7 @@ _MODULES = {
         "UnpackLabOptions", "VulkanStatus", "install_lab", "lab_status", "pack_lab", "remove_lab", "unpack_lab",
         "vulkan_status",
     ),
+    "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
@@ -87,6 +91,7 @@ _MODULES = {
     "api.runs.merge": ("MergeOptions", "merge"),
     "api.runs.report": ("ReportOptions", "report"),
     "api.runs.result": ("RunResult",),
+    "api.runs.site": ("Site", "SiteOptions", "site"),
     "api.runs.store": (
         "AddToStoreOptions", "NotAdded", "PruneStoreOptions", "StoreOptions", "add_to_store", "check_store",
         "prune_store", "stored_runs",
@@ -138,6 +143,8 @@ __all__ = [
     "OptionError",
     "PackLabOptions",
     "Packed",
+    "ProbeOptions",
+    "ProbedClaims",
     "Progress",
     "PruneStoreOptions",
     "ReduceOptions",
@@ -149,6 +156,8 @@ __all__ = [
     "RunOptions",
     "RunResult",
     "Shard",
+    "Site",
+    "SiteOptions",
     "Source",
     "StoreOptions",
     "Trend",
@@ -176,6 +185,7 @@ __all__ = [
     "nightly",
     "operators",
     "pack_lab",
+    "probe",
     "prune_store",
     "reduce",
     "refresh_claims",
@@ -184,6 +194,7 @@ __all__ = [
     "report",
     "repro",
     "run",
+    "site",
     "stored_runs",
     "trend",
     "unpack_lab",

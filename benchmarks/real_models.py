@@ -148,7 +148,7 @@ def rows(models: list[Model], targets: list[str], folder: Path) -> Iterator[str]
         for target in targets:
             started = time.monotonic()
             page = path.with_suffix(f".{target.replace('@', '-')}.html")
-            found = api.validate(api.ValidateOptions(path, target, feeds=speech(path), bisect=False, html=page))
+            found = api.validate(api.ValidateOptions(path, target, feeds=speech(path), culprit=False, html=page))
             took = time.monotonic() - started
             errors = [v.metrics.relative for v in found.verdicts if v.against == "oracle" and v.metrics]
             worst = f"{max(errors):.1e}" if errors else "no oracle"

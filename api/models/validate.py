@@ -31,7 +31,7 @@ class ValidateOptions:
 
     target, baseline: specifications or targets; None for the best of this machine, and the CPU provider. dims: dynamic
     dimension -> sizes, every combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement:
-    in place of our own thresholds; an output within either of rtol and atol is right. bisect: look for the node at
+    in place of our own thresholds; an output within either of rtol and atol is right. culprit: look for the node at
     fault. deadline_s: seconds for each step of a session. html, json: files that are written; None writes none.
     """
 
@@ -63,7 +63,7 @@ class ValidateOptions:
     agreement: Annotated[
         float | None, Option("Share of equal elements that integer outputs need.", minimum=0, maximum=1)
     ] = None
-    bisect: Annotated[bool, Option("Look for the node at fault.")] = True
+    culprit: Annotated[bool, Option("Look for the node at fault.")] = True
     deadline_s: Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)] = (
         DEADLINE_S
     )
@@ -81,7 +81,7 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Valida
         evaluators = choose(options.target, options.baseline, options.vulkan)
         feeding = Feeding(options.feeds, options.seeds, options.dims)
         override = Override(options.rtol, options.atol, options.snr, options.agreement)
-        manner = Manner(options.level, override, options.bisect, options.deadline_s)
+        manner = Manner(options.level, override, options.culprit, options.deadline_s)
         found = validation.validate(options.model, evaluators, feeding, manner, say)
     if options.html:
         page.write(found, options.html)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from epcheck.models.execution.model_outcome import CREATE, RUN
 from epcheck.models.validation.validation import Step, Validation
 
-NOT_LOOKED_FOR = "It was not looked for: that takes a baseline, and no --no-bisect."
+NOT_LOOKED_FOR = "It was not looked for: that takes a baseline, and no --no-culprit."
 
 
 def byte_size(count: float | None) -> str:

@@ -18,9 +18,6 @@ from epcheck.conformance.test_data import model_file
 from epcheck.models.accuracy import thresholds, verdict
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.accuracy.verdict import Verdict
-from epcheck.models.bisection.bisect import first_wrong_node
-from epcheck.models.bisection.culprit import Culprit, Kind
-from epcheck.models.bisection.options import BisectionOptions
 from epcheck.models.execution.asking import askers
 from epcheck.models.execution.evaluators import LARGE_BYTES, Evaluators
 from epcheck.models.execution.model_outcome import CREATE, ModelOutcome
@@ -35,16 +32,19 @@ from epcheck.models.validation import truth
 from epcheck.models.validation.runnable import RunnableModel, has_external_data, runnable
 from epcheck.models.validation.truth import Truth
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, Step, Validation
+from epcheck.models.wrong_nodes.culprit import Culprit, Kind
+from epcheck.models.wrong_nodes.first_wrong_node import first_wrong_node
+from epcheck.models.wrong_nodes.options import SearchOptions
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How a model is run and judged. level: of graph optimisation. override: of thresholds. bisect: whether to look for
-    the node at fault. deadline_s: seconds for each step of a session: its creation, its first run, its second run."""
+    """How a model is run and judged. level: of graph optimisation. override: of thresholds. culprit: whether to look
+    for the node at fault. deadline_s: seconds for each step of a session: its creation, its first run, its second."""
 
     level: Level = "all"
     override: Override = field(default_factory=Override)
-    bisect: bool = True
+    culprit: bool = True
     deadline_s: float = DEADLINE_S
 
 
@@ -201,7 +201,7 @@ class _Validator:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
         at = _first_failing(found, self._trials, outcomes)
         found = replace(found, again=self._reduce_arguments(self._trials[at]))
-        if not self._manner.bisect or baseline is None:
+        if not self._manner.culprit or baseline is None:
             return found
         with self._phases.timed("looking for the node at fault"):
             culprit = self._culprit(self._trials[at], outcomes[at], candidate, baseline, found.inspection.bytes)
@@ -212,7 +212,7 @@ class _Validator:
     ) -> Culprit:
         model, folder = self._model.graph, self._model.data_folder
         ask = askers(candidate, baseline, folder, size)
-        options = BisectionOptions(level=self._manner.level, folder=folder)
+        options = SearchOptions(level=self._manner.level, folder=folder)
         return first_wrong_node(model, trial.inputs, *ask, options, outcome)
 
     def _reduce_arguments(self, trial: Trial) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from epcheck.models.accuracy.verdict import ORACLE, Verdict
-from epcheck.models.bisection.culprit import NAMED, Culprit
 from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, STEPS
 from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
+from epcheck.models.wrong_nodes.culprit import NAMED, Culprit
 
 RIGHT, WRONG, FAILS, REFUSED, UNJUDGED = "right", "wrong", "fails", "refused", "unjudged"
 """Statuses of a validation."""

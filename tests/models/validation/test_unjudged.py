@@ -88,7 +88,7 @@ def test_made_up_feeds_with_which_the_baseline_fails_as_well_do_not_suit(tmp_pat
     assert found.status == UNJUDGED
     assert "fails on the made-up feeds as well; give feeds" in found.headline
     np.savez(tmp_path / "mine.npz", x=np.ones(5, np.float32))
-    mine = checked(path, "cpu", feeds=tmp_path / "mine.npz", bisect=False)
+    mine = checked(path, "cpu", feeds=tmp_path / "mine.npz", culprit=False)
     assert mine.status == FAILS
     assert mine.headline.endswith("does not run; nor does it on the baseline")
 
