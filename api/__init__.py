@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
     from epcheck.api.option import OptionError
     from epcheck.api.progress import SILENT, Progress
+    from epcheck.api.releases.bisect import Bisected, BisectOptions, bisect
     from epcheck.api.runs.diff import DiffOptions, diff
     from epcheck.api.runs.merge import MergeOptions, merge
     from epcheck.api.runs.report import ReportOptions, report
@@ -66,8 +67,8 @@ if TYPE_CHECKING:
     from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
     from epcheck.conformance.workers.idle_workers import IdleWorkers
     from epcheck.generators.error import EpcheckError
-    from epcheck.models.bisection.reduce import Reduced
     from epcheck.models.validation.validation import Validation
+    from epcheck.models.wrong_nodes.reduce import Reduced
     from epcheck.reports.diff.assessment import Assessment
     from epcheck.reports.trend.trend import Trend
 
@@ -83,6 +84,7 @@ _MODULES = {
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
     "api.option": ("OptionError",),
     "api.progress": ("SILENT", "Progress"),
+    "api.releases.bisect": ("BisectOptions", "Bisected", "bisect"),
     "api.runs.diff": ("Assessment", "DiffOptions", "diff"),
     "api.runs.merge": ("MergeOptions", "merge"),
     "api.runs.report": ("ReportOptions", "report"),
@@ -114,6 +116,8 @@ __all__ = [
     "SILENT",
     "AddToStoreOptions",
     "Assessment",
+    "BisectOptions",
+    "Bisected",
     "CacheStatus",
     "CaseStream",
     "CaseStreamError",
@@ -161,6 +165,7 @@ __all__ = [
     "add_to_store",
     "architectures",
     "available_targets",
+    "bisect",
     "cache_status",
     "cases",
     "check_store",

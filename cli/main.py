@@ -28,6 +28,7 @@ MODULES = {
     "trend": "runs.trend",
     "nightly": "suite.nightly",
     "diff": "runs.diff",
+    "bisect": "suite.bisect",
     "expect": "suite.expect",
     "validate": "models.validate",
     "reduce": "models.reduce",
