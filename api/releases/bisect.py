@@ -16,7 +16,7 @@ from epcheck.api.releases.bisected import Bisected as Bisected
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.records import atomic_file
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.records.terms import FAILURE
+from epcheck.conformance.records.terms import EXPECTED, FAILURE
 from epcheck.conformance.releases import bisection
 from epcheck.conformance.releases.bisection import Step
 from epcheck.conformance.releases.error import ReleaseError, UnusableReleaseError
@@ -37,7 +37,7 @@ from epcheck.reports.diff.compared_runs import open_single, run_at
 class BisectOptions:
     """Which cases, over which releases of what. cases: ids, and runs, whose failures are meant. target: None for the
     run's, or the best of this machine. releases: see `epcheck.conformance.releases.series.choose`. patterns: narrow the
-    failures of runs."""
+    failures of runs. expected: take deviations that are expected as well."""
 
     cases: Annotated[
         tuple[str, ...], Option("Case ids; a run's folder or file stands for its failures.", argument=True)
@@ -52,6 +52,7 @@ class BisectOptions:
     patterns: Annotated[
         tuple[str, ...], Option("Of a run, only these failures: a glob or substring; repeat for more.", flags=("-k",))
     ] = ()
+    expected: Annotated[bool, Option("Of a run, the expected deviations as well.", flags=("--expected",))] = False
     vulkan: Vulkan = None
     config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
     jobs: Annotated[int | None, Option("Workers at most.", flags=("--jobs", "-j"), minimum=1)] = None
@@ -121,7 +122,8 @@ def _case_ids(options: BisectOptions) -> tuple[tuple[str, ...], str | None]:
             case_ids.append(suite.case_by_id(argument).id)
             continue
         compared = open_single(Path(argument), _target_in_run(Path(argument), options.target))
-        failing = [row.case_id for row in compared.rows if row.reading == FAILURE]
+        readings = (FAILURE, EXPECTED) if options.expected else (FAILURE,)
+        failing = [row.case_id for row in compared.rows if row.reading in readings]
         if not failing:
             raise StoreError(f"{argument}: has no failure of {compared.target}; name a case instead")
         matching = [case_id for case_id in failing if _matches(case_id, options.patterns)]
