@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
     from epcheck.api.option import OptionError
     from epcheck.api.progress import SILENT, Progress
+    from epcheck.api.releases.bisect import Bisected, BisectOptions, bisect
     from epcheck.api.runs.diff import DiffOptions, diff
     from epcheck.api.runs.merge import MergeOptions, merge
     from epcheck.api.runs.report import ReportOptions, report
@@ -95,6 +96,7 @@ _MODULES = {
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
     "api.option": ("OptionError",),
     "api.progress": ("SILENT", "Progress"),
+    "api.releases.bisect": ("BisectOptions", "Bisected", "bisect"),
     "api.runs.diff": ("Assessment", "DiffOptions", "diff"),
     "api.runs.merge": ("MergeOptions", "merge"),
     "api.runs.report": ("ReportOptions", "report"),
@@ -130,6 +132,8 @@ __all__ = [
     "AddToStoreOptions",
     "Assessment",
     "Axis",
+    "BisectOptions",
+    "Bisected",
     "CacheStatus",
     "CaseStream",
     "CaseStreamError",
@@ -181,6 +185,7 @@ __all__ = [
     "add_to_store",
     "architectures",
     "available_targets",
+    "bisect",
     "cache_status",
     "cases",
     "check_store",

@@ -30,6 +30,7 @@ MODULES = {
     "site": "runs.site",
     "nightly": "suite.nightly",
     "diff": "runs.diff",
+    "bisect": "suite.bisect",
     "expect": "suite.expect",
     "validate": "models.validate",
     "reduce": "models.reduce",
