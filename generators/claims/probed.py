@@ -1,8 +1,9 @@
 """A claim table from what a provider said of many nodes: each is taken or declined.
 
 A dtype is claimed where the provider takes a node that has it, and claimed in part where it also declines one. To take
-a node and then fail is not to decline it: where another node with the dtype is taken, it is a failure in a run. So a table of this kind promises no more than the provider has done, and what it lacks is worth a look: a
-person compares it with the provider's documentation.
+a node and then fail is not to decline it: where another node with the dtype is taken, it is a failure in a run. So a
+table of this kind promises no more than the provider has done, and what it lacks is worth a look: a person compares it
+with the provider's documentation.
 """
 
 from __future__ import annotations
