@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from epcheck.conformance.judging import claim, explain, wording
+from epcheck.conformance.judging.device_limit import lacking_feature
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.preparation import case_facts
 from epcheck.conformance.preparation.prepared_case import PreparedCase, UnbuiltCase
@@ -26,12 +27,12 @@ from epcheck.conformance.records.terms import (
 )
 from epcheck.conformance.targets.target import Target
 
-RIGHT, RIGHT_UNCLAIMED, HARMLESS, NOT_TAKEN, ECHOED, WRONG = (
-    "right", "right, though unclaimed", "harmless", "not taken", "echoed", "wrong",
+RIGHT, RIGHT_UNCLAIMED, HARMLESS, NOT_ASKED, NOT_TAKEN, ECHOED, WRONG = (
+    "right", "right, though unclaimed", "harmless", "not asked", "not taken", "echoed", "wrong",
 )  # fmt: skip
 """The condition of a candidate. It gives what must come out, where that is claimed or nothing is published; or where it
-is not claimed; it declines what it need not take; it does not take a node that it claims; its answer is wrong, and the
-very answer of another oracle; it fails."""
+is not claimed; it declines what it need not take; it cannot be asked on this device or by this runtime; it does not
+take a node that it claims; its answer is wrong, and the very answer of another oracle; it fails."""
 
 
 class Row(NamedTuple):
@@ -52,6 +53,8 @@ TABLE: Mapping[tuple[str, bool], Row] = {
     (RIGHT_UNCLAIMED, True):     Row(BASELINE,         NOTED,      FIXED,    NOTED),
     (HARMLESS, False):           Row(NOBODY,           OK,         OK,       OK),
     (HARMLESS, True):            Row(BASELINE,         NOTED,      NOTED,    NOTED),
+    (NOT_ASKED, False):          Row(NOBODY,           NOTED,      NOTED,    NOTED),
+    (NOT_ASKED, True):           Row(BASELINE,         NOTED,      NOTED,    NOTED),
     (NOT_TAKEN, False):          Row(CANDIDATE,        FAILURE,    FAILURE,  EXPECTED),
     (NOT_TAKEN, True):           Row(CANDIDATE,        FAILURE,    FAILURE,  EXPECTED),
     (ECHOED, False):             Row(ORACLES_DISAGREE, FAILURE,    FAILURE,  EXPECTED),
@@ -96,8 +99,12 @@ def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claim
     match candidate.status:
         case terms.PASS:
             return RIGHT_UNCLAIMED if claimed is False and not prepared.must_be_refused else RIGHT
+        case terms.SKIPPED:
+            return NOT_ASKED
         case terms.UNPLACED:
             return NOT_TAKEN if claimed and not prepared.must_be_refused else HARMLESS
+        case terms.REFUSED if lacking_feature(candidate):
+            return NOT_ASKED
         case terms.REFUSED if claimed is False:
             return HARMLESS
         case terms.REFUSED if claimed is None and target.direct and explain.REFUSES.search(candidate.message):
