@@ -16,6 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
+    from epcheck.api.machine.env import (
+        CreateEnvOptions,
+        Environment,
+        RemoveEnvOptions,
+        create_env,
+        environments,
+        remove_env,
+    )
     from epcheck.api.machine.lab import (
         InstallLabOptions,
         LabOptions,
@@ -73,6 +81,9 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
+    "api.machine.env": (
+        "CreateEnvOptions", "Environment", "RemoveEnvOptions", "create_env", "environments", "remove_env",
+    ),
     "api.machine.lab": (
         "InstallLabOptions", "LabOptions", "LabStatus", "LabStatusOptions", "PackLabOptions", "Packed",
         "UnpackLabOptions", "VulkanStatus", "install_lab", "lab_status", "pack_lab", "remove_lab", "unpack_lab",
@@ -120,9 +131,11 @@ __all__ = [
     "CasesOptions",
     "ClaimsError",
     "CoverageOptions",
+    "CreateEnvOptions",
     "DiffOptions",
     "DirectMLOptions",
     "DirectMLResult",
+    "Environment",
     "EpcheckError",
     "ExpectOptions",
     "Expected",
@@ -143,6 +156,7 @@ __all__ = [
     "ReduceOptions",
     "Reduced",
     "RefreshClaimsOptions",
+    "RemoveEnvOptions",
     "ReplayOptions",
     "ReportOptions",
     "ReproOptions",
@@ -166,8 +180,10 @@ __all__ = [
     "check_store",
     "clear_cache",
     "coverage",
+    "create_env",
     "diff",
     "directml",
+    "environments",
     "expect",
     "expectations",
     "install_lab",
@@ -179,6 +195,7 @@ __all__ = [
     "prune_store",
     "reduce",
     "refresh_claims",
+    "remove_env",
     "remove_lab",
     "replay",
     "report",
