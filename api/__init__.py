@@ -16,6 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
+    from epcheck.api.machine.env import (
+        CreateEnvOptions,
+        Environment,
+        RemoveEnvOptions,
+        create_env,
+        environments,
+        remove_env,
+    )
     from epcheck.api.machine.lab import (
         InstallLabOptions,
         LabOptions,
@@ -85,6 +93,9 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
+    "api.machine.env": (
+        "CreateEnvOptions", "Environment", "RemoveEnvOptions", "create_env", "environments", "remove_env",
+    ),
     "api.machine.lab": (
         "InstallLabOptions", "LabOptions", "LabStatus", "LabStatusOptions", "PackLabOptions", "Packed",
         "UnpackLabOptions", "VulkanStatus", "install_lab", "lab_status", "pack_lab", "remove_lab", "unpack_lab",
@@ -140,9 +151,11 @@ __all__ = [
     "CasesOptions",
     "ClaimsError",
     "CoverageOptions",
+    "CreateEnvOptions",
     "DiffOptions",
     "DirectMLOptions",
     "DirectMLResult",
+    "Environment",
     "EpcheckError",
     "ExpectOptions",
     "Expected",
@@ -165,6 +178,7 @@ __all__ = [
     "ReduceOptions",
     "Reduced",
     "RefreshClaimsOptions",
+    "RemoveEnvOptions",
     "ReplayOptions",
     "ReportOptions",
     "ReproOptions",
@@ -191,9 +205,11 @@ __all__ = [
     "check_store",
     "clear_cache",
     "coverage",
+    "create_env",
     "diff",
     "directml",
     "element_types",
+    "environments",
     "expect",
     "expectations",
     "install_lab",
@@ -207,6 +223,7 @@ __all__ = [
     "prune_store",
     "reduce",
     "refresh_claims",
+    "remove_env",
     "remove_lab",
     "replay",
     "report",

@@ -36,6 +36,7 @@ MODULES = {
     "reduce": "models.reduce",
     "lab": "machine.lab",
     "cache": "machine.cache",
+    "env": "machine.env",
     "claims": "suite.claims",
     "store": "runs.store",
     "zoo": "models.zoo",

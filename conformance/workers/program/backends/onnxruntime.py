@@ -18,6 +18,7 @@ from ..failure import failure
 from ..machine import file_version
 from ..protocol import LEVELS
 from . import variants
+from .canary import trouble_with
 from .plugin import PluginError, RegisteredPlugin
 from .values import differing, flattened, model_feeds
 
@@ -41,6 +42,10 @@ class OnnxRuntimeBackend:
                 self.plugin = RegisteredPlugin(plugin)
             except PluginError as error:
                 self.trouble = str(error)
+
+    def trouble_with(self, sessions: dict[str, Any]) -> str:
+        """Why sessions of this kind cannot be had, in one sentence; empty where they can."""
+        return self.trouble or trouble_with(self, sessions)
 
     @property
     def provider(self) -> str:
