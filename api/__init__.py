@@ -38,6 +38,16 @@ if TYPE_CHECKING:
     from epcheck.api.progress import SILENT, Progress
     from epcheck.api.runs.diff import DiffOptions, diff
     from epcheck.api.runs.merge import MergeOptions, merge
+    from epcheck.api.runs.profile import (
+        ProfileError,
+        ProfileOptions,
+        ProviderProfile,
+        ReadProfileOptions,
+        profile_schema,
+        profile_text,
+        provider_profile,
+        read_profile,
+    )
     from epcheck.api.runs.report import ReportOptions, report
     from epcheck.api.runs.result import RunResult
     from epcheck.api.runs.site import SiteOptions, site
@@ -101,6 +111,10 @@ _MODULES = {
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
     "api.suite.listing": ("CasesOptions", "available_targets", "cases", "expectations", "operators"),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
+    "api.runs.profile": (
+        "ProfileError", "ProfileOptions", "ProviderProfile", "ReadProfileOptions", "profile_schema", "profile_text",
+        "provider_profile", "read_profile",
+    ),
     "api.suite.replay": ("ReplayOptions", "replay"),
     "api.suite.repro": ("ReproOptions", "repro"),
     "api.suite.run": ("run",),
@@ -141,8 +155,12 @@ __all__ = [
     "OptionError",
     "PackLabOptions",
     "Packed",
+    "ProfileError",
+    "ProfileOptions",
     "Progress",
+    "ProviderProfile",
     "PruneStoreOptions",
+    "ReadProfileOptions",
     "ReduceOptions",
     "Reduced",
     "RefreshClaimsOptions",
@@ -181,7 +199,11 @@ __all__ = [
     "nightly",
     "operators",
     "pack_lab",
+    "profile_schema",
+    "profile_text",
+    "provider_profile",
     "prune_store",
+    "read_profile",
     "reduce",
     "refresh_claims",
     "remove_lab",

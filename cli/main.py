@@ -35,6 +35,7 @@ MODULES = {
     "lab": "machine.lab",
     "cache": "machine.cache",
     "claims": "suite.claims",
+    "profile": "runs.profile",
     "store": "runs.store",
     "zoo": "models.zoo",
 }

@@ -14,9 +14,13 @@ from epcheck.reports.store.run_file import StoredRun
 
 SUFFIX = "ExecutionProvider"
 
-RELEASE_FACTS = ("provider_version", "onnxruntime", "DirectML.dll", "onnx")
-"""Facts of a target that tell its provider's release: the first that it states. A plugin library has a version of its
-own, other providers are released with ONNX Runtime; `directml` and `onnx.reference` need none."""
+RELEASE_FACTS = ("plugin_library", "onnxruntime", "DirectML.dll", "onnx")
+"""Facts of a target that tell its provider's release: the first that it states. A plugin has a version of its own: its
+package's, or its library's. Other providers are released with ONNX Runtime; `directml` and `onnx.reference` need none.
+"""
+
+PLUGIN = "plugin"
+"""The fact that names a plugin's package with its version, `onnxruntime-ep-webgpu 0.4.0`, or its library's file."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,9 @@ class ProviderRelease:
 
 def release_of(facts: Mapping[str, str]) -> str:
     """The release that a target's facts tell; empty where they tell none."""
+    package, _, version = facts.get(PLUGIN, "").partition(" ")
+    if package and version:
+        return version
     return next((facts[name] for name in RELEASE_FACTS if facts.get(name)), "")
 
 
