@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from epcheck.reports.diff.difference import ComparedSummary, Group
 from epcheck.reports.diff.drift import AccuracyDrift, SpeedDrift
+from epcheck.reports.diff.wording import NIGHTS
 from epcheck.reports.text import moment
 
 
@@ -18,18 +19,21 @@ def format_count(count: int) -> str:
     return f"{count:,} case{'' if count == 1 else 's'}"
 
 
-def format_change(group: Group) -> str:
-    """`pass → mismatch`; `refused (expected → failure)` where only the reading changed; otherwise the one status."""
+def format_change(group: Group, between: str = NIGHTS.between) -> str:
+    """`pass → mismatch`, with what stands `between`; `refused (expected → failure)` where only the reading changed;
+    otherwise the one status."""
     if not (group.older and group.newer):
         return group.newer or group.older
     if group.older != group.newer:
-        return f"{group.older} → {group.newer}"
-    return group.newer + (f" ({group.older_reading} → {group.reading})" if group.older_reading != group.reading else "")
+        return f"{group.older}{between}{group.newer}"
+    return group.newer + (
+        f" ({group.older_reading}{between}{group.reading})" if group.older_reading != group.reading else ""
+    )
 
 
-def format_accuracy(drift: AccuracyDrift) -> str:
+def format_accuracy(drift: AccuracyDrift, between: str = NIGHTS.between) -> str:
     """`0.5 → 12 ULP, 24 times`."""
-    return f"{drift.older:.3g} → {drift.newer:.3g} ULP, {drift.factor:.3g} times"
+    return f"{drift.older:.3g}{between}{drift.newer:.3g} ULP, {drift.factor:.3g} times"
 
 
 def format_speed(speed: SpeedDrift) -> str:

@@ -12,6 +12,7 @@ from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.classification import FLAPPING, NOT_RUN, REGRESSION, STILL
 from epcheck.reports.diff.difference import Group
 from epcheck.reports.diff.formatting import format_change, format_count
+from epcheck.reports.diff.wording import Wording, wording
 from epcheck.reports.text import visible
 
 SKIPPED = (NOT_RUN, FLAPPING, STILL)
@@ -36,17 +37,20 @@ def _testcases(assessment: Assessment) -> Iterator[Element]:
         SubElement(whole, "error", type=assessment.result, message=visible(assessment.sentences))
     yield whole
     for group in assessment.difference.groups if assessment.difference else ():
-        yield _testcase(group)
+        yield _testcase(group, wording(assessment.difference.sides if assessment.difference else None))
 
 
-def _testcase(group: Group) -> Element:
-    name = f"{group.sample} ({group.kind}: {format_change(group)}; {format_count(len(group.case_ids))}; {group.key})"
+def _testcase(group: Group, words: Wording) -> Element:
+    change = format_change(group, words.between)
+    name = f"{group.sample} ({words.names[group.kind]}: {change}; {format_count(len(group.case_ids))}; {group.key})"
     testcase = Element("testcase", classname=visible(group.operator), name=visible(name))
     tag = "skipped" if group.kind in SKIPPED else ""
     if group.kind == REGRESSION:
         tag = "error" if group.newer in (CRASH, TIMEOUT) else "failure"
     if tag:
-        SubElement(testcase, tag, type=group.kind, message=visible(group.reason)).text = visible(_details(group))
+        SubElement(testcase, tag, type=words.names[group.kind], message=visible(group.reason)).text = visible(
+            _details(group)
+        )
     return testcase
 
 

@@ -14,14 +14,6 @@ from epcheck.reports.store.run_file import StoredRun
 
 SUFFIX = "ExecutionProvider"
 
-RELEASE_FACTS = ("plugin_library", "onnxruntime", "DirectML.dll", "onnx")
-"""Facts of a target that tell its provider's release: the first that it states. A plugin has a version of its own: its
-package's, or its library's. Other providers are released with ONNX Runtime; `directml` and `onnx.reference` need none.
-"""
-
-PLUGIN = "plugin"
-"""The fact that names a plugin's package with its version, `onnxruntime-ep-webgpu 0.4.0`, or its library's file."""
-
 
 @dataclass(frozen=True)
 class ProviderRelease:
@@ -54,14 +46,6 @@ class ProviderRelease:
         return " ".join(filter(None, (self.short_provider, self.release)))
 
 
-def release_of(facts: Mapping[str, str]) -> str:
-    """The release that a target's facts tell; empty where they tell none."""
-    package, _, version = facts.get(PLUGIN, "").partition(" ")
-    if package and version:
-        return version
-    return next((facts[name] for name in RELEASE_FACTS if facts.get(name)), "")
-
-
 def provider_releases(runs: Sequence[StoredRun]) -> tuple[ProviderRelease, ...]:
     """Every provider, release and adapter that has records, by provider and adapter, the oldest release first.
 
@@ -71,7 +55,7 @@ def provider_releases(runs: Sequence[StoredRun]) -> tuple[ProviderRelease, ...]:
     for stored in runs:
         for target in stored.counted:
             cls = fingerprint.fingerprint_class(stored.run, target)
-            release = release_of(stored.run.targets.get(target, {}))
+            release = fingerprint.release_of(stored.run.targets.get(target, {}))
             of_line = found.setdefault((cls.provider, cls.adapter), {})
             of_line.setdefault(release, []).append((stored, target))
     keys = _keys((*line, release) for line, releases in found.items() for release in releases)

@@ -10,9 +10,10 @@ from stored_records import a_run, a_slice, a_wrong_slice, an_opinion
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
+from epcheck.reports.runs.fingerprint import release_of
 from epcheck.reports.site.deviations import deviations_of
 from epcheck.reports.site.page import Total, headline
-from epcheck.reports.site.provider_release import ProviderRelease, provider_releases, release_of
+from epcheck.reports.site.provider_release import ProviderRelease, provider_releases
 from epcheck.reports.site.table import Cell, cells_of
 from epcheck.reports.site.write import site_of
 from epcheck.reports.store.store import Store, open_store
