@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from packaging.version import InvalidVersion, Version
+
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.target_facts import INCIDENTAL
 
@@ -77,6 +79,14 @@ def release_of(facts: Mapping[str, str]) -> str:
     if package and version:
         return version
     return next((facts[name] for name in RELEASE_FACTS if facts.get(name)), "")
+
+
+def release_order(release: str) -> tuple[int, Version, str]:
+    """Sorts releases as versions; what is no version comes first."""
+    try:
+        return 1, Version(release), release
+    except InvalidVersion:
+        return 0, Version("0"), release
 
 
 PARTS: Mapping[str, str] = {

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from packaging.version import InvalidVersion, Version
-
 from epcheck.reports.runs import fingerprint
 from epcheck.reports.store.run_file import StoredRun
 
@@ -61,7 +59,7 @@ def provider_releases(runs: Sequence[StoredRun]) -> tuple[ProviderRelease, ...]:
     keys = _keys((*line, release) for line, releases in found.items() for release in releases)
     made = []
     for number, (line, releases) in enumerate(sorted(found.items())):
-        ordered = sorted(releases, key=_release_order)
+        ordered = sorted(releases, key=fingerprint.release_order)
         for ordinal, release in enumerate(ordered):
             stored, target = releases[release][-1]
             made.append(
@@ -97,10 +95,3 @@ def _keys(names: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], s
 
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-") or "provider"
-
-
-def _release_order(release: str) -> tuple[int, Version, str]:
-    try:
-        return 1, Version(release), release
-    except InvalidVersion:
-        return 0, Version("0"), release
