@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         unpack_lab,
         vulkan_status,
     )
+    from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
@@ -77,8 +78,8 @@ if TYPE_CHECKING:
     from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
     from epcheck.conformance.workers.idle_workers import IdleWorkers
     from epcheck.generators.error import EpcheckError
-    from epcheck.models.bisection.reduce import Reduced
     from epcheck.models.validation.validation import Validation
+    from epcheck.models.wrong_nodes.reduce import Reduced
     from epcheck.reports.diff.assessment import Assessment
     from epcheck.reports.site.page import Site
     from epcheck.reports.trend.trend import Trend
@@ -90,6 +91,7 @@ _MODULES = {
         "UnpackLabOptions", "VulkanStatus", "install_lab", "lab_status", "pack_lab", "remove_lab", "unpack_lab",
         "vulkan_status",
     ),
+    "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
@@ -155,6 +157,8 @@ __all__ = [
     "OptionError",
     "PackLabOptions",
     "Packed",
+    "ProbeOptions",
+    "ProbedClaims",
     "ProfileError",
     "ProfileOptions",
     "Progress",
@@ -199,6 +203,7 @@ __all__ = [
     "nightly",
     "operators",
     "pack_lab",
+    "probe",
     "profile_schema",
     "profile_text",
     "provider_profile",

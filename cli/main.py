@@ -21,6 +21,7 @@ MODULES = {
     "merge": "runs.merge",
     "list": "suite.listing",
     "coverage": "suite.coverage",
+    "probe": "machine.probe",
     "repro": "suite.repro",
     "replay": "suite.replay",
     "report": "runs.report",

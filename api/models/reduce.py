@@ -15,15 +15,15 @@ from epcheck.api.option import Option
 from epcheck.api.option_types import Vulkan
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
-from epcheck.models.bisection import bundle
-from epcheck.models.bisection.options import BisectionOptions, Limits
-from epcheck.models.bisection.reduce import Reduced as Reduced
-from epcheck.models.bisection.reduce import ReduceError, reduce_model
 from epcheck.models.execution import evaluators
 from epcheck.models.execution.asking import LEVELS, askers
 from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.feeds import feeds
 from epcheck.models.graph.feed import Feed
+from epcheck.models.wrong_nodes import bundle
+from epcheck.models.wrong_nodes.options import Limits, SearchOptions
+from epcheck.models.wrong_nodes.reduce import Reduced as Reduced
+from epcheck.models.wrong_nodes.reduce import ReduceError, reduce_model
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def reduce(options: ReduceOptions) -> Reduced:
         )
         ask = askers(candidates, baselines, folder, size)
         limits = Limits(sessions=options.sessions, seconds=options.seconds)
-        reduced = reduce_model(model, inputs, *ask, BisectionOptions(options.level, limits, folder))
+        reduced = reduce_model(model, inputs, *ask, SearchOptions(options.level, limits, folder))
     if options.out is not None:
         bundle.write(reduced, options.out, asked.candidate.provider or "CPUExecutionProvider")
     return reduced

@@ -30,7 +30,7 @@ class ValidateOptions:
 
     target, baseline: specifications or targets; None for the best of this machine, and the CPU provider. dims: dynamic
     dimension -> sizes, every combination of which is tried. seeds: of generated feeds. rtol, snr (dB), agreement: in
-    place of our own thresholds. bisect: look for the node at fault. deadline_s: seconds for each step of a session.
+    place of our own thresholds. culprit: look for the node at fault. deadline_s: seconds for each step of a session.
     html, json: files that are written; None writes none.
     """
 
@@ -58,7 +58,7 @@ class ValidateOptions:
     agreement: Annotated[
         float | None, Option("Share of equal elements that integer outputs need.", minimum=0, maximum=1)
     ] = None
-    bisect: Annotated[bool, Option("Look for the node at fault.")] = True
+    culprit: Annotated[bool, Option("Look for the node at fault.")] = True
     deadline_s: Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)] = (
         DEADLINE_S
     )

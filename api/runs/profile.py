@@ -93,4 +93,4 @@ def _profile_of(options: ProfileOptions) -> ProviderProfile:
     target = resolve(options.target, load_config(options.config))
     if target.provider is None:
         raise ProfileError(f"target '{options.target}' is no execution provider and has no profile")
-    return ProviderProfile(target.provider, target.name, claims_of(target.provider), target.expectations)
+    return ProviderProfile(target.provider, target.name, target.claims, target.expectations)

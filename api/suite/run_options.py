@@ -22,7 +22,8 @@ class RunOptions:
 
     targets: specifications of candidates; empty chooses the best of this machine. baseline: None chooses `cpu`, or
     `reference` when the candidate is `cpu` itself. source: whose cases. explain: call DirectML directly for every
-    failure of its provider. expect: further files of expectations. strict: decides `RunResult.conforms` alone.
+    failure of its provider. expect: further files of expectations. claims: claim tables, each for the candidates that
+    have the provider it names. strict: decides `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
     these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
@@ -48,6 +49,9 @@ class RunOptions:
         Option("Call DirectML directly for every failure of its provider, to place blame.", flags=("--explain",)),
     ] = False
     expect: Annotated[tuple[Path, ...], Option("A further TOML file of expectations.")] = ()
+    claims: Annotated[
+        tuple[Path, ...], Option("A claim table of a candidate's provider; `epcheck probe` makes one.", metavar="FILE")
+    ] = ()
     strict: Strict = False
     reference: Annotated[bool, Option("Ask onnx.reference about every case, too.")] = True
     root: Root = DEFAULT_ROOT

@@ -31,15 +31,21 @@ class ProfileError(EpcheckError, ValueError):
     """A document is no provider profile; the message says where, and what is missing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProviderProfile:
     """provider: the execution provider. target: what it is called here. claims: None where it publishes none.
-    expectations: the deviations that are known and tolerated for now."""
+    expectations: the deviations that are known and tolerated for now. Two are equal when their documents are."""
 
     provider: str
     target: str
     claims: Claims | None
     expectations: tuple[Expectation, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProviderProfile) and dumps(self) == dumps(other)
+
+    def __hash__(self) -> int:
+        return hash(dumps(self))
 
 
 def schema() -> dict[str, Any]:
@@ -56,6 +62,7 @@ def to_json(profile: ProviderProfile) -> dict[str, Any]:
         "execution_provider": profile.provider,
         "target": profile.target,
         "support": None if profile.claims is None else _support(profile.claims),
+        **({"support_when": _patterns(profile.claims.when)} if profile.claims and profile.claims.when else {}),
         "exclusions": [_exclusion(expectation) for expectation in profile.expectations],
     }
 
@@ -100,7 +107,7 @@ def from_json(document: Mapping[str, Any]) -> ProviderProfile:
     return ProviderProfile(
         provider,
         _text(document["target"]),
-        None if support is None else _claims(provider, support),
+        None if support is None else _claims(provider, support, document.get("support_when", {})),
         tuple(_expectation(number, fields) for number, fields in enumerate(document["exclusions"], 1)),
     )
 
@@ -114,6 +121,8 @@ def _support(claims: Claims) -> list[dict[str, Any]]:
             "since_version": since_version,
             "types": {constraint: sorted(dtypes) for constraint, dtypes in types.items()},
         }
+        if partial := claims.partial.get((domain, operator, since_version)):
+            row["partial"] = {constraint: sorted(dtypes) for constraint, dtypes in partial.items()}
         if kernel := claims.kernels.get((domain, operator, since_version)):
             row["kernel"] = {
                 "query": kernel.query, "rule": kernel.rule, "cpu_inputs": sorted(kernel.cpu_inputs),
@@ -123,11 +132,20 @@ def _support(claims: Claims) -> list[dict[str, Any]]:
     return rows
 
 
-def _claims(provider: str, rows: list[dict[str, Any]]) -> Claims:
+def _patterns(when: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
+    return {name: [patterns] if isinstance(patterns, str) else list(patterns) for name, patterns in when.items()}
+
+
+def _claims(provider: str, rows: list[dict[str, Any]], when: Mapping[str, list[str]]) -> Claims:
     keys = [(_text(row["domain"]), _text(row["operator"]), int(row["since_version"])) for row in rows]
-    types = [{name: frozenset(map(_text, dtypes)) for name, dtypes in row["types"].items()} for row in rows]
+    types = [_constraints(row["types"]) for row in rows]
+    partial = {key: _constraints(row["partial"]) for key, row in zip(keys, rows, strict=True) if "partial" in row}
     kernels = {key: _kernel(row["kernel"]) for key, row in zip(keys, rows, strict=True) if "kernel" in row}
-    return Claims(provider, dict(zip(keys, types, strict=True)), kernels)
+    return Claims(provider, dict(zip(keys, types, strict=True)), kernels, partial, _patterns(when))
+
+
+def _constraints(types: Mapping[str, list[str]]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(map(_text, dtypes)) for name, dtypes in types.items()}
 
 
 def _kernel(fields: Mapping[str, Any]) -> Kernel:

@@ -13,11 +13,13 @@ CONFIG = "epcheck.toml"
 
 
 TABLE: Mapping[str, type | tuple[type, ...]] = {
-    "base": str, "python": str, "function": str, "provider": str, "options": dict, "config": dict, "env": dict,
-    "device": str, "deadline_s": (int, float), "startup_s": (int, float), "memory_mib": int, "window": int, "pack": int,
-    "jobs": int, "expectations": str,
+    "base": str, "python": str, "function": str, "ep": str, "ep_device": dict, "provider": str, "options": dict,
+    "config": dict, "env": dict, "device": str, "deadline_s": (int, float), "startup_s": (int, float),
+    "memory_mib": int, "window": int, "pack": int, "jobs": int, "expectations": str,
+    "claims": str,
 }  # fmt: skip
-"""The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f."""
+"""The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f,
+`ep` a plugin's package or library, `ep_device` which of its devices (`plugin.DEVICE`)."""
 
 
 def load_config(path: Path | None = None) -> dict[str, Any]:
@@ -61,3 +63,7 @@ def _check_table(where: str, table: object) -> None:
                 raise TargetError(f"{where}: '{key}' holds a NUL character")
     if len({"base", "python", "function"} & table.keys()) > 1:
         raise TargetError(f"{where}: give one of base, python, function")
+    if "ep" in table and {"base", "function"} & table.keys():
+        raise TargetError(f"{where}: 'ep' goes with 'python', not with base or function")
+    if "ep_device" in table and "ep" not in table:
+        raise TargetError(f"{where}: 'ep_device' chooses a device of the plugin that 'ep' names; add ep")

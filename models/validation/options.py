@@ -25,7 +25,7 @@ class ValidateOptions:
     seeds: of generated feeds.
     level: of graph optimisation: disabled, basic, extended or all.
     override: thresholds to use in place of those of `accuracy.thresholds`.
-    bisect: whether to look for the node at fault where an output is wrong.
+    culprit: whether to look for the node at fault where an output is wrong.
     deadline_s: seconds for each step of a session: its creation, its first run, its second run.
     vulkan: the ICD file of the Vulkan driver that the lab uses in place of its own.
     """
@@ -37,6 +37,6 @@ class ValidateOptions:
     seeds: Sequence[int] = SEEDS
     level: Level = "all"
     override: Override = field(default_factory=Override)
-    bisect: bool = True
+    culprit: bool = True
     deadline_s: float = DEADLINE_S
     vulkan: Path | None = None

@@ -15,7 +15,6 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.models.bisection.culprit import Culprit
 from epcheck.models.placement.placement import NodePlacement, Placement
 from epcheck.models.validation.formatting import (
     byte_size,
@@ -27,6 +26,7 @@ from epcheck.models.validation.formatting import (
     reduce_command,
 )
 from epcheck.models.validation.validation import Validation
+from epcheck.models.wrong_nodes.culprit import Culprit
 
 MAX_NODES = 5000
 """Rows that the table of all nodes has at most."""

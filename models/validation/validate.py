@@ -17,9 +17,6 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.accuracy import thresholds, verdict
 from epcheck.models.accuracy.verdict import Verdict
-from epcheck.models.bisection.bisect import first_wrong_node
-from epcheck.models.bisection.culprit import Culprit
-from epcheck.models.bisection.options import BisectionOptions
 from epcheck.models.execution.asking import askers
 from epcheck.models.execution.evaluators import LARGE_BYTES, Evaluators, choose
 from epcheck.models.execution.model_outcome import CREATE, ModelOutcome
@@ -36,6 +33,9 @@ from epcheck.models.placement.placement import Placement
 from epcheck.models.validation.options import ValidateOptions
 from epcheck.models.validation.runnable import RunnableModel, has_external_data, runnable
 from epcheck.models.validation.validation import RIGHT, Step, Validation
+from epcheck.models.wrong_nodes.culprit import Culprit
+from epcheck.models.wrong_nodes.first_wrong_node import first_wrong_node
+from epcheck.models.wrong_nodes.options import SearchOptions
 
 ORACLE_OPERATIONS = 200_000_000
 """Multiplications and additions of the largest model that the oracle is asked about; it takes seconds for so many."""
@@ -187,7 +187,7 @@ class _Validator:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
         at = _first_failing(found, self._trials, outcomes)
         found = replace(found, again=self._reduce_arguments(self._trials[at]))
-        if not self._options.bisect:
+        if not self._options.culprit:
             return found
         with self._phases.timed("looking for the node at fault"):
             culprit = self._culprit(self._trials[at], outcomes[at], candidate, baseline, found.inspection.bytes)
@@ -198,7 +198,7 @@ class _Validator:
     ) -> Culprit:
         model, folder = self._model.graph, self._model.data_folder
         ask = askers(candidate, baseline, folder, size)
-        options = BisectionOptions(level=self._options.level, folder=folder)
+        options = SearchOptions(level=self._options.level, folder=folder)
         return first_wrong_node(model, trial.inputs, *ask, options, outcome)
 
     def _reduce_arguments(self, trial: Trial) -> tuple[str, ...]:

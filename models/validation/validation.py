@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from epcheck.models.accuracy.verdict import Verdict
-from epcheck.models.bisection.culprit import Culprit
 from epcheck.models.execution.model_outcome import CREATE, STEPS
 from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
+from epcheck.models.wrong_nodes.culprit import Culprit
 
 RIGHT, WRONG, FAILS, REFUSED = "right", "wrong", "fails", "refused"
 """Statuses of a validation."""

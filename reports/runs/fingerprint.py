@@ -93,6 +93,7 @@ PARTS: Mapping[str, str] = {
     "driver_version": "driver",
     "driver": "driver",
     "DirectML.dll": "DirectML.dll",
+    "plugin": "plugin",
     "onnxruntime": "onnxruntime",
     "os": "OS",
     "wine": "Wine",

@@ -40,7 +40,9 @@ def test_the_command_that_reproduces_names_the_trial_that_failed(
     path = tmp_path / "model.onnx"
     onnx.save(layers(1), path)
     wrong = "python:wrong_backends:doubles_relu"
-    found = validate(path, ValidateOptions(wrong, "cpu", dims={"batch": (2,)}, seeds=(3,), level="basic", bisect=False))
+    found = validate(
+        path, ValidateOptions(wrong, "cpu", dims={"batch": (2,)}, seeds=(3,), level="basic", culprit=False)
+    )
     assert found.status == WRONG
     assert reduce_command(found) == (
         f"epcheck reduce {path} --target {wrong} --baseline cpu --level basic --seed 3 --dim batch=2"

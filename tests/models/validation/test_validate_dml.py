@@ -16,11 +16,11 @@ from onnx import TensorProto, helper, numpy_helper
 from epcheck.api import ReduceOptions, reduce
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import DML, Target
-from epcheck.models.bisection.culprit import Kind
 from epcheck.models.validation import page
 from epcheck.models.validation.options import ValidateOptions
 from epcheck.models.validation.validate import validate
 from epcheck.models.validation.validation import FAILS, REFUSED, WRONG, Validation
+from epcheck.models.wrong_nodes.culprit import Kind
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
 

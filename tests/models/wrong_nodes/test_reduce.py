@@ -14,8 +14,8 @@ from in_process_targets import Cpu, Failing, Fusing, Wrong
 from onnx import helper, numpy_helper
 from small_models import feeds, floats, layers, model
 
-from epcheck.models.bisection import bundle
-from epcheck.models.bisection.reduce import ReduceError, reduce_model
+from epcheck.models.wrong_nodes import bundle
+from epcheck.models.wrong_nodes.reduce import ReduceError, reduce_model
 
 WHOLE = layers(4)
 

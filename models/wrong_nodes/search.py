@@ -1,4 +1,4 @@
-"""The state of one bisection: its sessions, the values that they returned, and how many there were."""
+"""The state of one search: its sessions, the values that they returned, and how many there were."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ import onnx
 
 from epcheck.generators.array import Array
 from epcheck.models.accuracy import closeness
-from epcheck.models.bisection.culprit import Culprit, ErrorPoint, GraphNode, Kind, graph_node
-from epcheck.models.bisection.options import BisectionOptions
 from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.model_outcome import CREATE, DONE
 from epcheck.models.execution.session import Level
@@ -23,6 +21,8 @@ from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import IDENTITY_OF, behind_identities, extract, received, with_outputs
 from epcheck.models.graph.wiring import Wiring, wire
+from epcheck.models.wrong_nodes.culprit import Culprit, ErrorPoint, GraphNode, Kind, graph_node
+from epcheck.models.wrong_nodes.options import SearchOptions
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Search:
         feeds: Mapping[str, Feed],
         candidate: Ask,
         baseline: Ask,
-        options: BisectionOptions,
+        options: SearchOptions,
     ) -> None:
         self.wiring: Wiring = wire(model, feeds)
         self.feeds, self.options = dict(feeds), options

@@ -14,8 +14,8 @@ from epcheck.conformance.test_data import repro
 from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.models.accuracy import closeness
-from epcheck.models.bisection.reduce import Reduced, ReduceError
 from epcheck.models.graph.feed import Feed
+from epcheck.models.wrong_nodes.reduce import Reduced, ReduceError
 
 SCRIPT = '''\
 """{words}. Usage: python run.py [PROVIDER]"""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from epcheck.models.accuracy import closeness
-from epcheck.models.bisection.culprit import Culprit, Kind
-from epcheck.models.bisection.node_check import BASELINE, ORACLE, NodeCheck, check_node, kind_of_difference
-from epcheck.models.bisection.search import Search, SessionFailed
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.values import bodies
+from epcheck.models.wrong_nodes.culprit import Culprit, Kind
+from epcheck.models.wrong_nodes.node_check import BASELINE, ORACLE, NodeCheck, check_node, kind_of_difference
+from epcheck.models.wrong_nodes.search import Search, SessionFailed
 
 
 def confirm(search: Search, nodes: Sequence[int]) -> Culprit | None:

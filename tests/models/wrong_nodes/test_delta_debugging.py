@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epcheck.models.bisection.delta_debugging import minimize
+from epcheck.models.wrong_nodes.delta_debugging import minimize
 
 
 @pytest.mark.parametrize("needed", [{0}, {63}, {20, 21}, {3, 40, 63}, set(range(64))])

@@ -1,7 +1,7 @@
 """Reduce a model to the smallest part that still fails, with the values that this part received.
 
-Reduction starts from the nodes that bisection names, mostly a single one, and removes nodes as long as the rest fails
-with the same status and the same kind of difference (`node_check.kind_of_difference`). Where bisection names none, as
+Reduction starts from the nodes that the search names, mostly a single one, and removes nodes as long as the rest fails
+with the same status and the same kind of difference (`node_check.kind_of_difference`). Where it names none, as
 when small errors accumulate, it starts from the whole model.
 """
 
@@ -14,18 +14,18 @@ import onnx
 
 from epcheck.generators.error import EpcheckError
 from epcheck.models.accuracy import closeness
-from epcheck.models.bisection.bisect import find
-from epcheck.models.bisection.culprit import Culprit, GraphNode, Kind
-from epcheck.models.bisection.delta_debugging import minimize
-from epcheck.models.bisection.node_check import check_node, kind_of_difference
-from epcheck.models.bisection.options import BisectionOptions
-from epcheck.models.bisection.search import LimitsReached, Search, SessionFailed
 from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.values import bodies
+from epcheck.models.wrong_nodes.culprit import Culprit, GraphNode, Kind
+from epcheck.models.wrong_nodes.delta_debugging import minimize
+from epcheck.models.wrong_nodes.first_wrong_node import find
+from epcheck.models.wrong_nodes.node_check import check_node, kind_of_difference
+from epcheck.models.wrong_nodes.options import SearchOptions
+from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFailed
 
 MISMATCH, UNSTEADY = "mismatch", "unsteady"
 """Statuses of a part whose session ends regularly; other statuses are stages of model outcomes."""
@@ -64,15 +64,15 @@ def reduce_model(
     feeds: Mapping[str, Feed],
     candidate: Ask,
     baseline: Ask,
-    options: BisectionOptions | None = None,
+    options: SearchOptions | None = None,
     outcome: Answered | None = None,
 ) -> Reduced:
     """The smallest part of a model on which the candidate fails as it does on the whole model.
 
-    Parameters as those of `bisect.first_wrong_node`. The same targets give the same part. Raises ReduceError where
+    Parameters as those of `first_wrong_node`. The same targets give the same part. Raises ReduceError where
     nothing fails, or where the model does not fail when its nodes receive the baseline's values.
     """
-    search = Search(model, feeds, candidate, baseline, options or BisectionOptions())
+    search = Search(model, feeds, candidate, baseline, options or SearchOptions())
     culprit = find(search, outcome)
     if culprit.kind in (Kind.RIGHT, Kind.RANDOM):
         raise ReduceError(f"there is nothing to reduce: {culprit.words}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from epcheck.models.accuracy import closeness
-from epcheck.models.bisection.culprit import ENDS, Culprit, Kind
-from epcheck.models.bisection.delta_debugging import minimize
-from epcheck.models.bisection.search import Search
 from epcheck.models.execution.asking import LEVELS
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.execution.session import Level
 from epcheck.models.graph.subgraph import SubgraphError
+from epcheck.models.wrong_nodes.culprit import ENDS, Culprit, Kind
+from epcheck.models.wrong_nodes.delta_debugging import minimize
+from epcheck.models.wrong_nodes.search import Search
 
 
 def find_fusion(search: Search, nodes: Sequence[int], why: str, stage: str = DONE) -> Culprit:

@@ -13,9 +13,9 @@ from in_process_targets import Cpu, Failing, Fusing, Outcome, Wrong
 from onnx import TensorProto, helper
 from small_models import feeds, floats, layers, model
 
-from epcheck.models.bisection.bisect import error_along, first_wrong_node
-from epcheck.models.bisection.culprit import Kind
-from epcheck.models.bisection.options import BisectionOptions, Limits
+from epcheck.models.wrong_nodes.culprit import Kind
+from epcheck.models.wrong_nodes.first_wrong_node import error_along, first_wrong_node
+from epcheck.models.wrong_nodes.options import Limits, SearchOptions
 
 LAYERS = layers(8)
 NODES = len(LAYERS.graph.node)
@@ -161,7 +161,7 @@ def test_what_is_right_has_no_culprit() -> None:
 
 def test_a_search_that_may_not_ask_enough_says_between_which_nodes_it_is() -> None:
     candidate = Wrong(wrong={"n13": lambda _n, value: value + np.float32(1)})
-    culprit = first_wrong_node(LAYERS, feeds(), candidate, Cpu(), BisectionOptions(limits=Limits(sessions=5)))
+    culprit = first_wrong_node(LAYERS, feeds(), candidate, Cpu(), SearchOptions(limits=Limits(sessions=5)))
     assert culprit.kind == Kind.UNEXPLAINED
     assert 13 in [place.index for place in culprit.nodes]
     assert len(culprit.nodes) < NODES

@@ -1,6 +1,6 @@
 """Check every node in isolation, all in one session: each receives the baseline's values, not those of another node.
 
-This finds what a bisection cannot: a node whose error is within the noise at first and grows along the graph. Where no
+This finds what halving cannot: a node whose error is within the noise at first and grows along the graph. Where no
 node is wrong, the error of the model is the sum of many small ones.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from epcheck.models.accuracy import closeness
-from epcheck.models.bisection.culprit import Culprit, Kind
-from epcheck.models.bisection.node_check import NodeCheck, check_node, is_random
-from epcheck.models.bisection.search import Search
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph.subgraph import disconnected
 from epcheck.models.graph.values import bodies
+from epcheck.models.wrong_nodes.culprit import Culprit, Kind
+from epcheck.models.wrong_nodes.node_check import NodeCheck, check_node, is_random
+from epcheck.models.wrong_nodes.search import Search
 
 
 def check_isolated_nodes(search: Search) -> Culprit | None:

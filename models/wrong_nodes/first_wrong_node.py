@@ -5,8 +5,8 @@ the values of the cut become outputs, so that ONNX Runtime fuses all other nodes
 right becomes wrong then runs alone on the values that it received. It is named only if it is wrong there as well.
 Otherwise a fusion is looked for (`fusion`), and any other wrong node (`isolated_nodes`).
 
-A session that returns nothing is bisected by models of the nodes before a cut. A session whose second run differs is
-bisected like one with wrong values.
+A session that returns nothing is searched by models of the nodes before a cut. A session whose second run differs is
+searched like one with wrong values.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx
 
 from epcheck.models.accuracy import closeness
-from epcheck.models.bisection.confirmation import confirm, is_wrong_inside
-from epcheck.models.bisection.culprit import Culprit, ErrorPoint, Kind
-from epcheck.models.bisection.fusion import find_fusion
-from epcheck.models.bisection.isolated_nodes import check_isolated_nodes
-from epcheck.models.bisection.node_check import is_random
-from epcheck.models.bisection.options import BisectionOptions
-from epcheck.models.bisection.search import LimitsReached, Search, SessionFailed
 from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
+from epcheck.models.wrong_nodes.confirmation import confirm, is_wrong_inside
+from epcheck.models.wrong_nodes.culprit import Culprit, ErrorPoint, Kind
+from epcheck.models.wrong_nodes.fusion import find_fusion
+from epcheck.models.wrong_nodes.isolated_nodes import check_isolated_nodes
+from epcheck.models.wrong_nodes.node_check import is_random
+from epcheck.models.wrong_nodes.options import SearchOptions
+from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFailed
 
 FAILURES = {"create": Kind.REFUSED, "run": Kind.REFUSED, "crash": Kind.CRASH, "timeout": Kind.TIMEOUT}
 """Stage at which a session fails -> what is wrong with the node at fault."""
@@ -39,7 +39,7 @@ def first_wrong_node(
     feeds: Mapping[str, Feed],
     candidate: Ask,
     baseline: Ask,
-    options: BisectionOptions | None = None,
+    options: SearchOptions | None = None,
     outcome: Answered | None = None,
 ) -> Culprit:
     """The node, or the fused nodes, that make a candidate's outputs differ from a baseline's.
@@ -49,7 +49,7 @@ def first_wrong_node(
     Whatever a target does is part of the result; nothing is raised for it. Where a limit is reached, the result is
     `unexplained` and names the nodes that are left.
     """
-    return find(Search(model, feeds, candidate, baseline, options or BisectionOptions()), outcome)
+    return find(Search(model, feeds, candidate, baseline, options or SearchOptions()), outcome)
 
 
 def find(search: Search, outcome: Answered | None = None) -> Culprit:
@@ -75,7 +75,7 @@ def error_along(
     feeds: Mapping[str, Feed],
     candidate: Ask,
     baseline: Ask,
-    options: BisectionOptions | None = None,
+    options: SearchOptions | None = None,
     blocks: int = 1,
 ) -> tuple[ErrorPoint, ...]:
     """The error of every value of the graph, in the order of the graph: data for a plot.
@@ -83,7 +83,7 @@ def error_along(
     blocks: the number of sessions of the candidate among which the values are divided. In each session all nodes but
     those of one block are fused as in the whole model. Values of a session that fails are left out.
     """
-    search = Search(model, feeds, candidate, baseline, options or BisectionOptions())
+    search = Search(model, feeds, candidate, baseline, options or SearchOptions())
     names = search.possible_outputs()
     size = max(1, -(-len(names) // blocks))
     try:
@@ -97,7 +97,7 @@ def error_along(
     return search.culprit(Kind.RIGHT, (), "").points
 
 
-def _bisect(search: Search, bounds: list[int], bad: Callable[[int], bool]) -> tuple[int, ...]:
+def _narrow(search: Search, bounds: list[int], bad: Callable[[int], bool]) -> tuple[int, ...]:
     """The nodes between the last cut that is not bad and the first that is. `bounds` is kept up to date."""
     cuts = search.wiring.cuts
     low, high = 0, len(cuts) - 1
@@ -135,7 +135,7 @@ def _different(search: Search, outcome: Answered, bounds: list[int]) -> Culprit:
             healed.append(cut)
         return False
 
-    nodes = _bisect(search, bounds, bad)
+    nodes = _narrow(search, bounds, bad)
     if healed:
         return find_fusion(search, (healed[0] - 1, healed[0]), "an output between them makes it right")
     return _confirmed(search, nodes)
@@ -170,7 +170,7 @@ def _failing(search: Search, outcome: Answered, bounds: list[int]) -> Culprit:
     def bad(cut: int) -> bool:
         return bool(search.wiring.frontier(cut)) and search.run_prefix(cut).stage == outcome.stage
 
-    nodes = _bisect(search, bounds, bad)
+    nodes = _narrow(search, bounds, bad)
     search.note_received(nodes)
     alone = search.candidate(*search.part(nodes, search.candidate_values))
     if alone.stage != DONE:
@@ -208,7 +208,7 @@ def _unsteady(search: Search, bounds: list[int]) -> Culprit:
         right.update(names)
         return False
 
-    nodes = _bisect(search, bounds, bad)
+    nodes = _narrow(search, bounds, bad)
     if any(is_random(search.wiring, node) for node in nodes):
         return search.culprit(Kind.RANDOM, nodes, f"{search.named(nodes)} {RANDOM}")
     part, feeds = search.part(nodes, search.candidate_values)

@@ -22,8 +22,8 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class BisectionOptions:
-    """How a model is bisected or reduced.
+class SearchOptions:
+    """How a model is searched or reduced.
 
     level: of graph optimisation, at which the candidate is wrong. limits: when to give up. folder: where the model's
     external data is; None where it has none.

@@ -1,4 +1,4 @@
-"""The result of a bisection: the nodes at fault, what is wrong with them, and the errors along the graph."""
+"""What a search for wrong nodes finds: the nodes at fault, what is wrong with them, and the errors along the graph."""
 
 from __future__ import annotations
 
