@@ -48,6 +48,16 @@ if TYPE_CHECKING:
     from epcheck.api.releases.bisect import Bisected, BisectOptions, bisect
     from epcheck.api.runs.diff import DiffOptions, diff
     from epcheck.api.runs.merge import MergeOptions, merge
+    from epcheck.api.runs.profile import (
+        ProfileError,
+        ProfileOptions,
+        ProviderProfile,
+        ReadProfileOptions,
+        profile_schema,
+        profile_text,
+        provider_profile,
+        read_profile,
+    )
     from epcheck.api.runs.report import ReportOptions, report
     from epcheck.api.runs.result import RunResult
     from epcheck.api.runs.site import SiteOptions, site
@@ -126,6 +136,10 @@ _MODULES = {
         "CasesOptions", "available_targets", "cases", "element_types", "expectations", "left_out", "operators",
     ),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
+    "api.runs.profile": (
+        "ProfileError", "ProfileOptions", "ProviderProfile", "ReadProfileOptions", "profile_schema", "profile_text",
+        "provider_profile", "read_profile",
+    ),
     "api.suite.replay": ("ReplayOptions", "replay"),
     "api.suite.repro": ("ReproOptions", "repro"),
     "api.suite.run": ("run",),
@@ -173,8 +187,12 @@ __all__ = [
     "Packed",
     "ProbeOptions",
     "ProbedClaims",
+    "ProfileError",
+    "ProfileOptions",
     "Progress",
+    "ProviderProfile",
     "PruneStoreOptions",
+    "ReadProfileOptions",
     "ReduceOptions",
     "Reduced",
     "RefreshClaimsOptions",
@@ -220,7 +238,11 @@ __all__ = [
     "operators",
     "pack_lab",
     "probe",
+    "profile_schema",
+    "profile_text",
+    "provider_profile",
     "prune_store",
+    "read_profile",
     "reduce",
     "refresh_claims",
     "remove_env",

@@ -38,6 +38,7 @@ MODULES = {
     "cache": "machine.cache",
     "env": "machine.env",
     "claims": "suite.claims",
+    "profile": "runs.profile",
     "store": "runs.store",
     "zoo": "models.zoo",
 }
