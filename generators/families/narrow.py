@@ -84,7 +84,7 @@ def samples() -> Iterator[NarrowSample]:
         )
     for mode in (None, "up", "down", "nearest"):
         yield NarrowSample(
-            name=f"powers_of_two{f'_round_mode_{mode}' if mode else ''}", values="between", types=(E8M0,),
+            name=f"float8_power_of_two{f'_round_mode_{mode}' if mode else ''}", values="between", types=(E8M0,),
             wide=("float32",), attributes={"round_mode": mode} if mode else {},
         )  # fmt: skip
 

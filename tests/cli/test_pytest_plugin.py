@@ -163,7 +163,7 @@ def test_it_runs_in_parallel(tmp_path: Path) -> None:
         pytest.param(
             ("--dtype", "float33"),
             4,
-            "ERROR: epcheck: unknown dtype 'float33'; the suite has: bool, float16, float32, ",
+            "ERROR: epcheck: unknown dtype 'float33'; the suite has: bfloat16, bool, float16, float32, ",
             marks=pytest.mark.slow,
         ),
         pytest.param(

@@ -65,7 +65,7 @@ def test_integers_keep_their_lower_bits_and_fractions_go_to_the_nearest_even() -
 
 def test_a_power_of_two_is_chosen_by_the_round_mode() -> None:
     found = {
-        mode: dict(zip(*case(f"float32-float8_e8m0fnu/powers_of_two{mode}"), strict=True))
+        mode: dict(zip(*case(f"float32-float8_e8m0fnu/float8_power_of_two{mode}"), strict=True))
         for mode in ("", "_round_mode_up", "_round_mode_down", "_round_mode_nearest")
     }
     assert [found[mode][1.25] for mode in found] == [2.0, 2.0, 1.0, 1.0]
