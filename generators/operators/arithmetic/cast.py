@@ -153,7 +153,7 @@ def _attributes() -> Iterator[CastSample]:
     yield CastSample(name="refused_to_no_type", only_cast=True, to=1000, pair=SHAPES_OF)
 
 
-def variants(name: str, sample: CastSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(name: str, sample: CastSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """Values for every pair of dtypes that they are about; shapes and attributes for one pair."""
     known = schema.schema(name, since_version).attributes.keys()
     if not {attribute for attribute, _ in sample.attributes} <= known or not _is_about(sample, *dtypes):
@@ -286,7 +286,7 @@ OPERATORS = (
     Operator(
         "Cast",
         partial(samples, "Cast"),
-        partial(variants, "Cast"),
+        partial(bindings, "Cast"),
         partial(node, "Cast"),
         truth,
         lower,
@@ -295,7 +295,7 @@ OPERATORS = (
     Operator(
         "CastLike",
         partial(samples, "CastLike"),
-        partial(variants, "CastLike"),
+        partial(bindings, "CastLike"),
         partial(node, "CastLike"),
         truth,
         lower,

@@ -252,10 +252,10 @@ class _Family:
         return last in self.attributes(since_version)
 
     def established(self) -> int:
-        """The newest version that providers' tables have; it is tried in every variant."""
+        """The newest version that providers' tables have; it is tried in every binding."""
         return max(v for v in schema.since_versions(self.name, self.domain) if not self.is_newer(v))
 
-    def variants(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    def bindings(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         if not self._applies(sample, since_version, dtypes):
             return ()
         first = dtypes == (FIRST if self.quantizes else FIRST[::-1])
@@ -266,7 +266,7 @@ class _Family:
             return (graph.INITIALIZER,) if sample.every_dtype else ()
         if since_version != self.established() or self.domain:
             return (graph.INITIALIZER,)
-        every = tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
+        every = tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
         return every if sample.x else tuple(v for v in every if v != graph.SYMBOLIC)
 
     def _applies(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> bool:
@@ -557,7 +557,7 @@ def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> Quantizat
         implicit = (s for s in its_samples() if s.needs <= known)
         return (s for s in implicit if not domain or "axis" in dict(s.attributes) or not isinstance(s.scale, tuple))
 
-    return QuantizationOperator(name, expressible, family.variants, family.node, truth, lower, domain=domain)
+    return QuantizationOperator(name, expressible, family.bindings, family.node, truth, lower, domain=domain)
 
 
 OPERATORS = tuple(
