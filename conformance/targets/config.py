@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from epcheck.conformance.comparison.precision import FORMATS
 from epcheck.conformance.targets.target import TargetError
 
 CONFIG = "epcheck.toml"
@@ -16,7 +17,7 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
     "base": str, "python": str, "function": str, "ep": str, "ep_device": dict, "provider": str, "options": dict,
     "config": dict, "env": dict, "device": str, "deadline_s": (int, float), "startup_s": (int, float),
     "memory_mib": int, "window": int, "pack": int, "jobs": int, "expectations": str,
-    "claims": str,
+    "claims": str, "precision": dict,
 }  # fmt: skip
 """The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f,
 `ep` a plugin's package or library, `ep_device` which of its devices (`plugin.DEVICE`)."""
@@ -63,7 +64,19 @@ def _check_table(where: str, table: object) -> None:
                 raise TargetError(f"{where}: '{key}' holds a NUL character")
     if len({"base", "python", "function"} & table.keys()) > 1:
         raise TargetError(f"{where}: give one of base, python, function")
+    if "precision" in table:
+        _check_precision(where, table["precision"])
     if "ep" in table and {"base", "function"} & table.keys():
         raise TargetError(f"{where}: 'ep' goes with 'python', not with base or function")
     if "ep_device" in table and "ep" not in table:
         raise TargetError(f"{where}: 'ep_device' chooses a device of the plugin that 'ep' names; add ep")
+
+
+def _check_precision(where: str, stated: Mapping[str, object]) -> None:
+    example = 'precision = { float32 = "float16", source = "https://..." }'
+    if stated.keys() != {"float32", "source"} or not str(stated["source"]).strip():
+        raise TargetError(f"{where}: 'precision' says what float32 is computed in, and who says so; write {example}")
+    if stated["float32"] not in FORMATS:
+        raise TargetError(
+            f"{where}: 'precision' is '{stated['float32']}'; float32 may be computed in {', '.join(FORMATS)}"
+        )
