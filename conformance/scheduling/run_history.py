@@ -43,7 +43,7 @@ def fingerprint(target: Target, facts: Mapping[str, str]) -> bytes | None:
         target.options,
         target.config,
         target.device,
-        str(target.precision),
+        str(target.float32_precision),
     )
     return json.dumps([*map(repr, parts), environment, dict(facts)], sort_keys=True).encode()
 

@@ -265,6 +265,9 @@ class Session:
         target, where, prepared = action.target, action.where, life.prepared
         pool = self._pools.pool(target, where)
         job = Job(prepared, partial(self._ran, life, target, where))
+        if target.variant:
+            pool.submit(job._replace(target=target))
+            return
         if where is not Where.SHARED:
             pool.submit(job)
             return

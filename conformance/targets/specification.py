@@ -4,6 +4,8 @@ cpu                    CPUExecutionProvider of this interpreter's onnxruntime
 dml                    DmlExecutionProvider: this interpreter's on Windows, the lab's on Linux
 directml               DirectML's own operators, called without ONNX Runtime: of the dll that the target dml has
 dml@1.20.1, cpu@1.20.1 the same from a release of its own, in the lab or in a virtual environment
+webgpu, openvino, ...  a provider in the environment that `epcheck env create` makes (`recipes/recipe.py`)
+webgpu@0.4.0           the same with a release of its own of the provider's package
 reference              onnx.reference.ReferenceEvaluator
 python:module:function any callable (model_bytes, feeds) -> outputs
 ep:PACKAGE             the provider of a plugin package, as ep:onnxruntime_ep_webgpu
@@ -29,6 +31,8 @@ from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.targets import claim_file, environments, expectation_file
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.plugin import PREFIX, Plugin, device_of, provider_of
+from epcheck.conformance.targets.recipes import environment as recipes
+from epcheck.conformance.targets.recipes.recipe import RECIPES
 from epcheck.conformance.targets.target import (
     CPU,
     DML,
@@ -91,6 +95,8 @@ def resolve(
         if provider.startswith(PREFIX):
             return _plugin(specification, Plugin.parse(provider.removeprefix(PREFIX)), path)
         return _interpreter(specification, path, provider or CPU)
+    if recipes.is_recipe(specification):
+        return _recipe(recipes.ready(specification))
     name, at, version = specification.partition("@")
     if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
         raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
@@ -101,7 +107,7 @@ def resolve(
         return _directml(specification, version, progress, vulkan)
     if specification == "reference":
         return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0, forks=True)
-    known = ", ".join(["cpu", DML_NAME, DIRECTML, "reference", *tables])
+    known = ", ".join(["cpu", DML_NAME, DIRECTML, "reference", *RECIPES, *tables])
     raise TargetError(
         f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
         f"ep:PACKAGE, and the path of a Python interpreter"
@@ -228,7 +234,7 @@ def _interpreter(name: str, path: str, provider: str) -> Target:
     jobs = MEASURED if provider == DML else int(strict)
     return Target(
         name, (path,), ("onnxruntime",), provider=provider, config=STRICT if strict else RECORDED,
-        device=None if strict else "cpu", pack=PACK, jobs=jobs,
+        device="dml" if provider == DML else "cpu", pack=PACK, jobs=jobs,
     )  # fmt: skip
 
 
@@ -240,8 +246,25 @@ def _plugin(name: str, plugin: Plugin, path: str, variables: Mapping[str, str] |
     provider = provider_of(name, plugin, (path,), environment)
     return Target(
         name, (path,), ("onnxruntime", *replace(plugin, provider=provider).arguments()), environment=environment,
-        provider=provider, config=STRICT, pack=PACK, is_plugin=True, variables=variables or {},
+        provider=provider, config=STRICT, device="cpu", pack=PACK, is_plugin=True, variables=variables or {},
     )  # fmt: skip
+
+
+def _recipe(made: recipes.Environment) -> Target:
+    recipe, variables = made.recipe, made.variables()
+    if recipe.plugin:
+        plugin = Plugin(package=recipe.plugin, provider=recipe.provider)
+        target = _plugin(made.name, plugin, str(made.python), variables)
+    else:
+        target = _interpreter(made.name, str(made.python), recipe.provider)
+    packages = ", ".join(f"{name} {version}" for name, version in made.versions.items())
+    return replace(
+        target,
+        options=recipe.options,
+        variables={},
+        known={"packages": packages, **({"graphics_stack": made.driver} if made.driver else {})},
+        expectations=expectation_file.shipped(recipe.name),
+    )
 
 
 def _plugin_of_table(name: str, table: Mapping[str, Any]) -> Target:
@@ -272,12 +295,14 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
     for key in ("options", "config"):
         if key in table:
             changes[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}
+    if "precisions" in table:
+        changes["precisions"] = {n: {k: str(v) for k, v in o.items()} for n, o in table["precisions"].items()}
     if "env" in table:
         base = os.environ if target.environment is None else target.environment
         changes["variables"] = {**target.variables, **{key: str(value) for key, value in table["env"].items()}}
         changes["environment"] = {**base, **changes["variables"]}
-    if "precision" in table:
-        changes["precision"] = Precision(table["precision"]["float32"], table["precision"]["source"])
+    if "float32_precision" in table:
+        changes["float32_precision"] = Precision(**table["float32_precision"])
     if "memory_mib" in table:
         changes["memory_bytes"] = table["memory_mib"] * MEBIBYTE
     if "expectations" in table:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.targets import condition, expectation
@@ -72,8 +72,12 @@ class Target:
     in_lab: it runs under Wine, where files have other names.
     is_plugin: its provider is not the runtime's own, but that of a library which the arguments name.
     variables: what of the environment was set for it. known: facts that its worker cannot tell.
-    precision: what float32 is computed in, where that is less.
+    float32_precision: what float32 is computed in, where that is less.
     claim_table: what the provider claims, in place of the table that epcheck ships of it; NO_CLAIMS for nothing.
+    precisions: name -> the options with which the provider computes in that precision.
+    base, variant: of a target that is a variant of another, that one's name, and the
+    variant's own, `level=all`. session: what its requests say besides. packed: a case shares its session with a copy of
+    itself.
     """
 
     name: str
@@ -98,9 +102,14 @@ class Target:
     is_plugin: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, str] = field(default_factory=dict)
+    precisions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    base: str = ""
+    variant: str = ""
+    session: Mapping[str, Any] = field(default_factory=dict)
+    packed: bool = False
     expectations: tuple[Expectation, ...] = ()
     claim_table: Claims | None = None
-    precision: Precision | None = None
+    float32_precision: Precision | None = None
 
     @property
     def on_cpu(self) -> bool:
@@ -128,7 +137,7 @@ class Target:
         """What belongs to its fingerprint and its worker cannot tell: what was set for its provider and its sessions.
         What proves placement is not among it: it is the same for all."""
         config = {key: value for key, value in self.config.items() if key not in STRICT}
-        lowered = {"precision": str(self.precision)} if self.precision else {}
+        lowered = {"float32_precision": str(self.float32_precision)} if self.float32_precision else {}
         stated = {"provider_options": self.options, "session_config": config, "environment": self.variables}
         return {**self.known, **lowered, **{name: _listed(entries) for name, entries in stated.items() if entries}}
 

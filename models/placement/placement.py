@@ -16,6 +16,9 @@ from epcheck.models.graph.values import UNKNOWN, Type, bodies
 from epcheck.models.placement import prediction
 from epcheck.models.placement.prediction import VERSION, Node, Prediction, Scope
 
+FOLDED = "folded"
+"""Kind of a node that the session's record lacks."""
+
 TO_EP, FROM_EP = "to the provider", "from the provider"
 
 UNEXPLAINED = "the claims say that the provider takes it, the session's record that it did not"
@@ -52,8 +55,9 @@ class NodePlacement:
 
     @property
     def provider(self) -> str:
-        """Where it runs: by the record, else by the claims."""
-        return self.real or self.predicted
+        """Where it runs: by the record, else by the claims; empty for a node that the session has no more, unless it
+        was one for the provider, which has it in a fused one."""
+        return self.real or ("" if self.kind == FOLDED and self.predicted == CPU else self.predicted)
 
 
 @dataclass(frozen=True)
@@ -209,7 +213,7 @@ def _node(node: Node, claimed: Prediction | None, provider: str, real: str, ran:
     if ran and not real and predicted == CPU and any(t.dtype in CAST_BY_RUNTIME for t in node.inputs):
         kind, reason = "cast", f"{reason}; {CAST}"
     elif ran and not real:
-        kind, reason, suggestion = "folded", NO_NODE, ""
+        kind, reason, suggestion = FOLDED, NO_NODE, ""
     elif real == provider and predicted == CPU:
         kind, reason, suggestion = "better", BETTER, ""
     elif real and real != provider and predicted in ("", provider):

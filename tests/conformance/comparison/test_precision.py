@@ -88,22 +88,24 @@ def test_which_targets_compute_on_a_cpu() -> None:
 
 def test_epcheck_toml_states_a_precision(tmp_path: Path) -> None:
     config = tmp_path / "epcheck.toml"
-    config.write_text("[targets.t]\nbase = 'cpu'\nprecision = { float32 = 'bfloat16', source = 'the page' }\n", "utf-8")
+    config.write_text(
+        "[targets.t]\nbase = 'cpu'\nfloat32_precision = { format = 'bfloat16', source = 'the page' }\n", "utf-8"
+    )
     target = resolve("t", load_config(config))
-    assert target.precision == Precision("bfloat16", "the page")
-    assert target.stated_facts()["precision"] == "bfloat16 (the page)"
+    assert target.float32_precision == Precision("bfloat16", "the page")
+    assert target.stated_facts()["float32_precision"] == "bfloat16 (the page)"
 
 
 @pytest.mark.parametrize(
     ("stated", "why"),
     [
-        ("{ float32 = 'float16' }", "'precision' says what float32 is computed in, and who says so"),
-        ("{ float32 = 'int8', source = 'x' }", "float32 may be computed in float16, bfloat16, tf32"),
+        ("{ format = 'float16' }", "'float32_precision' says what float32 is computed in, and who says so"),
+        ("{ format = 'int8', source = 'x' }", "float32 may be computed in float16, bfloat16, tf32"),
     ],
 )
 def test_a_precision_without_a_source_is_refused(tmp_path: Path, stated: str, why: str) -> None:
     config = tmp_path / "epcheck.toml"
-    config.write_text(f"[targets.t]\nbase = 'cpu'\nprecision = {stated}\n", encoding="utf-8")
+    config.write_text(f"[targets.t]\nbase = 'cpu'\nfloat32_precision = {stated}\n", encoding="utf-8")
     with pytest.raises(TargetError, match=why):
         load_config(config)
     assert why in refused("run", "-t", "t", "--config", str(config))
