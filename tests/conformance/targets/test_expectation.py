@@ -248,11 +248,11 @@ def test_every_shipped_expectation_matches_a_case(target: str) -> None:
 def test_a_release_of_its_own_keeps_what_says_for_which_releases_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Today's expectations were seen on today's release."""
     seen = Expectation("Abs-*", "mismatch", "seen")
-    said = Expectation("Neg-*", "mismatch", "seen", when=Condition((("runtime", (">=1.17",)),)))
+    ranged = Expectation("Neg-*", "mismatch", "seen", when=Condition((("runtime", (">=1.17",)),)))
     adapter = Expectation("Log-*", "mismatch", "seen", when=Condition((("adapter", ("*llvmpipe*",)),)))
-    monkeypatch.setattr(expectation_file, "shipped", lambda _name: (seen, said, adapter))
+    monkeypatch.setattr(expectation_file, "shipped", lambda _name: (seen, ranged, adapter))
     monkeypatch.setattr(environments, "ensure", lambda _package, _version: Path(sys.executable))
     today = importlib.metadata.version("onnxruntime")
-    assert resolve("cpu").expectations == (seen, said, adapter)
-    assert resolve(f"cpu@{today}").expectations == (seen, said, adapter)
-    assert resolve("cpu@1.20.1").expectations == (said,)
+    assert resolve("cpu").expectations == (seen, ranged, adapter)
+    assert resolve(f"cpu@{today}").expectations == (seen, ranged, adapter)
+    assert resolve("cpu@1.20.1").expectations == (ranged,)
