@@ -1,4 +1,4 @@
-"""Whether bisection names the one node of a model that is deliberately wrong, and how few nodes reduction leaves.
+"""Whether the search names the one node of a model that is deliberately wrong, and how few nodes reduction leaves.
 
     python benchmarks/wrong_nodes.py                   # 50 places over the zoo
     python benchmarks/wrong_nodes.py --polygraphy      # and Polygraphy on the same cases
@@ -31,12 +31,12 @@ from onnx import TensorProto, helper
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import suite
 from epcheck.models.accuracy import metrics, thresholds
-from epcheck.models.bisection.bisect import first_wrong_node
-from epcheck.models.bisection.culprit import Culprit
-from epcheck.models.bisection.reduce import ReduceError, reduce_model
 from epcheck.models.execution.asking import asker
 from epcheck.models.execution.session import ModelSessions
 from epcheck.models.graph import values
+from epcheck.models.wrong_nodes.culprit import Culprit
+from epcheck.models.wrong_nodes.first_wrong_node import first_wrong_node
+from epcheck.models.wrong_nodes.reduce import ReduceError, reduce_model
 
 HERE = Path(__file__).parent
 ASKED_NAMED, ASKED_NODES, ASKED_TIME = 0.98, 3, 1.5

@@ -1,1 +1,1 @@
-"""Whole models: inspection, placement, validation, bisection, reduction, and a zoo."""
+"""Whole models: inspection, placement, validation, the search for wrong nodes, reduction, and a zoo."""

@@ -16,16 +16,19 @@ NAME                   a table [targets.NAME] of epcheck.toml
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from epcheck.conformance import lab
-from epcheck.conformance.targets import environments, expectation_file
+from epcheck.conformance.targets import claim_file, environments, expectation_file
+from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.plugin import PREFIX, Plugin, device_of, provider_of
 from epcheck.conformance.targets.recipes import environment as recipes
 from epcheck.conformance.targets.recipes.recipe import RECIPES
@@ -45,6 +48,10 @@ from epcheck.conformance.windows_path import windows_path
 DML_NAME, DIRECTML = "dml", "directml"
 
 
+RELEASES = {"cpu": CPU, DML_NAME: DML}
+"""Targets that can have a release of their own, `NAME@RELEASE`, and their provider."""
+
+
 NEED_LAB = (DML_NAME, DIRECTML)
 """Targets that are in the lab where the system is not Windows."""
 
@@ -55,6 +62,10 @@ PRELUDE = "EPCHECK_PRELUDE"
 
 PACK = 128
 """The largest pack of a provider; how many cases really share a session is measured in each run."""
+
+
+SAY_RELEASES = frozenset(("runtime", "directml"))
+"""What the `when` of an expectation names that says for which releases it holds."""
 
 
 ProgressCallback = Callable[[lab.Progress], None]
@@ -88,9 +99,9 @@ def resolve(
     name, at, version = specification.partition("@")
     if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
         raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
-    if name in ("cpu", DML_NAME):
+    if name in RELEASES:
         target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
-        return replace(target, name=specification, expectations=expectation_file.shipped(name))
+        return replace(target, name=specification, expectations=_shipped(name, version))
     if name == DIRECTML:
         return _directml(specification, version, progress, vulkan)
     if specification == "reference":
@@ -100,6 +111,25 @@ def resolve(
         f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
         f"ep:PACKAGE, and the path of a Python interpreter"
     )
+
+
+def described(specification: str, config: Mapping[str, Any]) -> Target:
+    """A target of that name with its provider and claim table, and nothing that could be started: no runtime is
+    installed for it. config: the tables of `load_config`. Raises TargetError and TableError."""
+    table = config.get("targets", {}).get(specification)
+    if table is None:
+        name = specification.partition("@")[0]
+        if name in RELEASES:
+            return Target(specification, (), (), provider=RELEASES[name])
+        return resolve(specification, config)
+    if "base" in table and "provider" not in table:
+        provider = described(table["base"], {}).provider
+    elif "ep" in table and "provider" not in table:
+        provider = resolve(specification, config).provider
+    else:
+        provider = table.get("provider", None if "function" in table else CPU)
+    target = Target(specification, (), (), provider=provider)
+    return claim_file.with_table(target, Path(table["claims"])) if "claims" in table else target
 
 
 def _cpu(version: str) -> Target:
@@ -144,7 +174,26 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
 
 def _directml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
     direct = direct_of(_dml(version, progress, vulkan))
-    return replace(direct, name=specification, expectations=expectation_file.shipped(DIRECTML))
+    return replace(direct, name=specification, expectations=_shipped(DIRECTML, version))
+
+
+def _shipped(name: str, version: str) -> tuple[Expectation, ...]:
+    """The expectations that epcheck ships for a target. version: of a release of its own, empty for none; of another
+    release than today's only those that say for which releases they hold: the others were seen on today's."""
+    found = expectation_file.shipped(name)
+    if not version or version == _release_today(name):
+        return found
+    return tuple(e for e in found if e.when.names & SAY_RELEASES)
+
+
+def _release_today(name: str) -> str:
+    """The release that a target without one has; empty where that is unknown."""
+    if name in NEED_LAB and sys.platform != "win32":
+        return lab.DEFAULT_RUNTIME
+    for package in ("onnxruntime-directml", "onnxruntime") if name in NEED_LAB else ("onnxruntime",):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(package)
+    return ""
 
 
 def direct_of(target: Target) -> Target:
@@ -245,6 +294,8 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
     for key in ("options", "config"):
         if key in table:
             changes[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}
+    if "precisions" in table:
+        changes["precisions"] = {n: {k: str(v) for k, v in o.items()} for n, o in table["precisions"].items()}
     if "env" in table:
         base = os.environ if target.environment is None else target.environment
         changes["variables"] = {**target.variables, **{key: str(value) for key, value in table["env"].items()}}
@@ -253,4 +304,5 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
         changes["memory_bytes"] = table["memory_mib"] * MEBIBYTE
     if "expectations" in table:
         changes["expectations"] = (*target.expectations, *expectation_file.load(Path(table["expectations"])))
-    return replace(target, name=name, **changes)
+    target = replace(target, name=name, **changes)
+    return claim_file.with_table(target, Path(table["claims"])) if "claims" in table else target

@@ -133,10 +133,14 @@ class ForkServer:
             child = ForkedWorker(self, to_stdin, from_stdout, from_stderr)
             with self._lock:
                 self._requests += 1
-                self._workers[self._requests] = child
-            assert self._control is not None
+                control = self._control
+                if control is not None:
+                    self._workers[self._requests] = child
+            if control is None:  # it has ended at once, and the thread has reported all that it knew of
+                child.set_exited(self.process.wait())
+                return child
             with contextlib.suppress(OSError):  # it has ended: the thread reports it
-                socket.send_fds(self._control, [MESSAGE.pack(FORK, self._requests, 0)], theirs)
+                socket.send_fds(control, [MESSAGE.pack(FORK, self._requests, 0)], theirs)
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
@@ -170,8 +174,8 @@ class ForkServer:
                     child.set_forked(value)
                 elif child is not None and kind == EXITED:
                     child.set_exited(value)
-        self._control = None
         with self._lock:
+            self._control = None
             left = list(self._workers.values())
             self._workers.clear()
         self._end_workers(left)

@@ -1,4 +1,4 @@
-"""What bisection and reduction ask of a target: to run a model on values. `ModelSessions.run` answers so."""
+"""What the search for wrong nodes and reduction ask of a target: to run a model on values (`ModelSessions.run`)."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.classification import FLAPPING, NOT_RUN, REGRESSION, STILL
 from epcheck.reports.diff.difference import Group
 from epcheck.reports.diff.formatting import format_change, format_count
+from epcheck.reports.diff.wording import Wording, wording
 from epcheck.reports.text import visible
 
 SKIPPED = (NOT_RUN, FLAPPING, STILL)
@@ -20,13 +21,19 @@ SKIPPED = (NOT_RUN, FLAPPING, STILL)
 
 def junit(assessments: Sequence[Assessment]) -> bytes:
     """A new failure is a `failure`, or an `error` where the process crashed or did not answer; a target that did not
-    run to its end is an `error`. What is not run, flaky or still failing is `skipped`, with its reason."""
+    run to its end is an `error`. What is not run, flaky or still failing is `skipped`, with its reason.
+
+    A testcase has its samples' name, the same every night whatever becomes of them, so that a CI system has a history
+    of it; a second group of the same samples has its key as well. Jenkins' schema (junit-10.xsd of its xUnit plugin)
+    has no `skipped` for all suites together.
+    """
     root = Element("testsuites", name="epcheck, compared")
     for assessment in assessments:
         suite = SubElement(root, "testsuite", name=visible(assessment.target))
         suite.extend(_testcases(assessment))
         _count(suite, [suite])
     _count(root, list(root))
+    del root.attrib["skipped"]
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
@@ -35,18 +42,24 @@ def _testcases(assessment: Assessment) -> Iterator[Element]:
     if assessment.result == TARGET_NOT_RUN:
         SubElement(whole, "error", type=assessment.result, message=visible(assessment.sentences))
     yield whole
+    named: set[tuple[str, str]] = set()
     for group in assessment.difference.groups if assessment.difference else ():
-        yield _testcase(group)
+        again = (group.operator, group.sample) in named
+        named.add((group.operator, group.sample))
+        name = f"{group.sample} ({group.key})" if again else group.sample
+        yield _testcase(group, name, wording(assessment.difference.sides if assessment.difference else None))
 
 
-def _testcase(group: Group) -> Element:
-    name = f"{group.sample} ({group.kind}: {format_change(group)}; {format_count(len(group.case_ids))}; {group.key})"
+def _testcase(group: Group, name: str, words: Wording) -> Element:
     testcase = Element("testcase", classname=visible(group.operator), name=visible(name))
     tag = "skipped" if group.kind in SKIPPED else ""
     if group.kind == REGRESSION:
         tag = "error" if group.newer in (CRASH, TIMEOUT) else "failure"
     if tag:
-        SubElement(testcase, tag, type=group.kind, message=visible(group.reason)).text = visible(_details(group))
+        change = format_change(group, words.between)
+        what = f"{change}, {format_count(len(group.case_ids))}: {group.reason}"
+        element = SubElement(testcase, tag, type=visible(words.names[group.kind]), message=visible(what))
+        element.text = visible(_details(group))
     return testcase
 
 

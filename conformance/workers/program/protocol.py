@@ -30,6 +30,10 @@ session may fall back to CPU and is not run: "placed" is its stage, its assignme
 Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
 pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`.
 
+`run` also has `level`, as below, and `way`, where the session is run in another way, and once: "bound" binds inputs and
+outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as
+`context` says: from its "file" or its "bytes", or after it was made "stale" or "damaged".
+
 `model` runs a whole model: the file at `path`, whose external data the runtime maps itself; where that is null, the
 bytes of the first tensor; with `kept` true, once more in the session of the request before, which is always kept.
 `level` is the graph optimisation: "disabled", "basic", "extended" or "all"; `threads` as the runtime has it, 0 for its

@@ -114,3 +114,10 @@ def test_closing_leaves_nothing_behind() -> None:
         time.sleep(0.01)
     assert not fork_server.is_running() or fork_server.status() == psutil.STATUS_ZOMBIE
     assert own_workers() == []
+
+
+def test_an_interpreter_that_ends_at_once_is_said_in_words() -> None:
+    target = replace(RIGHT, command=("/bin/false",))
+    for _ in range(20):  # whether its end is heard before or after the first worker is asked for is chance
+        with pytest.raises(TargetDown, match="exit code 1"):
+            run_plan(Plan(identities(1), (target,)), lambda _record: None)

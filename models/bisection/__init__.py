@@ -1,1 +1,0 @@
-"""Bisection and reduction: which node of a model is wrong, and the smallest part that shows it."""

@@ -1,0 +1,102 @@
+"""What a search for wrong nodes finds: the nodes at fault, what is wrong with them, and the errors along the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import onnx
+
+from epcheck.models.graph.feed import Feed
+
+
+class Kind(StrEnum):
+    """What is wrong with the nodes that are named."""
+
+    NODE = "node"
+    """One node gives a wrong result, alone as well, on the values that it received."""
+    FUSION = "fusion"
+    """Each node is right alone; together, at the optimisation level that fuses them, they are wrong."""
+    ACCUMULATED = "accumulated"
+    """Every node is right within its bounds; their errors add up."""
+    CRASH = "crash"
+    """It ends the process."""
+    TIMEOUT = "timeout"
+    """It does not come to an end."""
+    REFUSED = "refused"
+    """The session is not created, or its run ends with an error."""
+    UNSTEADY = "unsteady"
+    """A second run of the same session gives something else."""
+    RANDOM = "random"
+    """It draws random numbers: no two runs need to agree."""
+    UNEXPLAINED = "unexplained"
+    """The error comes up at these nodes, but neither they alone nor a fusion of them show it."""
+    RIGHT = "right"
+    """Nothing is wrong: neither the outputs nor any node."""
+
+
+NAMED = (Kind.NODE, Kind.FUSION, Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED, Kind.UNSTEADY)
+"""Kinds of culprits that name the nodes at fault; these fail alone."""
+
+ENDS = {
+    "create": "refused in session creation",
+    "run": "ended by an error in the run",
+    "crash": "ended with its process",
+    "timeout": "without an end",
+}
+"""Stage at which a session fails -> the session in words."""
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A node of the main graph. index: its place there, from 0. outputs: names of the values that it makes."""
+
+    index: int
+    name: str
+    op_type: str
+    domain: str
+    outputs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """``node 17 `Conv_17` (Conv)``, or what it makes where it has no name."""
+        called = f"`{self.name}`" if self.name else f"that makes `{self.outputs[0] if self.outputs else ''}`"
+        return f"node {self.index} {called} ({self.op_type})"
+
+
+def graph_node(model: onnx.ModelProto, index: int) -> GraphNode:
+    """The node of the model's main graph at that index."""
+    node = model.graph.node[index]
+    return GraphNode(index, node.name, node.op_type, node.domain, tuple(filter(None, node.output)))
+
+
+@dataclass(frozen=True)
+class ErrorPoint:
+    """The error of one value of the graph. node: index of the node that makes it. error: `closeness.distance` from the
+    baseline's value."""
+
+    node: int
+    value: str
+    error: float
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The result of `first_wrong_node`.
+
+    nodes: those at fault, in the order of the graph; for `accumulated` the one at which the error passes `tolerance`;
+    empty for `right`. words: one sentence. difference: its kind, as in `node_check.NodeCheck`.
+    levels: optimisation level -> the result of the nodes alone ('right', 'wrong', 'crash' ...), for each level that was
+    tried. points: errors of the values that were compared, by node. received: the values that the nodes received from
+    the rest of the model. sessions: how many it took, of candidate and baseline.
+    """
+
+    kind: Kind
+    nodes: tuple[GraphNode, ...]
+    words: str
+    difference: str = ""
+    levels: Mapping[str, str] = field(default_factory=dict)
+    points: tuple[ErrorPoint, ...] = ()
+    tolerance: float = 0.0
+    received: Mapping[str, Feed] = field(default_factory=dict, repr=False)
+    sessions: tuple[int, int] = (0, 0)

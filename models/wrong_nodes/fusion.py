@@ -1,0 +1,75 @@
+"""Find the nodes that are wrong together and right alone: a fusion, or another effect of a provider on neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from epcheck.models.accuracy import closeness
+from epcheck.models.execution.asking import LEVELS
+from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.session import Level
+from epcheck.models.graph.subgraph import SubgraphError
+from epcheck.models.wrong_nodes.culprit import ENDS, Culprit, Kind
+from epcheck.models.wrong_nodes.delta_debugging import minimize
+from epcheck.models.wrong_nodes.search import Search
+
+
+def find_fusion(search: Search, nodes: Sequence[int], why: str, stage: str = DONE) -> Culprit:
+    """The smallest set of nodes around these that fails alone on the baseline's values. It is a fusion where it is
+    right at a lower level of graph optimisation, and unexplained otherwise.
+
+    why: what makes a fusion likely, for the sentence. stage: at which the whole model's session ends; `done` where its
+    values are wrong. Raises LimitsReached and SessionFailed.
+    """
+    search.expect(search.possible_outputs())
+
+    def fails(part: Sequence[int], level: Level | None = None) -> bool:
+        return _behaviour(search, part, level, stage) == ("wrong" if stage == DONE else stage)
+
+    window = _failing_window(search, nodes, fails)
+    if window is None:
+        words = f"the error comes up at {search.named(nodes)}, but {why}, and no part of the model around them shows it"
+        return search.culprit(Kind.UNEXPLAINED, nodes, words)
+    smallest = minimize(window, fails)
+    tried = LEVELS[: LEVELS.index(search.options.level) + 1]
+    levels = {level: _behaviour(search, smallest, level, stage) for level in tried}
+    right = [level for level, behaviour in levels.items() if behaviour == "right"]
+    received = search.part(smallest, search.expected)[1]
+    together = search.named(smallest)
+    if not right:
+        behaviour = levels[search.options.level]
+        words = f"{together}: together {ENDS.get(behaviour, behaviour)} at every optimisation level, and {why}"
+        return search.culprit(Kind.UNEXPLAINED, smallest, words, levels=levels, received=received)
+    first = LEVELS[LEVELS.index(right[-1]) + 1]
+    behaviour = ENDS.get(levels[first], levels[first])
+    words = f"{together}: right at level '{right[-1]}', {behaviour} at level '{first}', which fuses them"
+    return search.culprit(Kind.FUSION, smallest, words, difference=levels[first], levels=levels, received=received)
+
+
+def _failing_window(
+    search: Search, nodes: Sequence[int], fails: Callable[[Sequence[int]], bool]
+) -> tuple[int, ...] | None:
+    """These nodes with as many before and behind them as it takes to fail; None where the whole model does not fail."""
+    margin, count = 1, search.wiring.nodes
+    while True:
+        first, last = max(0, nodes[0] - margin), min(count, nodes[-1] + 1 + margin)
+        window = tuple(node for node in range(first, last) if not search.is_constant(node))
+        if fails(window):
+            return window
+        if (first, last) == (0, count):
+            return None
+        margin *= 2
+
+
+def _behaviour(search: Search, nodes: Sequence[int], level: Level | None, stage: str) -> str:
+    """Of the nodes alone: 'right', 'wrong', the stage at which their session fails, or 'unknown' where they are no
+    model. Where the whole model fails at a `stage`, a session that does not fail is right."""
+    try:
+        part, feeds = search.part(nodes, search.expected)
+    except SubgraphError:
+        return "unknown"
+    outcome = search.candidate(part, feeds, level)
+    if outcome.stage != DONE or stage != DONE:
+        return "right" if outcome.stage == DONE else outcome.stage
+    names = [output.name for output in part.graph.output if output.name in search.expected]
+    return "wrong" if closeness.farthest(search.expected, outcome.outputs, names) > search.tolerance else "right"

@@ -1,0 +1,232 @@
+"""Check one node on the values that it received, by the oracle of its operator.
+
+The suite's operators give the true outputs of any node, the error that is allowed, and the source of that bound
+(generators.bounds). Where no oracle knows the operator, its dtype or its size, the baseline's outputs for the same
+values are taken as true: integers and moved data equal them, floating-point values lie within BASELINE_ULPS of the
+tensor's range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import ml_dtypes
+import numpy as np
+import onnx
+
+from epcheck.conformance.comparison import compare
+from epcheck.generators import onnx_tests, schema, suite
+from epcheck.generators.array import Array
+from epcheck.generators.node import qualified_name
+from epcheck.generators.truth import Output, Outputs, Selection, Truth
+from epcheck.models.accuracy.closeness import STEP, distance, farthest, paired, within
+from epcheck.models.accuracy.metrics import MASKED
+from epcheck.models.graph.feed import Feed, tensors
+from epcheck.models.graph.values import bodies
+from epcheck.models.graph.wiring import Wiring
+
+WORK = 3e8
+"""The oracle, which is numpy, is asked about nodes of up to so many multiplications; it takes seconds for them."""
+
+BASELINE_ULPS = 256
+"""Epsilons of the range of a tensor by which two honest providers may differ in one node: sums of 2**14 terms in two
+orders differ by about the root of that many roundings, and twice that stands between the baseline and the truth."""
+
+ORACLE, BASELINE = "the operator's oracle", "the baseline"
+"""Where the expected outputs come from."""
+
+FAR = 16
+"""Where the oracle finds the baseline wrong as well, the candidate is wrong if it is so many times farther from the
+oracle than the baseline is."""
+
+NUMBERS = frozenset(schema.NUMPY_NAMES.values())
+
+
+@dataclass(frozen=True)
+class NodeCheck:
+    """The result of checking a node. kind: 'right', or the kind of the difference: 'missing', 'dtype', 'shape',
+    'special' (a NaN or an infinity) or 'value'. words: the difference in a sentence. judge: ORACLE or BASELINE. truth:
+    the outputs by which it was judged, tensors alone, by the model's names."""
+
+    kind: str
+    words: str = ""
+    judge: str = ""
+    truth: tuple[Output, ...] = ()
+
+    @property
+    def wrong(self) -> bool:
+        """Whether there is a difference."""
+        return self.kind != "right"
+
+
+def check_node(
+    wiring: Wiring, node: int, values: Mapping[str, Feed], got: Mapping[str, Feed], baseline: Mapping[str, Feed]
+) -> NodeCheck:
+    """Check the outputs of a node.
+
+    values: of all its inputs, constants as well. got: its outputs by name; those that nobody reads may be missing, and
+    are not checked. baseline: the baseline's outputs for the same values.
+    """
+    names = [name for name in wiring.made_by(node) if name in got]
+    truth = _truth(wiring, node, values) if work(wiring, node, values, got) <= WORK else None
+    if isinstance(truth, Outputs | Selection):
+        outputs = _true_outputs(truth, wiring, node, names)
+        check = replace(_check_by_oracle(truth, wiring, node, names, got), truth=outputs)
+        if not check.wrong or not _check_by_oracle(truth, wiring, node, names, baseline).wrong:
+            return check
+        true: dict[str, Feed] = {output.name: output.value for output in outputs}
+        if farthest(true, got, true) > FAR * farthest(true, baseline, true):
+            return check
+    return check_by_baseline(names, got, baseline)
+
+
+def check_by_baseline(names: list[str], got: Mapping[str, Feed], baseline: Mapping[str, Feed]) -> NodeCheck:
+    """Check outputs by those of the baseline, within the bound that the module's docstring gives."""
+    truth = tuple(
+        within(name, value, _allowed(value), _range(value))
+        for name in names
+        if isinstance(value := baseline.get(name), np.ndarray)
+    )
+    for name in names:
+        kind = kind_of_difference(baseline.get(name), got.get(name))
+        if kind == "right":
+            continue
+        apart = _of_range(baseline[name], got[name]) if kind == "value" else math.inf
+        if apart > _allowed(got[name]):
+            return NodeCheck(kind, f"'{name}' is {apart:.3g} of its range away from the baseline", BASELINE, truth)
+    return NodeCheck("right", judge=BASELINE, truth=truth)
+
+
+def kind_of_difference(expected: Feed | None, got: Feed | None) -> str:
+    """The kind of the difference between two values, as in `NodeCheck.kind`: 'right' where there is none."""
+    if expected is None or got is None:
+        return "missing"
+    if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
+        pairs = paired(expected, got)
+        kinds = ["shape"] if pairs is None else [kind_of_difference(*pair) for pair in pairs]
+        return next((kind for kind in kinds if kind != "right"), "right")
+    if expected.dtype != got.dtype:
+        return "dtype"
+    if expected.shape != got.shape:
+        return "shape"
+    apart = distance(expected, got)
+    return "right" if apart == 0 else "special" if math.isinf(apart) else "value"
+
+
+def is_random(wiring: Wiring, node: int) -> bool:
+    """Whether ONNX lets the node, or a node in its bodies, draw random numbers, so that two runs may differ."""
+    pending = [wiring.model.graph.node[node]]
+    for proto in pending:  # which grows on the way
+        inner = [node for _, body in bodies(proto) for node in body.node]
+        pending.extend(inner)
+        definition = None if inner else _definition(wiring, proto)
+        if definition is None or (proto.op_type == "Dropout" and len(proto.input) < onnx_tests.WITH_TRAINING_MODE):
+            continue
+        determinism = definition.node_determinism  # type: ignore[attr-defined]  # which onnx's stubs lack
+        if determinism == onnx.defs.OpSchema.NodeDeterminism.NonDeterministic:
+            return True
+    return False
+
+
+def work(wiring: Wiring, node: int, values: Mapping[str, Feed], got: Mapping[str, Feed]) -> float:
+    """An estimate of the multiplications of a node. For a matrix product [m, k] x [k, n] they are the square root of
+    the product of the three sizes; other operators need fewer."""
+    inputs = sorted((_size(values[name]) for name in wiring.reads[node] if name in values), reverse=True)[:2]
+    output = max((_size(got[name]) for name in wiring.made_by(node) if name in got), default=0)
+    return math.sqrt(math.prod(map(float, (*inputs, output)))) if len(inputs) == 2 else float(max([*inputs, output]))
+
+
+def _size(value: Feed) -> int:
+    return sum(tensor.size for tensor in tensors(value))
+
+
+def _of_range(expected: Feed, got: Feed) -> float:
+    """The largest difference relative to the largest element: a sum that cancels is only as exact as its terms."""
+    if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
+        return max((_of_range(*pair) for pair in paired(expected, got) or ()), default=0.0)
+    if expected.dtype.kind not in "biuf" and expected.dtype != ml_dtypes.bfloat16:
+        return distance(expected, got)
+    true, value = expected.astype(np.float64), got.astype(np.float64)
+    return float(np.abs(true - value)[np.isfinite(true)].max(initial=0.0)) / _range(expected)
+
+
+def _range(expected: Array) -> float:
+    """The largest finite magnitude of an array of numbers that is no mask; 1 where all are 0."""
+    if expected.dtype.kind not in "biuf" and expected.dtype != ml_dtypes.bfloat16:
+        return 1.0
+    true = np.abs(expected.astype(np.float64))
+    return float(true[np.isfinite(true) & (true < MASKED)].max(initial=0.0)) or 1.0
+
+
+def _allowed(value: Feed) -> float:
+    if not isinstance(value, np.ndarray):
+        return min(map(_allowed, tensors(value)), default=0.0)
+    dtype = value.dtype
+    if dtype.kind == "f" or dtype == ml_dtypes.bfloat16:
+        return BASELINE_ULPS * float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
+    return STEP if dtype.kind in "iu" and dtype.itemsize == 1 else 0.0
+
+
+def _check_by_oracle(
+    truth: Outputs | Selection, wiring: Wiring, node: int, names: list[str], got: Mapping[str, Feed]
+) -> NodeCheck:
+    """truth: names outputs as the schema does, not as the model."""
+    proto = wiring.model.graph.node[node]
+    definition = _definition(wiring, proto)
+    assert definition is not None
+    formals = onnx_tests.node_of(proto, definition, [np.empty(0)] * len(proto.input)).outputs
+    model_name = {formal: own for formal, own in zip(formals, proto.output, strict=True) if own in names}
+    outputs = {formal: value for formal, own in model_name.items() if isinstance(value := got.get(own), np.ndarray)}
+    for difference in compare.differences(truth, outputs):
+        own = model_name.get(difference.output)
+        if own is None:  # an output that the session did not return
+            continue
+        expected = _expected(truth, difference.output)
+        kind = kind_of_difference(expected, outputs.get(difference.output))
+        return NodeCheck("value" if kind == "right" else kind, f"'{own}': {difference.reason}", ORACLE)
+    return NodeCheck("right", judge=ORACLE)
+
+
+def _true_outputs(truth: Outputs | Selection, wiring: Wiring, node: int, names: list[str]) -> tuple[Output, ...]:
+    """The expected outputs by the model's names."""
+    made = filter(None, wiring.model.graph.node[node].output)
+    outputs = truth.outputs if isinstance(truth, Outputs) else tuple(map(Output, truth.names, truth.accepted[0]))
+    named = (replace(output, name=name) for name, output in zip(made, outputs, strict=False))
+    return tuple(output for output in named if output.name in names)
+
+
+def _expected(truth: Outputs | Selection, name: str) -> Array | None:
+    if isinstance(truth, Selection):
+        return dict(zip(truth.names, truth.accepted[0], strict=True)).get(name)
+    return next((output.value for output in truth.outputs if output.name == name), None)
+
+
+def _truth(wiring: Wiring, node: int, values: Mapping[str, Feed]) -> Truth | None:
+    proto = wiring.model.graph.node[node]
+    definition = _definition(wiring, proto)
+    operator = suite.all_operators().get(qualified_name(proto.op_type, proto.domain))
+    if definition is None or operator is None or any(bodies(proto)) or is_random(wiring, node):
+        return None
+    inputs = [values.get(name) for name in proto.input if name]
+    if any(not isinstance(value, np.ndarray) or value.dtype.name not in NUMBERS for value in inputs):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return operator.truth(onnx_tests.node_of(proto, definition, inputs))
+    except Exception:  # an oracle of the suite may meet attributes that no case has
+        return None
+
+
+def _definition(wiring: Wiring, proto: onnx.NodeProto) -> onnx.defs.OpSchema | None:
+    """The schema of the operator in the model's opset; None for an unknown operator and for a local function."""
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    opsets = {("" if e.domain == "ai.onnx" else e.domain): e.version for e in wiring.model.opset_import}
+    if domain not in opsets or any((f.domain, f.name) == (domain, proto.op_type) for f in wiring.model.functions):
+        return None
+    try:
+        versions = [v for v in schema.since_versions(proto.op_type, domain) if v <= opsets[domain]]
+        return schema.schema(proto.op_type, versions[-1], domain) if versions else None
+    except KeyError:
+        return None

@@ -1,0 +1,34 @@
+"""What a caller may choose when a wrong node is looked for or a model is reduced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from epcheck.models.execution.session import Level
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to give up.
+
+    sessions: of candidate and baseline together. seconds: of all sessions together. bytes: of the intermediate values
+    that one session returns.
+    """
+
+    sessions: int = 400
+    seconds: float = 1800.0
+    bytes: int = 1 << 28
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a model is searched or reduced.
+
+    level: of graph optimisation, at which the candidate is wrong. limits: when to give up. folder: where the model's
+    external data is; None where it has none.
+    """
+
+    level: Level = "all"
+    limits: Limits = field(default_factory=Limits)
+    folder: Path | None = None
