@@ -21,6 +21,10 @@ PARALLEL = ("-n", "2", "--dist", "loadfile")
 """A module's tests share what its fixtures prepare; two workers leave room for the processes that tests start."""
 
 
+PATIENCE = ("-o", "faulthandler_timeout=900", "-o", "faulthandler_exit_on_timeout=true", "--max-worker-restart=0")
+"""A test that hangs for so many seconds ends the tests, with the traceback of each thread."""
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Rules and format, by ruff."""
@@ -44,7 +48,7 @@ def fast(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests."""
-    session.run("python", "-m", "pytest", *PARALLEL, *session.posargs)
+    session.run("python", "-m", "pytest", *PARALLEL, *PATIENCE, *session.posargs)
 
 
 @nox.session

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         unpack_lab,
         vulkan_status,
     )
+    from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from epcheck.api.runs.merge import MergeOptions, merge
     from epcheck.api.runs.report import ReportOptions, report
     from epcheck.api.runs.result import RunResult
+    from epcheck.api.runs.site import SiteOptions, site
     from epcheck.api.runs.store import (
         AddToStoreOptions,
         NotAdded,
@@ -56,12 +58,20 @@ if TYPE_CHECKING:
     from epcheck.api.suite.coverage import CoverageOptions, coverage
     from epcheck.api.suite.directml import DirectMLOptions, DirectMLResult, directml
     from epcheck.api.suite.expect import Expected, ExpectOptions, expect
-    from epcheck.api.suite.listing import CasesOptions, available_targets, cases, expectations, operators
+    from epcheck.api.suite.listing import (
+        CasesOptions,
+        available_targets,
+        cases,
+        element_types,
+        expectations,
+        left_out,
+        operators,
+    )
     from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
     from epcheck.api.suite.replay import ReplayOptions, replay
     from epcheck.api.suite.repro import ReproOptions, repro
     from epcheck.api.suite.run import run
-    from epcheck.api.suite.run_options import RunOptions, Source
+    from epcheck.api.suite.run_options import Axis, RunOptions, Source
     from epcheck.conformance.lab.status import LabStatus
     from epcheck.conformance.scheduling.shard import Shard
     from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
@@ -70,6 +80,7 @@ if TYPE_CHECKING:
     from epcheck.models.validation.validation import Validation
     from epcheck.models.wrong_nodes.reduce import Reduced
     from epcheck.reports.diff.assessment import Assessment
+    from epcheck.reports.site.page import Site
     from epcheck.reports.trend.trend import Trend
 
 _MODULES = {
@@ -79,6 +90,7 @@ _MODULES = {
         "UnpackLabOptions", "VulkanStatus", "install_lab", "lab_status", "pack_lab", "remove_lab", "unpack_lab",
         "vulkan_status",
     ),
+    "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
@@ -89,6 +101,7 @@ _MODULES = {
     "api.runs.merge": ("MergeOptions", "merge"),
     "api.runs.report": ("ReportOptions", "report"),
     "api.runs.result": ("RunResult",),
+    "api.runs.site": ("Site", "SiteOptions", "site"),
     "api.runs.store": (
         "AddToStoreOptions", "NotAdded", "PruneStoreOptions", "StoreOptions", "add_to_store", "check_store",
         "prune_store", "stored_runs",
@@ -98,13 +111,15 @@ _MODULES = {
     "api.suite.coverage": ("CoverageOptions", "coverage"),
     "api.suite.directml": ("DirectMLOptions", "DirectMLResult", "directml"),
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
-    "api.suite.listing": ("CasesOptions", "available_targets", "cases", "expectations", "operators"),
+    "api.suite.listing": (
+        "CasesOptions", "available_targets", "cases", "element_types", "expectations", "left_out", "operators",
+    ),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
     "api.suite.replay": ("ReplayOptions", "replay"),
     "api.suite.repro": ("ReproOptions", "repro"),
     "api.suite.run": ("run",),
     "api.suite.stream": ("CaseStream", "CaseStreamError"),
-    "api.suite.run_options": ("RunOptions", "Shard", "Source"),
+    "api.suite.run_options": ("Axis", "RunOptions", "Shard", "Source"),
     "conformance.workers.idle_workers": ("IdleWorkers",),
     "generators.error": ("EpcheckError",),
 }  # fmt: skip
@@ -116,6 +131,7 @@ __all__ = [
     "SILENT",
     "AddToStoreOptions",
     "Assessment",
+    "Axis",
     "BisectOptions",
     "Bisected",
     "CacheStatus",
@@ -142,6 +158,8 @@ __all__ = [
     "OptionError",
     "PackLabOptions",
     "Packed",
+    "ProbeOptions",
+    "ProbedClaims",
     "Progress",
     "PruneStoreOptions",
     "ReduceOptions",
@@ -153,6 +171,8 @@ __all__ = [
     "RunOptions",
     "RunResult",
     "Shard",
+    "Site",
+    "SiteOptions",
     "Source",
     "StoreOptions",
     "Trend",
@@ -173,14 +193,17 @@ __all__ = [
     "coverage",
     "diff",
     "directml",
+    "element_types",
     "expect",
     "expectations",
     "install_lab",
     "lab_status",
+    "left_out",
     "merge",
     "nightly",
     "operators",
     "pack_lab",
+    "probe",
     "prune_store",
     "reduce",
     "refresh_claims",
@@ -189,6 +212,7 @@ __all__ = [
     "report",
     "repro",
     "run",
+    "site",
     "stored_runs",
     "trend",
     "unpack_lab",

@@ -13,8 +13,10 @@ from epcheck.conformance.targets.choice import best_choice, why_no_dml
 from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.conformance.targets.expectation import Expectation as Expectation
 from epcheck.conformance.targets.specification import resolve
+from epcheck.generators import left_out as left_out_of_suite
 from epcheck.generators import suite
 from epcheck.generators.case import Case as Case
+from epcheck.generators.left_out import LeftOut as LeftOut
 from epcheck.generators.suite import SelectionError as SelectionError
 from epcheck.generators.suite import Source as Source
 
@@ -40,6 +42,14 @@ class OperatorCases:
 
 
 @dataclass(frozen=True)
+class ElementType:
+    """An element type of ai.onnx as numpy, or else ONNX, spells it. why: no case has it; empty where some have."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
 class AvailableTarget:
     """A name that `RunOptions.targets` takes, and in words what it stands for, or why it cannot be had."""
 
@@ -62,6 +72,16 @@ def operators() -> Iterator[OperatorCases]:
     for name, operator in suite.all_operators().items():
         own = list(operator.cases())
         yield OperatorCases(name, tuple(sorted({case.since_version for case in own})), len(own))
+
+
+def left_out() -> tuple[LeftOut, ...]:
+    """The operators of ai.onnx without a case, each with the reason."""
+    return tuple(left_out_of_suite.operators())
+
+
+def element_types() -> tuple[ElementType, ...]:
+    """Every element type that a schema of ai.onnx allows, by name, each with the reason why no case has it, if so."""
+    return tuple(ElementType(name, why) for name, why in left_out_of_suite.element_types())
 
 
 def expectations(target: str | None = None, options: CasesOptions | None = None) -> tuple[Expectation, ...]:

@@ -22,14 +22,18 @@ from epcheck.conformance.records.record import Record, encode
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.targets import expectation_file
+from epcheck.conformance.targets import claim_file, expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import NEED_LAB, direct_of, resolve
 from epcheck.conformance.targets.target import DML, Target, TargetError
+from epcheck.conformance.targets.variants import variants_of
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
+
+FILES = ("expectations", "claims")
+"""Keys of a target's table that name files of this machine."""
 
 Take = Callable[[Line], None]
 Greeted = Callable[[Facts], None]
@@ -75,6 +79,7 @@ class _Here:
         self._workers = workers
         self._targets, self._baseline, self._reference = _targets(options, progress)
         self._below = _below(self._targets) if options.explain else {}
+        self._variants = variants_of(self._targets, options.variants)
         self._notes: tuple[str, ...] = ()
         self._facts: Facts = {}
 
@@ -100,8 +105,8 @@ class _Here:
         return (*self._notes, self._cache.trouble) if self._cache.trouble else self._notes
 
     def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
-        jobs, pack = self._options.jobs, self._options.pack
-        plan = Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below)
+        jobs, pack, varied = self._options.jobs, self._options.pack, self._variants
+        plan = Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below, varied)
 
         def sink(item: Record) -> None:
             take((encode(item), item.reading))
@@ -127,9 +132,12 @@ def _targets(options: RunOptions, progress: Progress) -> tuple[tuple[Target, ...
     config = load_config(options.config)
     specifications = tuple(dict.fromkeys(options.targets)) or (_best(progress),)
     extra = tuple(entry for path in options.expect for entry in expectation_file.load(path))
-    candidates = tuple(
-        replace(found, expectations=(*found.expectations, *extra))
-        for found in (_resolve(s, config, options, progress) for s in specifications)
+    candidates = claim_file.with_tables(
+        [
+            replace(found, expectations=(*found.expectations, *extra))
+            for found in (_resolve(s, config, options, progress) for s in specifications)
+        ],
+        options.claims,
     )
     chosen = options.baseline or default_baseline(specifications)
     baseline = None if chosen == "none" else _resolve(chosen, config, options, progress)
@@ -183,6 +191,8 @@ def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[
         raise ClusterError("--profile measures this machine; leave out --scheduler")
     if options.explain:
         raise ClusterError("--explain calls DirectML on this machine; leave out --scheduler")
+    if options.variants:
+        raise ClusterError("--variants runs cases in other ways on this machine; leave out --scheduler")
     if not options.targets:
         raise ClusterError("a cluster does not choose the candidate; name one with --target")
     try:
@@ -204,15 +214,27 @@ def _orders(options: RunOptions) -> tuple[Order, ...]:
         candidate="",
         baseline=None if baseline == "none" else baseline,
         reference=options.reference,
-        tables={name: {k: v for k, v in table.items() if k != "expectations"} for name, table in tables.items()},
+        tables={name: {k: v for k, v in table.items() if k not in FILES} for name, table in tables.items()},
         vulkan=str(options.vulkan) if options.vulkan else None,
         jobs=options.jobs,
         pack=options.pack,
         cache=options.cache,
     )
     return tuple(
-        replace(common, candidate=name, expectations=_expectations(options, tables.get(name, {}))) for name in names
+        replace(
+            common,
+            candidate=name,
+            expectations=_expectations(options, tables.get(name, {})),
+            claim_tables=_claim_tables(options, tables.get(name, {})),
+        )
+        for name in names
     )
+
+
+def _claim_tables(options: RunOptions, table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """(name, text) of this machine's files, which the machines of a cluster do not have. Raises TableError."""
+    own = [Path(table["claims"])] if "claims" in table else []
+    return tuple((str(path), claim_file.text_of(path)) for path in (*own, *options.claims))
 
 
 def _expectations(options: RunOptions, table: Mapping[str, Any]) -> tuple[Expectation, ...]:

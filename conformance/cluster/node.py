@@ -22,6 +22,7 @@ from epcheck.conformance.lab import LabError
 from epcheck.conformance.records.record import encode
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
+from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
@@ -30,12 +31,13 @@ from epcheck.conformance.targets.target import Target, TargetError
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
+from epcheck.generators.claims.table import TableError
 from epcheck.generators.error import EpcheckError
 
 IDLE_S = 60.0
 """Seconds after which workers that no task has used are ended: whoever ran them may be gone without a word."""
 
-REASONS = (TargetError, TargetDown, ExpectationError, LabError, RuntimeInstallError, OSError)
+REASONS = (TargetError, TargetDown, ExpectationError, TableError, LabError, RuntimeInstallError, OSError)
 """Why this node cannot run an order."""
 
 Line = tuple[str, str]
@@ -51,7 +53,8 @@ class Order:
     """What a node has to know of a run to take cases of it.
 
     run: which run. candidate, baseline: specifications. tables: of the client's `epcheck.toml`. expectations: what the
-    client adds to those of the target. vulkan: the ICD file, on this node. The others as in `Plan`.
+    client adds to those of the target. claim_tables: (name, text) of the client's files, of which those count that are
+    about the candidate's provider. vulkan: the ICD file, on this node. The others as in `Plan`.
     """
 
     run: str
@@ -60,6 +63,7 @@ class Order:
     reference: bool = True
     tables: Mapping[str, Any] | None = None
     expectations: tuple[Expectation, ...] = ()
+    claim_tables: tuple[tuple[str, str], ...] = ()
     vulkan: str | None = None
     jobs: int | None = None
     pack: bool = True
@@ -119,7 +123,8 @@ class _Executor:
 
         found = resolved(order.candidate)
         self.order = order
-        self.candidate = replace(found, expectations=(*found.expectations, *order.expectations))
+        found = replace(found, expectations=(*found.expectations, *order.expectations))
+        self.candidate = claim_file.with_texts(found, order.claim_tables)
         self.plan = Plan(
             (),
             (self.candidate,),

@@ -1,4 +1,4 @@
-"""What a target claims of a case, from published tables, and what that predicts of the case."""
+"""What a target claims of a case, from its claim table, and what that predicts of the case."""
 
 from __future__ import annotations
 
@@ -9,39 +9,62 @@ from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
-from epcheck.generators.claims import claims_of
+from epcheck.generators.claims import Claims
 from epcheck.generators.directml.feature_level import is_documented
 
 
 def unclaimed(prepared: PreparedCase, target: Target) -> str | None:
-    """What the target's provider does not claim of this case; None when it claims it or publishes no table.
+    """What the target's provider does not claim of this case; None when it claims it or has no table.
 
     The claims of DirectML itself are its documentation pages: they say which operator descriptions are valid.
     """
     if target.direct:
         described = prepared.facts.directml
         return described.violations[0] if described and described.violations else None
-    if target.provider is None or claims_of(target.provider) is None:
-        return None
+    claims = target.claims
+    return None if claims is None else _unclaimed(claims, *_key(prepared))
+
+
+def is_promised(prepared: PreparedCase, target: Target) -> bool:
+    """Whether the provider has to take the node: it claims the operator with these dtypes, whatever its shapes,
+    attributes and inputs."""
+    if target.direct:
+        return unclaimed(prepared, target) is None
+    claims = target.claims
+    if claims is None:
+        return False
+    key = _key(prepared)
+    return _unclaimed(claims, *key) is None and not _is_partial(claims, *key)
+
+
+_Key = tuple[str, str, int, tuple[tuple[str, str], ...]]
+
+
+def _key(prepared: PreparedCase) -> _Key:
     case = prepared.case
-    return _unclaimed(target.provider, case.domain, case.operator, case.since_version, tuple(prepared.types.items()))
+    return case.domain, case.operator, case.since_version, tuple(prepared.types.items())
 
 
 @cache
 def _unclaimed(
-    provider: str, domain: str, operator: str, since_version: int, types: tuple[tuple[str, str], ...]
+    claims: Claims, domain: str, operator: str, since_version: int, types: tuple[tuple[str, str], ...]
 ) -> str | None:
-    table = claims_of(provider)
-    assert table is not None
-    return table.why_not(domain, operator, since_version, dict(types))
+    return claims.why_not(domain, operator, since_version, dict(types))
+
+
+@cache
+def _is_partial(
+    claims: Claims, domain: str, operator: str, since_version: int, types: tuple[tuple[str, str], ...]
+) -> bool:
+    return claims.is_partial(domain, operator, since_version, dict(types))
 
 
 def is_published(prepared: PreparedCase, target: Target) -> bool:
-    """Whether it is published what the target supports; of a DirectML operator, whether its tensors' types are."""
+    """Whether it is known what the target claims; of a DirectML operator, whether its tensors' types are documented."""
     if target.direct:
         described = prepared.facts.directml
         return described is not None and is_documented(described.name)
-    return target.provider is not None and claims_of(target.provider) is not None
+    return target.claims is not None
 
 
 def predicted_status(prepared: PreparedCase, target: Target, expectations: Sequence[Expectation]) -> str:

@@ -21,10 +21,10 @@ MOST = 3
 
 def needs_confirmation(prepared: PreparedCase, target: Target, first: Opinion) -> bool:
     """Whether an opinion has to be repeated before it is reported: every failure, but not a refusal to take a node
-    that the target never claimed."""
+    that the target never promised to take."""
     if first.status == terms.PASS or (target.direct and first.status == terms.UNPLACED):
         return False
-    return first.status != terms.UNPLACED or claim.unclaimed(prepared, target) is None
+    return first.status != terms.UNPLACED or claim.is_promised(prepared, target)
 
 
 def confirms(prepared: PreparedCase, first: Outcome, second: Outcome) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epcheck.conformance.judging import explain
+from epcheck.conformance.judging import explain, variants
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
@@ -25,6 +25,8 @@ def reason(evidence: Evidence, must_be_refused: bool, gap: str | None) -> str:
         clauses.append(f"{baseline.target} is wrong{'' if passes else ' too'}: {baseline.message}")
     if gap and passes and not must_be_refused:
         clauses.append(f"although {gap}")
+    if candidate.status != terms.VARIANT_DEPENDENT and (others := variants.in_words(evidence.variants)):
+        clauses.append(f"run in another way it differs: {others}")
     if evidence.direct:
         clauses.append(explain.words(evidence.direct))
     return "; ".join(clauses)

@@ -53,6 +53,7 @@ from epcheck.conformance.scheduling.profile import (
     PhaseClock,
     Profile,
 )
+from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -144,6 +145,9 @@ class Session:
     def notes(self) -> Iterator[str]:
         """What happened that belongs to no case, in words."""
         yield from self._notes
+        for target in self._plan.candidates:
+            if why := claim_file.unused(target, self.facts.get(target.name, {})):
+                yield why
         for target, incident in self._pools.incidents():
             if self._failing[target.name].isdisjoint(incident.cases):
                 count, first = len(incident.cases), incident.cases[0]
@@ -259,6 +263,9 @@ class Session:
         target, where, prepared = action.target, action.where, life.prepared
         pool = self._pools.pool(target, where)
         job = Job(prepared, partial(self._ran, life, target, where))
+        if target.variant:
+            pool.submit(job._replace(target=target))
+            return
         if where is not Where.SHARED:
             pool.submit(job)
             return

@@ -6,6 +6,8 @@ directml               DirectML's own operators, called without ONNX Runtime: of
 dml@1.20.1, cpu@1.20.1 the same from a release of its own, in the lab or in a virtual environment
 reference              onnx.reference.ReferenceEvaluator
 python:module:function any callable (model_bytes, feeds) -> outputs
+ep:PACKAGE             the provider of a plugin package, as ep:onnxruntime_ep_webgpu
+ep:LIBRARY[#PROVIDER]  the provider of a plugin's library; PATH#ep:... does the same in another interpreter
 PATH[#PROVIDER]        another Python interpreter with onnxruntime; the CPU provider unless one is named
 NAME                   a table [targets.NAME] of epcheck.toml
 """
@@ -21,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance import lab
-from epcheck.conformance.targets import environments, expectation_file
+from epcheck.conformance.targets import claim_file, environments, expectation_file
+from epcheck.conformance.targets.plugin import PREFIX, Plugin, device_of, provider_of
 from epcheck.conformance.targets.target import (
     CPU,
     DML,
@@ -69,8 +72,12 @@ def resolve(
         return _from_table(specification, tables[specification], progress, vulkan)
     if specification.startswith("python:"):
         return _function(specification)
+    if specification.startswith(PREFIX):
+        return _plugin(specification, Plugin.parse(specification.removeprefix(PREFIX)), sys.executable)
     if "#" in specification or os.sep in specification or (os.altsep and os.altsep in specification):
         path, _, provider = specification.partition("#")
+        if provider.startswith(PREFIX):
+            return _plugin(specification, Plugin.parse(provider.removeprefix(PREFIX)), path)
         return _interpreter(specification, path, provider or CPU)
     name, at, version = specification.partition("@")
     if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
@@ -85,7 +92,7 @@ def resolve(
     known = ", ".join(["cpu", DML_NAME, DIRECTML, "reference", *tables])
     raise TargetError(
         f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
-        f"and the path of a Python interpreter"
+        f"ep:PACKAGE, and the path of a Python interpreter"
     )
 
 
@@ -175,10 +182,32 @@ def _interpreter(name: str, path: str, provider: str) -> Target:
     )  # fmt: skip
 
 
+def _plugin(name: str, plugin: Plugin, path: str, variables: Mapping[str, str] | None = None) -> Target:
+    """variables: what of the environment is set for it."""
+    if not Path(path).is_file():
+        raise TargetError(f"target '{name}': there is no interpreter at '{path}'")
+    environment = {**os.environ, **variables} if variables else None
+    provider = provider_of(name, plugin, (path,), environment)
+    return Target(
+        name, (path,), ("onnxruntime", *replace(plugin, provider=provider).arguments()), environment=environment,
+        provider=provider, config=STRICT, pack=PACK, is_plugin=True, variables=variables or {},
+    )  # fmt: skip
+
+
+def _plugin_of_table(name: str, table: Mapping[str, Any]) -> Target:
+    plugin = Plugin.parse(table["ep"])
+    device = device_of(table.get("ep_device", {}))
+    plugin = replace(plugin, provider=table.get("provider", plugin.provider), device=device)
+    variables = {key: str(value) for key, value in table.get("env", {}).items()}
+    return _plugin(name, plugin, table.get("python", sys.executable), variables)
+
+
 def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback | None, vulkan: Path | None) -> Target:
     try:
         if "base" in table:
             target = resolve(table["base"], None, progress, vulkan)
+        elif "ep" in table:
+            target = _plugin_of_table(name, table)
         elif "function" in table:
             target = _function(f"python:{table['function']}")
         else:
@@ -193,11 +222,15 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
     for key in ("options", "config"):
         if key in table:
             changes[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}
+    if "precisions" in table:
+        changes["precisions"] = {n: {k: str(v) for k, v in o.items()} for n, o in table["precisions"].items()}
     if "env" in table:
         base = os.environ if target.environment is None else target.environment
-        changes["environment"] = {**base, **{key: str(value) for key, value in table["env"].items()}}
+        changes["variables"] = {**target.variables, **{key: str(value) for key, value in table["env"].items()}}
+        changes["environment"] = {**base, **changes["variables"]}
     if "memory_mib" in table:
         changes["memory_bytes"] = table["memory_mib"] * MEBIBYTE
     if "expectations" in table:
         changes["expectations"] = (*target.expectations, *expectation_file.load(Path(table["expectations"])))
-    return replace(target, name=name, **changes)
+    target = replace(target, name=name, **changes)
+    return claim_file.with_table(target, Path(table["claims"])) if "claims" in table else target

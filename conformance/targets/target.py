@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from epcheck.conformance.targets import expectation
+from epcheck.conformance.targets import condition, expectation
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.windows_path import windows_path
+from epcheck.generators.claims import Claims, claims_of
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.suite import any_matches, matches
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
+
+PACKS_AGREE = (CPU, DML)
+"""Providers of which it is known that a node among others is placed and computed as it is alone: every release's tests
+show it (tests/conformance/preparation/test_pack.py, test_parity.py)."""
 
 
 WORKER = Path(__file__).parents[1] / "workers" / "program" / "worker.py"
@@ -37,6 +42,10 @@ MEASURED = -1
 """In place of a number of workers: as many as pay on the adapter, which is measured; until then 1."""
 
 
+NO_CLAIMS = Claims("", {})
+"""In place of a claim table: none is used, the one that epcheck ships neither."""
+
+
 class TargetError(EpcheckError, ValueError):
     """A target cannot be had; the message says which, why, and what to do."""
 
@@ -57,6 +66,13 @@ class Target:
     forks: workers may be forks of one process that has imported everything, where the system can fork.
     direct: the worker takes a case's DirectML operator (`program`) in the place of its model.
     in_lab: it runs under Wine, where files have other names.
+    is_plugin: its provider is not the runtime's own, but that of a library which the arguments name.
+    variables: what of the environment was set for it. known: facts that its worker cannot tell.
+    claim_table: what the provider claims, in place of the table that epcheck ships of it; NO_CLAIMS for nothing.
+    precisions: name -> the options with which the provider computes in that precision.
+    base, variant: of a target that is a variant of another, that one's name, and the
+    variant's own, `level=all`. session: what its requests say besides. packed: a case shares its session with a copy of
+    itself.
     """
 
     name: str
@@ -78,12 +94,40 @@ class Target:
     forks: bool = False
     direct: bool = False
     in_lab: bool = False
+    is_plugin: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, str] = field(default_factory=dict)
+    precisions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    base: str = ""
+    variant: str = ""
+    session: Mapping[str, Any] = field(default_factory=dict)
+    packed: bool = False
     expectations: tuple[Expectation, ...] = ()
+    claim_table: Claims | None = None
+
+    @property
+    def claims(self) -> Claims | None:
+        """What its provider claims; None where it promises nothing."""
+        if self.claim_table is None:
+            return claims_of(self.provider) if self.provider else None
+        return None if self.claim_table is NO_CLAIMS else self.claim_table
 
     def narrowed(self, facts: Mapping[str, str]) -> Self:
-        """The target with those of its expectations that apply where its worker reports these facts."""
+        """The target with those of its expectations, and that claim table, that hold where its worker reports these
+        facts."""
         found = expectation.applicable(self.expectations, facts)
-        return self if found is self.expectations else replace(self, expectations=found)
+        target = self if found is self.expectations else replace(self, expectations=found)
+        claims = self.claims
+        if claims is None or not claims.when or condition.parse(claims.when).holds(facts):
+            return target
+        return replace(target, claim_table=NO_CLAIMS)
+
+    def stated_facts(self) -> dict[str, str]:
+        """What belongs to its fingerprint and its worker cannot tell: what was set for its provider and its sessions.
+        What proves placement is not among it: it is the same for all."""
+        config = {key: value for key, value in self.config.items() if key not in STRICT}
+        stated = {"provider_options": self.options, "session_config": config, "environment": self.variables}
+        return {**self.known, **{name: _listed(entries) for name, entries in stated.items() if entries}}
 
     def name_of(self, file: Path) -> str:
         """A file of this machine as the target's interpreter names it."""
@@ -104,3 +148,8 @@ class Target:
         if not possible or not any_matches(globs, case_id):
             return ()
         return tuple(e for e in possible if matches(case_id, e.case))
+
+
+def _listed(entries: Mapping[str, str]) -> str:
+    """`device_id=0, tunable=1`, in the order of the names."""
+    return ", ".join(f"{name}={entries[name]}" for name in sorted(entries))

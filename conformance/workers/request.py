@@ -43,6 +43,7 @@ def session_options(target: Target) -> dict[str, Any]:
         "providers": [[target.provider, dict(target.options)]] if target.provider else [],
         "config": dict(target.config),
         "device": target.device,
+        **target.session,
     }
 
 

@@ -1,25 +1,30 @@
-"""What execution providers claim to support, from their own documentation: operator x since_version x dtypes.
+"""What execution providers claim to support: operator x since_version x dtypes.
 
 The table of the DML EP is ONNX Runtime's docs/OperatorKernels.md and the registrations in its OperatorRegistration.cpp;
-the JSON file beside this module names the commits. Other providers have no table: nothing is claimed for them.
+the JSON file beside this module names the commits. The other tables were made by `epcheck probe`, which asks a provider
+which nodes it takes, and compared with the provider's documentation; each says with which release and with what result.
+A provider without a table promises nothing.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from epcheck.generators import schema
+from epcheck.generators.claims import table
+from epcheck.generators.claims.table import Row, Table, TableError
 from epcheck.generators.schema import NUMPY_NAMES
 
-_TABLES = {"DmlExecutionProvider": "dml_ep_operators.json"}
+DML = "DmlExecutionProvider"
+_TABLES = {
+    DML: "dml_ep_operators.json",
+}
 PROVIDERS = tuple(_TABLES)
-"""Those whose claims are known."""
+"""Those whose claims epcheck ships."""
 
 Key = tuple[str, str, int]
 """(domain, operator, since_version); the domain of ai.onnx is ''."""
@@ -39,13 +44,23 @@ class Kernel:
     runs_on_cpu: bool
 
 
-@dataclass(frozen=True)
+Constraints = Mapping[str, frozenset[str]]
+"""Type constraint -> numpy dtype names."""
+
+
+@dataclass(frozen=True, eq=False)
 class Claims:
-    """The claims of one provider: type constraint -> numpy dtype names, for every operator version it registers."""
+    """The claims of one provider, for every operator version of which it takes nodes.
+
+    partial: the part of `operators` of which it takes some nodes and not others. when: on which releases and machines
+    they are its claims, as in an expectation's `when`; empty for everywhere.
+    """
 
     provider: str
-    operators: Mapping[Key, Mapping[str, frozenset[str]]]
+    operators: Mapping[Key, Constraints]
     kernels: Mapping[Key, Kernel] = field(default_factory=dict)
+    partial: Mapping[Key, Constraints] = field(default_factory=dict)
+    when: Mapping[str, str | list[str]] = field(default_factory=dict)
 
     def versions(self, domain: str, operator: str) -> tuple[int, ...]:
         """The versions of an operator that it registers, oldest first."""
@@ -65,6 +80,14 @@ class Claims:
                 return f"{operator}-{since_version} is not claimed for {constraint} = {dtype}"
         return None
 
+    def is_partial(self, domain: str, operator: str, since_version: int, types: Mapping[str, str]) -> bool:
+        """Whether only some nodes of the operator with these dtypes are claimed, so that any one may be declined.
+
+        The arguments as in `why_not`.
+        """
+        constraints = self.partial.get((domain, operator, since_version), {})
+        return any(dtype in constraints.get(constraint, ()) for constraint, dtype in types.items())
+
 
 def table_path(provider: str) -> Path | None:
     """The file of the provider's table; None when there is none."""
@@ -73,49 +96,62 @@ def table_path(provider: str) -> Path | None:
 
 @cache
 def claims_of(provider: str) -> Claims | None:
-    """The claims of an execution provider; None when it publishes no table that epcheck has."""
+    """The claims of an execution provider; None when epcheck ships no table of it."""
     path = table_path(provider)
-    if path is None:
-        return None
-    table = json.loads(path.read_text(encoding="utf-8"))
-    rows = {_key(row): row for row in table["operators"]}
+    return None if path is None else of_table(table.decoded(path.read_bytes(), path.name), provider)
+
+
+def parse(text: str, source: str) -> Claims:
+    """The claims of a table's text; `source` names it in errors. Raises TableError when it is not valid or names no
+    provider."""
+    found = table.decoded(text, source)
+    if not found.provider:
+        raise TableError(f"claim table '{source}' does not say whose it is; give it a 'provider'")
+    return of_table(found, found.provider)
+
+
+def of_table(found: Table, provider: str) -> Claims:
+    """The claims that a table holds."""
+    rows = {_key(row): row for row in found.operators}
     return Claims(
         provider,
-        {key: _constraints(row) for key, row in rows.items()},
+        {key: _constraints(row.type_constraints) for key, row in rows.items()},
         {key: _kernel(row) for key, row in rows.items()},
+        {key: _constraints(row.partial) for key, row in rows.items() if row.partial},
+        found.when,
     )
 
 
 @cache
 def established_version(operator: str, domain: str = "") -> int:
-    """The newest version of an operator that a table claims; where none does, the newest that there is.
+    """The newest version of an operator that DirectML's provider claims; where it claims none, the newest there is.
 
-    Every way for inputs to enter the model is tried in it. Later versions, which providers do not have yet, get fewer
-    cases. KeyError when nobody knows the operator.
+    Every way for inputs to enter the model is tried in it. Later versions, which it does not have, get fewer cases.
+    Tables of other providers change no case. KeyError when nobody knows the operator.
     """
     versions = schema.since_versions(operator, domain)
-    claims = (claims_of(provider) for provider in PROVIDERS)
-    claimed = {version for table in claims if table for version in table.versions(domain, operator)}
+    claims = claims_of(DML)
+    claimed = set(claims.versions(domain, operator)) if claims else set[int]()
     return max(claimed & set(versions), default=versions[-1])
 
 
-def _kernel(row: Mapping[str, Any]) -> Kernel:
+def _kernel(row: Row) -> Kernel:
     return Kernel(
-        query=row["support_query"] or "",
-        rule=row["support_query_rule"] or "",
-        cpu_inputs=frozenset(row["required_cpu_inputs"]),
-        runs_on_cpu=row["kind"] == "cpu_kernel_registered_as_dml",
+        query=row.support_query or "",
+        rule=row.support_query_rule or "",
+        cpu_inputs=frozenset(row.required_cpu_inputs),
+        runs_on_cpu=row.kind == "cpu_kernel_registered_as_dml",
     )
 
 
-def _key(row: Mapping[str, Any]) -> Key:
-    return "" if row["domain"] == "ai.onnx" else row["domain"], row["name"], row["since_version"]
+def _key(row: Row) -> Key:
+    return "" if row.domain == "ai.onnx" else row.domain, row.name, row.since_version
 
 
-def _constraints(row: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+def _constraints(constraints: Mapping[str, Iterable[str]]) -> Constraints:
     return {
         constraint: frozenset(NUMPY_NAMES.get(name, name) for name in names)
-        for constraint, names in row["type_constraints"].items()
+        for constraint, names in constraints.items()
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import onnx
 
 from epcheck.conformance.targets.target import CPU
-from epcheck.generators.claims import Claims, claims_of
+from epcheck.generators.claims import DML, Claims, claims_of
 from epcheck.generators.schema import OLDEST_OPSET
 from epcheck.models.graph import flops, values
 from epcheck.models.graph.values import UNKNOWN, Type, bodies
@@ -111,7 +111,7 @@ def place(
     assignment: (provider, operator, node) of the session's own record; None where nothing ran or nothing was recorded.
     shapes: input name -> the sizes that it was run with.
     """
-    claims = claims_of(provider)
+    claims = claims_of(provider) if provider == DML else None  # the rules of `prediction` are those of DirectML's
     inferred = values.inferred(model, shapes)
     weights = {tensor.name for tensor in model.graph.initializer}
     graphs = list(prediction.scopes(inferred, [value.name for value in model.graph.input if value.name not in weights]))

@@ -26,6 +26,7 @@ from epcheck.reports.runs.report import Entry, spool
 from epcheck.reports.runs.summary import NOTHING_RAN, WORST_FIRST, Cell, Summary, TargetSummary
 
 SCRIPTS = (
+    "shell/shell_data.js",
     "run/page_data.js",
     "run/page_list.js",
     "run/page_operator.js",
@@ -69,7 +70,7 @@ class RunPage:
             self._file,
             "run/page.html.j2",
             scripts=SCRIPTS,
-            styles=("run/page.css",),
+            styles=("shell/shell_views.css", "run/page.css"),
             libraries=(VIRTUAL_LIST,),
             run=self._run,
             summary=summary,

@@ -67,6 +67,7 @@ PARTS: Mapping[str, str] = {
     "driver_version": "driver",
     "driver": "driver",
     "DirectML.dll": "DirectML.dll",
+    "plugin": "plugin",
     "onnxruntime": "onnxruntime",
     "os": "OS",
     "wine": "Wine",
@@ -168,6 +169,8 @@ def _selection(selection: Mapping[str, object]) -> str:
         words.append(f"source {source}")
     if selection.get("thin"):
         words.append("thin")
+    if variants := selection.get("variants"):
+        words.append(f"variants {_listed(variants)}")
     if shard := selection.get("shard"):
         words.append(f"shard {shard}")
     return ", ".join(words) or WHOLE_SUITE

@@ -11,7 +11,18 @@ from xml.sax.saxutils import escape
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import CRASH, EXPECTED, FAILURE, FIXED, NOTED, SKIPPED, TIMEOUT, UNPLACED
+from epcheck.conformance.records.terms import (
+    CRASH,
+    DIFFERS,
+    EXPECTED,
+    FAILURE,
+    FIXED,
+    NOTED,
+    SKIPPED,
+    TIMEOUT,
+    UNPLACED,
+    UNSTEADY,
+)
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry, spool
 from epcheck.reports.runs.summary import Summary
@@ -24,14 +35,15 @@ _IN_QUOTES = {'"': "&quot;", "\n": "&#10;", "\t": "&#09;"}
 
 
 class JUnit:
-    """One testsuite for each candidate, one testcase for each record with the operator as classname and the case id as
-    name.
+    """One testsuite for each candidate, one testcase for each record with the operator, `com.microsoft::Gelu` for
+    example, as classname and the case id as name.
 
     A conformance failure is a `failure`, or an `error` when the process crashed or did not answer. `skipped` are
     expected deviations and cases that did not run on the candidate. A fixed expectation fails with `strict` only. A
     run that is not complete has an `error` of its own, so missing cases never look like success.
 
-    The counts stand before what they count, and candidates take turns: each suite waits in a file of its own.
+    The counts stand before what they count, and candidates take turns: each suite waits in a file of its own. Jenkins'
+    schema (junit-10.xsd of its xUnit plugin) has no `skipped` for all suites together.
     """
 
     def __init__(self, run: Run, file: IO[bytes], stack: ExitStack, *, strict: bool = False) -> None:
@@ -52,7 +64,8 @@ class JUnit:
         if summary.missing or run.status != "complete" or not summary.recorded:
             suites.append(self._incomplete(headline(run, summary)))
         total = sum((suite.counts for suite in suites), Counter[str]())
-        head = _head("testsuites", {"name": "epcheck", "time": f"{run.duration_s:.3f}", **_counted(total)})
+        counts = {name: count for name, count in _counted(total).items() if name != "skipped"}
+        head = _head("testsuites", {"name": "epcheck", "time": f"{run.duration_s:.3f}", **counts})
         self._file.write(f"<?xml version='1.0' encoding='utf-8'?>\n<{head}>".encode())
         for suite in suites:
             suite.copy_to(self._file)
@@ -103,7 +116,7 @@ def _counted(counts: Counter[str]) -> dict[str, str]:
 def _testcase(record: Record, strict: bool) -> tuple[str, str]:
     """The element of a record, and the tag of what it holds."""
     seconds = (record.candidate.create_s or 0.0) + (record.candidate.run_s or 0.0)
-    attributes = {"classname": record.case.operator, "name": record.case_id, "time": f"{seconds:.6f}"}
+    attributes = {"classname": record.case.operator_key, "name": record.case_id, "time": f"{seconds:.6f}"}
     tag, inside = _result(record, strict)
     return _element("testcase", attributes, inside), tag
 
@@ -132,6 +145,7 @@ def _details(record: Record) -> str:
     for difference in record.candidate.differences:
         lines.append(f"{difference.output}: {difference.wrong} of {difference.total} elements are wrong")
         lines += [f"  at {list(m.at)}: expected {m.expected}, got {m.got}" for m in difference.first]
+    lines += [f"{v.variant}: {v.state}: {v.reason}" for v in record.variants if v.state in (DIFFERS, UNSTEADY)]
     if record.candidate.message:
         lines.append(record.candidate.message)
     if record.candidate.log_tail:

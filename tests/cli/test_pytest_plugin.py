@@ -76,6 +76,30 @@ def test_wrong_elements_are_listed(tmp_path: Path) -> None:
     assert (code, "mismatch, blame: candidate: python:zeros:f" in output) == (1, True), output
 
 
+@pytest.mark.slow
+def test_pytest_runs_the_last_failures_again(tmp_path: Path) -> None:
+    tmp_path.joinpath("zeros.py").write_text(
+        "import numpy as np\ndef f(model, feeds):\n    return [np.zeros(0, 'f4')]\n"
+    )
+    arguments = ("--ep", "python:zeros:f", "--baseline", "none", "--op", "TopK", "--dtype", "int8", "--thin")
+    command = [sys.executable, "-m", "pytest", *PACKAGE, *arguments]
+
+    def summary(*options: str) -> str:
+        return subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+
+    first = summary("-k", "TopK-11")
+    failed, everything = (
+        int(found[1])
+        for found in (re.search(r"(\d+) failed", first), re.search(r"collected (\d+) items", first))
+        if found
+    )
+    assert 0 < failed < everything
+    assert f"run-last-failure: rerun previous {failed} failures\n" in summary("--lf", "-k", "TopK-11")
+    assert f"rerun previous {failed} failures first" in summary("--ff", "--collect-only")
+    assert "no previously failed tests" in summary("--sw")
+    assert "stepwise: skipping 0 already passed items" in summary("--sw")
+
+
 @pytest.fixture
 def configured(tmp_path: Path) -> Path:
     """A folder whose target `mine` is the CPU provider with two expectations, one of which no longer fails."""

@@ -7,13 +7,14 @@ from dataclasses import replace
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, Outcome
-from epcheck.conformance.targets.target import CPU, DML, Target
+from epcheck.conformance.targets.target import DML, Target
 from epcheck.generators import suite
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Outputs, Selection
 
 DIRECTML = Target("dml", (), (), provider=DML)
-PLAIN_CPU = Target("cpu", (), (), provider=CPU)
+SILENT = Target("silent", (), (), provider="SilentExecutionProvider")
+"""A provider without a claim table."""
 FUNCTION = Target("python:mine:function", (), ())
 REFERENCE = Target("reference", (), ())
 

@@ -54,6 +54,7 @@ class Pools:
         self._pools = {target.name: self._pool(target) for target in plan.targets}
         self._second_workers: dict[str, Pool] = {}
         self._own_processes: dict[str, Pool] = {}
+        self._varied: dict[str, Pool] = {}
         self._last_watch = 0.0
 
     @property
@@ -77,17 +78,19 @@ class Pools:
         return tuple(pool.target for pool in self._pools.values())
 
     def pool(self, target: Target, where: Where = Where.SHARED) -> Pool:
-        """The workers that a case runs on."""
-        name = target.name
-        if where is Where.SHARED or where is Where.OWN_SESSION:
+        """The workers that a case runs on; those of variants run nothing else."""
+        is_variant, name = bool(target.variant), target.base or target.name
+        own = self._pools[name].target
+        if where is Where.SECOND_WORKER or (is_variant and where is Where.OWN_SESSION):
+            pools = self._varied if is_variant else self._second_workers
+            if name not in pools:
+                pools[name] = self._further_pool(own, self._jobs(own))
+            return pools[name]
+        if where is not Where.OWN_PROCESS:
             return self._pools[name]
-        if where is Where.SECOND_WORKER:
-            if name not in self._second_workers:
-                self._second_workers[name] = self._further_pool(target, self._jobs(target))
-            return self._second_workers[name]
         if name not in self._own_processes:
-            at_once = max(ALONE_AT_ONCE, self._jobs(target), (os.cpu_count() or 1) // CORES_OF_ONE_ALONE)
-            self._own_processes[name] = self._further_pool(target, at_once, alone=True)
+            at_once = max(ALONE_AT_ONCE, self._jobs(own), (os.cpu_count() or 1) // CORES_OF_ONE_ALONE)
+            self._own_processes[name] = self._further_pool(own, at_once, alone=True)
         return self._own_processes[name]
 
     def start(self) -> None:
@@ -188,7 +191,8 @@ class Pools:
         return Pool(target, self._events, self._idle_workers, jobs, target.pack, size=size, times=times)
 
     def _every_pool(self) -> tuple[Pool, ...]:
-        return *self._pools.values(), *self._second_workers.values(), *self._own_processes.values()
+        further = (self._second_workers, self._own_processes, self._varied)
+        return *self._pools.values(), *(pool for pools in further for pool in pools.values())
 
     def _every_supervisor(self) -> Iterator[Supervisor]:
         return (supervisor for pool in self._every_pool() for supervisor in pool.supervisors)

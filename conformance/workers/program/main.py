@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import sys
 from pathlib import Path
@@ -26,6 +27,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--prelude")
     parser.add_argument("--path", action="append", default=[])
     parser.add_argument("--fork-server", type=int)
+    parser.add_argument("--plugin", type=json.loads)
+    parser.add_argument("--describe", action="store_true")
     options = parser.parse_args(arguments)
     watch = ParentWatch()
     is_fork_server = options.fork_server is not None
@@ -38,7 +41,12 @@ def main(arguments: list[str]) -> None:
         import runpy
 
         runpy.run_path(options.prelude, run_name="epcheck_prelude")
-    backend = backends.make(options.backend)
+    backend = backends.make(options.backend, options.plugin)
+    if options.describe:
+        assert streams is not None
+        streams[1].write(json.dumps({"provider": backend.provider, "trouble": backend.trouble}).encode() + b"\n")
+        streams[1].flush()
+        return
     facts = {**machine.facts(), **backend.facts(), **getattr(sys, "_epcheck_facts", {})}
     if is_fork_server:
         from .fork import fork_workers

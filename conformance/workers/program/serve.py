@@ -35,7 +35,8 @@ def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: Mapping[
         if header["op"] == "exit":
             return
         if header["op"] == "hello":
-            write_frame(answers, encode({"op": "hello", "protocol": PROTOCOL, "facts": facts}, {}))
+            trouble = getattr(backend, "trouble", "")
+            write_frame(answers, encode({"op": "hello", "protocol": PROTOCOL, "facts": facts, "trouble": trouble}, {}))
             continue
         started = time.perf_counter()
         answer, outputs = _answer(header, body, backend, answers)

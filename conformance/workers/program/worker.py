@@ -1,12 +1,14 @@
 """The worker program: runs cases in a process of its own. This folder needs numpy, onnxruntime and Python 3.9.
 
-    python worker.py BACKEND [--prelude FILE] [--path FOLDER]... [--fork-server SOCKET]
+    python worker.py BACKEND [--prelude FILE] [--path FOLDER]... [--fork-server SOCKET] [--plugin JSON [--describe]]
 
 BACKEND: `onnxruntime`, `reference` (onnx.reference.ReferenceEvaluator), `directml` (DirectML without ONNX Runtime; it
 takes a program in the place of a model) or `python:module:function` (any callable (model, feeds) -> outputs).
 --prelude: a file that is executed before anything is imported; it may put facts about the machine into
 `sys._epcheck_facts`. --path: a folder that is put first on `sys.path`. --fork-server: a file descriptor; the process
-imports everything once and forks a worker for each request on it (`fork.py`).
+imports everything once and forks a worker for each request on it (`fork.py`). --plugin: the library that `onnxruntime`
+takes a provider from (`backends/plugin.py`); with --describe it only writes one line of JSON, the `provider` that the
+library holds and the `trouble` that there is with it, and ends.
 
 The frames over stdin and stdout are described in `protocol.py`. epcheck need not be importable: this file loads the
 folder it stands in as the package `epcheck_worker`, so a copy of the folder is a worker anywhere.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judged_cases import CLAIMED, DIRECTML, PLAIN_CPU, UNCLAIMED
+from judged_cases import CLAIMED, DIRECTML, SILENT, UNCLAIMED
 
 from epcheck.conformance.judging.repeats import needs_confirmation
 from epcheck.conformance.preparation.prepared_case import PreparedCase
@@ -20,4 +20,5 @@ def test_every_failure_is_confirmed_but_not_the_refusal_of_an_unclaimed_node() -
         assert confirmed(status, UNCLAIMED)
     assert confirmed("unplaced", CLAIMED)
     assert not confirmed("unplaced", UNCLAIMED)
-    assert confirmed("unplaced", UNCLAIMED, PLAIN_CPU)
+    assert not confirmed("unplaced", UNCLAIMED, SILENT)
+    assert confirmed("refused", UNCLAIMED, SILENT)

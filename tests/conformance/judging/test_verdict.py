@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from judged_cases import CLAIMED, DIRECTML, FUNCTION, PLAIN_CPU, REFUSAL, UNCLAIMED, UNCLAIMED_REFUSAL, prepared
+from judged_cases import CLAIMED, DIRECTML, FUNCTION, REFUSAL, SILENT, UNCLAIMED, UNCLAIMED_REFUSAL, prepared
 
 from epcheck.conformance.judging import verdict as judge
 from epcheck.conformance.judging.evidence import Evidence
@@ -17,7 +17,8 @@ from epcheck.conformance.records.case_facts import Value
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.target import NO_CLAIMS, Target
+from epcheck.generators.claims import Claims
 
 
 def opinion_of(status: str, target: str = "dml") -> Opinion:
@@ -95,9 +96,30 @@ def test_a_node_that_must_be_refused_need_not_be_taken() -> None:
 
 
 def test_without_a_table_of_claims_a_node_that_is_not_taken_is_ok() -> None:
-    for target in (PLAIN_CPU, FUNCTION):
+    for target in (SILENT, FUNCTION):
         found = verdict("unplaced", target=target)
         assert (found.claimed, found.blame, found.reading) == (None, "", "ok")
+
+
+def test_without_a_table_of_claims_a_refusal_of_a_provider_is_noted_and_a_wrong_answer_a_failure() -> None:
+    assert blame_and_reading("refused", target=SILENT) == ("", "noted")
+    assert blame_and_reading("refused", target=SILENT, baseline="mismatch") == ("baseline", "noted")
+    for status in ("mismatch", "crash", "timeout", "flaky", "order-dependent"):
+        assert blame_and_reading(status, target=SILENT) == ("candidate", "failure")
+
+
+def test_to_decline_what_is_claimed_in_part_breaks_no_promise() -> None:
+    slice_13 = ("", "Slice", 13)
+    types = {"T": frozenset({"float32"}), "Tind": frozenset({"int64"})}
+    promised = replace(SILENT, claim_table=Claims("SilentExecutionProvider", {slice_13: types}))
+    in_part = replace(
+        SILENT, claim_table=Claims("SilentExecutionProvider", {slice_13: types}, partial={slice_13: {"T": types["T"]}})
+    )
+    assert blame_and_reading("unplaced", CLAIMED, target=promised) == ("candidate", "failure")
+    assert blame_and_reading("unplaced", CLAIMED, target=in_part) == ("", "ok")
+    assert blame_and_reading("refused", CLAIMED, target=in_part) == ("candidate", "failure")
+    assert verdict("unplaced", CLAIMED, target=in_part).claimed is True
+    assert blame_and_reading("refused", CLAIMED, target=replace(promised, claim_table=NO_CLAIMS)) == ("", "noted")
 
 
 def test_without_a_table_of_claims_a_failure_is_a_failure() -> None:
@@ -122,7 +144,7 @@ def test_a_wrong_answer_or_a_crash_is_a_failure_even_where_nothing_is_claimed(st
 def test_the_claim_is_recorded() -> None:
     assert verdict("pass").claimed is True
     assert verdict("pass", UNCLAIMED).claimed is False
-    assert verdict("pass", target=PLAIN_CPU).claimed is None
+    assert verdict("pass", target=SILENT).claimed is None
 
 
 # Expectations

@@ -35,8 +35,9 @@ from epcheck.conformance.scheduling.case_lifecycle import (
 )
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.target import DML, Target
+from epcheck.conformance.targets.target import DML, NO_CLAIMS, Target
 from epcheck.generators import suite
+from epcheck.generators.claims import Claims
 
 CANDIDATE, OTHER, BASELINE, REFERENCE = (
     Target(name, (), ()) for name in ("candidate", "other", "baseline", "reference")
@@ -198,10 +199,21 @@ def test_a_session_that_fails_is_known_to_fail_by_this_case() -> None:
     assert run_candidate(PLAN, (SHARED, WRONG), (SECOND_WORKER, WRONG)).others == []
 
 
-def test_what_a_target_declines_is_known_and_confirmed() -> None:
-    driven = run_candidate(PLAN, (SHARED, DECLINED), (SECOND_WORKER, DECLINED))
-    assert driven.record.status == terms.UNPLACED
-    assert driven.others == [Failed(CANDIDATE), Declined(CANDIDATE)]
+def test_what_a_target_declines_is_known_and_confirmed_where_it_promised_to_take_it() -> None:
+    key = (CASE.case.domain, CASE.case.operator, CASE.case.since_version)
+    types = {constraint: frozenset({dtype}) for constraint, dtype in CASE.types.items()}
+    promising = replace(CANDIDATE, provider=DML, claim_table=Claims(DML, {key: types}))
+    driven = run_candidate(Plan((), (promising,)), (SHARED, DECLINED), (SECOND_WORKER, DECLINED))
+    assert (driven.record.status, driven.record.reading) == (terms.UNPLACED, "failure")
+    assert driven.others == [Failed(promising), Declined(promising)]
+
+
+@pytest.mark.parametrize("table", [None, NO_CLAIMS])
+def test_what_a_target_declines_and_never_promised_to_take_is_run_once(table: Claims | None) -> None:
+    silent = replace(CANDIDATE, provider="SilentExecutionProvider", claim_table=table)
+    driven = run_candidate(Plan((), (silent,)), (SHARED, DECLINED))
+    assert (driven.record.status, driven.record.reading) == (terms.UNPLACED, "ok")
+    assert driven.others == [Failed(silent), Declined(silent)]
 
 
 def test_what_fails_in_a_pack_and_alone_is_reported_as_it_is_alone() -> None:

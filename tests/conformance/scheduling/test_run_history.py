@@ -48,7 +48,7 @@ sys.path.insert(0, {folder!r})
 from epcheck.conformance.workers.program import backends, main
 
 make = backends.make
-backends.make = lambda _specification: make("python:" + {function!r})
+backends.make = lambda *_: make("python:" + {function!r})
 main.main(sys.argv[1:])
 """
 

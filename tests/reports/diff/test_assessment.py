@@ -137,9 +137,9 @@ def test_markdown_takes_text_from_strangers_as_text() -> None:
 
 def test_junit_has_a_test_for_each_group() -> None:
     root = ElementTree.fromstring(junit([worse()]))
-    counts = {"tests": "6", "failures": "1", "errors": "1", "skipped": "1"}
-    assert {name: root.get(name) for name in counts} == counts
-    cases = {case.get("name", "").partition(" (")[0]: [child.tag for child in case] for case in root.iter("testcase")}
+    assert root.attrib == {"name": "epcheck, compared", "tests": "6", "failures": "1", "errors": "1"}
+    assert [suite.get("skipped") for suite in root] == ["1"]
+    cases = {case.get("name", ""): [child.tag for child in case] for case in root.iter("testcase")}
     assert cases == {
         "the target ran to its end": [],
         "rank_*": ["failure"],
@@ -149,7 +149,20 @@ def test_junit_has_a_test_for_each_group() -> None:
         "fresh": [],
     }
     (failure,) = root.iter("failure")
+    assert failure.get("message", "").startswith("pass → mismatch, ")
     assert "Slice-13/float32/rank_2[runtime]" in (failure.text or "")
+
+
+def test_junit_names_no_two_tests_alike() -> None:
+    older = [a_row("rank_2"), a_row("rank_3")]
+    newer = [
+        a_row("rank_2", "mismatch", reason="wrong"),
+        a_row("rank_3", "crash", reason="gone"),
+    ]
+    found = assessment.assess(compare(a_compared_run(*older), a_compared_run(*newer)))
+    names = [case.get("name", "") for case in ElementTree.fromstring(junit([found])).iter("testcase")]
+    assert len(names) == len(set(names)) == 3
+    assert "rank_*" in names
 
 
 def test_junit_has_an_error_for_a_target_that_did_not_run() -> None:
@@ -164,7 +177,7 @@ def test_junit_is_xml_whatever_the_names_are() -> None:
     rows = [a_row(HOSTILE)], [a_row(HOSTILE, "mismatch", reason=HOSTILE)]
     root = ElementTree.fromstring(junit([assessment.assess(compare(*(a_compared_run(*each) for each in rows)))]))
     (failure,) = root.iter("failure")
-    assert failure.get("message", "").startswith("<img src=x onerror")
+    assert failure.get("message", "").startswith("pass → mismatch, 1 case: <img src=x onerror")
 
 
 def test_the_document_has_all_of_it() -> None:

@@ -14,14 +14,14 @@ from __future__ import annotations
 from typing import Any
 
 
-def make(specification: str) -> Any:
+def make(specification: str, plugin: Any = None) -> Any:
     """The backend of `onnxruntime`, `reference`, `directml` or `python:module:function`. What it needs is imported
-    here, after the prelude."""
+    here, after the prelude. plugin: the library that ONNX Runtime takes a provider from, as `plugin.py` has it."""
     kind, _, function = specification.partition(":")
     if kind == "onnxruntime":
         from .onnxruntime import OnnxRuntimeBackend
 
-        return OnnxRuntimeBackend()
+        return OnnxRuntimeBackend(plugin)
     if kind == "reference":
         from .reference import ReferenceBackend
 

@@ -17,6 +17,8 @@ import onnxruntime
 from ..failure import failure
 from ..machine import file_version
 from ..protocol import LEVELS
+from . import variants
+from .plugin import PluginError, RegisteredPlugin
 from .values import differing, flattened, model_feeds
 
 PATTERN = 0xDB
@@ -26,11 +28,24 @@ PATTERN = 0xDB
 class OnnxRuntimeBackend:
     """Sessions on the providers that each request names."""
 
-    def __init__(self) -> None:
+    def __init__(self, plugin: Any = None) -> None:
+        """plugin: the library that a provider comes from; `trouble` says why it cannot be used."""
+        self.plugin: Any = None
+        self.trouble = ""
         self.can_record = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
         self.kept: Any = None
         self.placed: Any = None
         onnxruntime.set_default_logger_severity(4)
+        if plugin:
+            try:
+                self.plugin = RegisteredPlugin(plugin)
+            except PluginError as error:
+                self.trouble = str(error)
+
+    @property
+    def provider(self) -> str:
+        """The provider of the plugin; empty where there is none."""
+        return self.plugin.provider if self.plugin else ""
 
     def facts(self) -> dict[str, str]:
         """Versions of the runtime and of DirectML, and the providers it offers."""
@@ -43,6 +58,8 @@ class OnnxRuntimeBackend:
         directml = Path(onnxruntime.__file__).parent / "capi" / "DirectML.dll"
         if directml.exists():
             found["DirectML.dll"] = file_version(directml)
+        if self.plugin:
+            found.update(self.plugin.facts())
         return found
 
     def run(
@@ -52,6 +69,9 @@ class OnnxRuntimeBackend:
         answer: dict[str, Any] = {"stage": "create", "assignment": None, "unwritten": [], "repeat_differs": []}
         started = time.perf_counter()
         try:
+            if "way" in request:
+                outputs = variants.run(self, request, model, feeds, answer)
+                return {**answer, "stage": "done"}, outputs
             session = self.session(request, model)
             answer["create_s"] = time.perf_counter() - started
             if request.get("place"):
@@ -120,6 +140,10 @@ class OnnxRuntimeBackend:
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
         providers = [(name, dict(provider_options)) for name, provider_options in request["providers"]]
+        if self.plugin:
+            ((_, provider_options),) = providers
+            options.add_provider_for_devices([self.plugin.device], provider_options)
+            return onnxruntime.InferenceSession(model, options, enable_fallback=0)
         return onnxruntime.InferenceSession(model, options, providers=providers, enable_fallback=0)
 
     def keeps_record(self, request: dict[str, Any]) -> bool:

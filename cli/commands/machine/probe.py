@@ -1,0 +1,25 @@
+"""`epcheck probe`: ask a provider what it takes, and write its claim table."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from epcheck.api.machine.probe import ProbeOptions, probe
+from epcheck.cli.options import command
+from epcheck.cli.terminal.progress import TerminalProgress
+
+app = typer.Typer(add_completion=False)
+
+
+@command(app, ProbeOptions)
+def ask(options: ProbeOptions) -> None:
+    """Ask a provider about every operator, version and dtype, without running a node, and write its claim table.
+
+    Compare the table with the provider's documentation before you use it: `epcheck run --claims FILE`.
+    """
+    made = probe(options, progress=TerminalProgress(Console(stderr=True)))
+    typer.echo(
+        f"{made.path}: takes {made.taken:,} of {made.asked:,} nodes; {made.versions:,} operator versions with "
+        f"{made.dtypes:,} dtypes, {made.partial:,} of them in part; {made.seconds:.0f} s"
+    )

@@ -1,0 +1,109 @@
+"""Asking a target about many cases where their node goes: sessions are created and not run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+
+from epcheck.conformance import lab
+from epcheck.conformance.judging.opinion import UNPLACED, condense, placement_gap
+from epcheck.conformance.preparation.prepared_case import PreparedCase
+from epcheck.conformance.records.outcome import FAILED, PLACED, Outcome
+from epcheck.conformance.scheduling.grouping import PLACE_ONLY
+from epcheck.conformance.scheduling.pools.pool import Pool
+from epcheck.conformance.scheduling.pools.pools import TICK_S
+from epcheck.conformance.scheduling.pools.supervisor import Job
+from epcheck.conformance.targets.target import MEASURED, Target, TargetError
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import Event
+
+AHEAD = 1024
+"""Cases under way at most."""
+
+Answered = Callable[[PreparedCase, str, bool], None]
+"""Takes a case, why the provider does not take its node, in words, empty where it does; and whether that is no refusal
+to take it, but a session or a process that failed."""
+
+
+def ask_placements(
+    target: Target, cases: Iterable[PreparedCase], answered: Answered, jobs: int | None = None, packed: bool = True
+) -> Mapping[str, str]:
+    """Create a session for the cases and have each answered with where the record of the session puts its node.
+
+    jobs: workers at most; None for the target's own number. packed: many cases in one session. Returns what the
+    target's worker reports of itself. Raises TargetDown, and TargetError where the runtime keeps no such record.
+    """
+    if target.provider is None:
+        raise TargetError(f"target '{target.name}' has no execution provider; name one that has")
+    own = 1 if target.jobs == MEASURED else target.jobs
+    with (
+        contextlib.nullcontext() if target.owns_group else lab.in_use(),
+        contextlib.closing(IdleWorkers()) as idle_workers,
+    ):
+        asked = _Asked(target, idle_workers, jobs or own or os.cpu_count() or 1, target.pack if packed else 1, answered)
+        try:
+            return asked.all(iter(cases))
+        finally:
+            asked.pool.kill()
+
+
+class _Asked:
+    """The cases under way, and the pool that they are in."""
+
+    def __init__(self, target: Target, idle: IdleWorkers, jobs: int, pack: int, answered: Answered) -> None:
+        self._target = target
+        self._answered = answered
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._under_way = 0
+        self.pool = Pool(target, self._events, idle, jobs, pack)
+
+    def all(self, cases: Iterator[PreparedCase]) -> Mapping[str, str]:
+        """Ask about every case; what the worker reports of itself."""
+        self.pool.start()
+        while not self.pool.facts:
+            self._turn(False)
+        if self.pool.facts.get("assignment") != "recorded":
+            raise TargetError(
+                f"target '{self._target.name}': its runtime ({self.pool.facts.get('onnxruntime', 'unknown')}) keeps no "
+                f"record of where nodes go, so it cannot be asked; take onnxruntime 1.24 or later"
+            )
+        for prepared in cases:
+            self._submit(prepared, PLACE_ONLY + prepared.shell if prepared.graph else b"")
+            while self._under_way >= AHEAD:
+                self._turn(False)
+            if self._under_way % 64 == 0:
+                self._turn(False, wait=False)
+        while self._under_way:
+            self._turn(True)
+        return self.pool.facts
+
+    def _submit(self, prepared: PreparedCase, group: bytes) -> None:
+        self._under_way += 1
+        self.pool.submit(Job(prepared, partial(self._finished, prepared), group, place=True))
+
+    def _finished(self, prepared: PreparedCase, outcome: Outcome) -> None:
+        self._under_way -= 1
+        if outcome.kind == PLACED and outcome.shared > 1 and not outcome.assignment:
+            self._submit(prepared, b"")  # functions were inlined: alone it shows whose nodes these are
+            return
+        if outcome.kind == PLACED:
+            self._answered(prepared, placement_gap(prepared, self._target.provider or "", outcome), False)
+            return
+        message = condense(outcome.message) or outcome.kind
+        self._answered(prepared, message, outcome.kind != FAILED or not UNPLACED.search(message))
+
+    def _turn(self, last: bool, wait: bool = True) -> None:
+        self.pool.advance(last)
+        for supervisor in self.pool.supervisors:
+            supervisor.listen(True)
+        with contextlib.suppress(queue.Empty):
+            event = self._events.get(timeout=TICK_S) if wait else self._events.get_nowait()
+            while True:
+                if owner := self.pool.owner(event):
+                    owner.handle(event)
+                event = self._events.get_nowait()
+        self.pool.watch(time.monotonic())

@@ -1,0 +1,164 @@
+"""CumProd-26: what CumSum is for sums, for products.
+
+Source: the operator page. `axis` is a 0-D tensor of int32 or int64; `exclusive` leaves the element itself out of its
+product, which then begins with 1, and `reverse` multiplies from the end. Integers are so few and small that no product
+leaves the type: what wrapping around gives is said nowhere. Floating-point products overflow or underflow only where
+every factor works in the same direction, since the page leaves the order of the multiplications open.
+
+Bound: each element is a product of up to n factors, so n - 1 roundings in any order: gamma(n - 1) of it (Higham, 3.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from epcheck.generators import graph
+from epcheck.generators.array import Array
+from epcheck.generators.bounds import bounds
+from epcheck.generators.bounds.propagation import gamma
+from epcheck.generators.case import Binding, Sample
+from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.operator import NO_KERNEL, Operator, spread
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+FLOAT_DATA = frozenset({"nan", "infinities", "overflow", "underflow"})
+INTEGER_DATA = frozenset({"powers_of_3"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CumProdSample(Sample):
+    """exclusive, reverse: None leaves the attribute out. values: what the data looks like. axis_shape: of the axis."""
+
+    shape: tuple[int, ...] = (3, 4, 5)
+    axis: int = 0
+    axis_dtype: str = "int64"
+    axis_shape: tuple[int, ...] = ()
+    exclusive: int | None = None
+    reverse: int | None = None
+    values: str = "plain"
+
+
+def samples() -> Iterator[CumProdSample]:
+    for axis in (0, 1, 2, -1, -3):
+        name = f"axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
+        yield CumProdSample(name=name, axis=axis, every_dtype=axis == 1)
+        yield CumProdSample(name=f"{name}_int32", axis=axis, axis_dtype="int32")
+        if axis != 1:
+            yield CumProdSample(name=f"{name}_exclusive_reverse", axis=axis, exclusive=1, reverse=1)
+    for exclusive in (0, 1):
+        for reverse in (0, 1):
+            name = f"exclusive_{exclusive}_reverse_{reverse}"
+            yield CumProdSample(name=name, axis=1, exclusive=exclusive, reverse=reverse, every_dtype=True)
+    yield CumProdSample(name="exclusive", axis=1, exclusive=1)
+    yield CumProdSample(name="reverse", axis=1, reverse=1)
+    yield from _shapes()
+    yield CumProdSample(name="zeros", shape=(3, 8), axis=1, values="zeros", every_dtype=True)
+    yield CumProdSample(name="zeros_reverse", shape=(3, 8), axis=1, reverse=1, values="zeros", every_dtype=True)
+    for values in sorted(FLOAT_DATA):
+        sample = CumProdSample(name=values, shape=(3, 8), axis=1, values=values, every_dtype=True)
+        yield sample
+        yield replace(sample, name=f"{values}_reverse", reverse=1)
+    for values in sorted(INTEGER_DATA):
+        yield CumProdSample(name=values, shape=(2, 43), axis=1, values=values, every_dtype=True)
+    yield CumProdSample(name="refused_axis_at_rank", axis=3)
+    yield CumProdSample(name="refused_axis_below_rank", axis=-4)
+    yield CumProdSample(name="refused_axis_of_rank_2", axis=1, axis_shape=(1, 1))
+
+
+def _shapes() -> Iterator[CumProdSample]:
+    for rank in range(1, 9):
+        shape = tuple(2 + axis % 2 for axis in range(rank))
+        yield CumProdSample(name=f"rank_{rank}_last_axis", shape=shape, axis=-1)
+        yield CumProdSample(name=f"rank_{rank}_first_axis_reverse", shape=shape, axis=0, reverse=1)
+    yield CumProdSample(name="size_1_axis", shape=(4, 1), axis=1)
+    yield CumProdSample(name="size_1_axis_exclusive", shape=(4, 1), axis=1, exclusive=1)
+    yield CumProdSample(name="size_1_elsewhere", shape=(1, 6, 1), axis=1)
+    yield CumProdSample(name="size_0_axis", shape=(3, 0), axis=1)
+    yield CumProdSample(name="size_0_axis_exclusive", shape=(3, 0), axis=1, exclusive=1)
+    yield CumProdSample(name="size_0_elsewhere", shape=(0, 5), axis=1)
+    for length in (31, 33, 127, 257, 1025, 4097):
+        sample = CumProdSample(name=f"length_{length}", shape=(2, length), axis=1)
+        yield sample
+        yield replace(sample, name=f"length_{length}_exclusive_reverse", exclusive=1, reverse=1)
+    yield CumProdSample(name="length_1025_first_axis", shape=(1025, 3), axis=0)
+
+
+def variants(sample: CumProdSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    if sample.values in (INTEGER_DATA if np.dtype(dtypes[0]).kind == "f" else FLOAT_DATA):
+        return ()
+    every = spread(sample, first=dtypes[0] == "float32", newest=True)
+    return tuple(variant for variant in every if variant != graph.CONSTANT)
+
+
+def node(sample: CumProdSample, binding: Binding) -> Node:
+    """x of any number type; axis int32 or int64 [], a parameter. y has shape and dtype of x."""
+    settings = {"exclusive": sample.exclusive, "reverse": sample.reverse}
+    attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
+    axis = Operand("axis", np.full(sample.axis_shape, sample.axis, sample.axis_dtype), parameter=True)
+    x = Operand("x", _values(sample, binding))
+    return Node("CumProd", "", binding.since_version, (x, axis), ("y",), attributes)
+
+
+def _values(sample: CumProdSample, binding: Binding) -> Array:
+    """Integers of ±1, and each fifth of an axis as large as 3; floats around 1 whose products stay around 1."""
+    rng, dtype, shape = binding.rng, binding.dtype, sample.shape
+    signs = np.ones(shape) if dtype.kind == "u" else rng.choice([-1.0, 1.0], shape)
+    if dtype.kind != "f":
+        values = signs * np.where(rng.random(shape) < 0.2, rng.integers(2, 4, shape), 1)
+    else:
+        values = signs * np.exp2(rng.uniform(-0.4, 0.4, shape))
+    match sample.values:
+        case "zeros":
+            values[0, 3], values[1, 0], values[2, 7] = 0, 0, 0
+        case "nan":
+            values[0, 0], values[1, 3] = np.nan, np.nan
+        case "infinities":
+            values[0, 2], values[1, 3], values[2, 1], values[2, 5] = np.inf, -np.inf, np.inf, 0
+        case "overflow":
+            values = signs * 2.0 ** (np.finfo(dtype).maxexp // 3)
+        case "underflow":
+            values = signs * 2.0 ** (np.finfo(dtype).minexp // 3)
+        case "powers_of_3":  # up to the largest that the type holds, which neither half of its bits nor float64 do
+            most = math.floor(math.log(np.iinfo(dtype).max, 3))
+            values = signs * np.where(np.arange(shape[1]) < most, 3, 1)
+    return np.asarray(values).astype(dtype)
+
+
+def _broken_rule(node: Node) -> str | None:
+    axis, rank = node.array("axis"), node.array("x").ndim
+    if axis.ndim:
+        return f"axis must be a 0-D tensor; it has {axis.ndim} dimensions"
+    if not -rank <= axis.item() < rank:
+        return f"axis {axis.item()} must be within [{-rank}, {rank - 1}] for rank {rank}"
+    return None
+
+
+def _products(x: Array, axis: int, *, exclusive: bool, reverse: bool) -> Array:
+    turned = np.flip(x, axis) if reverse else x
+    if exclusive:
+        turned = np.take(np.insert(turned, 0, 1, axis), range(x.shape[axis]), axis)
+    products = np.cumprod(turned, axis=axis, dtype=x.dtype)
+    return np.flip(products, axis) if reverse else products
+
+
+def truth(node: Node) -> Truth:
+    """The products, in longdouble or in the integers themselves."""
+    if broken := _broken_rule(node):
+        return Refusal(broken)
+    x = node.array("x")
+    axis = int(node.array("axis").item()) % x.ndim
+    how = {name: node.integer(name, 0) != 0 for name in ("exclusive", "reverse")}
+    if x.dtype.kind != "f":
+        return Outputs((Output("y", _products(x, axis, **how)),))
+    with np.errstate(all="ignore"):
+        exact = _products(x.astype(np.longdouble), axis, **how).astype(np.float64)
+    allowed = np.nan_to_num(gamma(max(x.shape[axis] - 1, 1), x.dtype) * np.abs(exact), nan=0.0, posinf=0.0)
+    source = f"{bounds.HIGHAM.partition(':')[0]}: a product of {x.shape[axis]} factors"
+    return Outputs((bounds.rounded("y", exact, x.dtype, bounds.ulp(1.0, source, x.dtype, allowed)),))
+
+
+OPERATORS = (Operator("CumProd", samples, variants, node, truth, NO_KERNEL),)

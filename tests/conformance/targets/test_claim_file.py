@@ -1,0 +1,79 @@
+"""Claim tables that a user names: for whom they count, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epcheck.conformance.targets import claim_file
+from epcheck.conformance.targets.config import load_config
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import CPU, DML, NO_CLAIMS, Target
+from epcheck.generators.claims import claims_of, table
+from epcheck.generators.claims.table import Row, Table, TableError
+
+ABS = Row("ai.onnx", "Abs", 13, {"T": ["float"]})
+SOME = Target("some", (), (), provider="SomeExecutionProvider")
+CPU_TARGET = Target("cpu", (), (), provider=CPU)
+
+
+def written(folder: Path, provider: str = "SomeExecutionProvider", **fields: object) -> Path:
+    path = folder / "claims.json"
+    path.write_text(table.encoded(Table([ABS], provider=provider, **fields)), encoding="utf-8")  # type: ignore[arg-type]
+    return path
+
+
+def test_a_table_is_for_the_targets_of_its_provider(tmp_path: Path) -> None:
+    some, cpu = claim_file.with_tables([SOME, CPU_TARGET], [written(tmp_path)])
+    assert some.claims is not None
+    assert set(some.claims.operators) == {("", "Abs", 13)}
+    assert cpu is CPU_TARGET
+
+
+def test_a_table_of_nobody_s_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="is of SomeExecutionProvider, and no candidate has it: they have CPUExec"):
+        claim_file.with_tables([CPU_TARGET], [written(tmp_path)])
+
+
+def test_a_table_replaces_the_one_that_is_shipped(tmp_path: Path) -> None:
+    dml = Target("dml", (), (), provider=DML)
+    assert dml.claims is claims_of(DML)
+    (found,) = claim_file.with_tables([dml], [written(tmp_path, DML)])
+    assert found.claims is not None
+    assert set(found.claims.operators) == {("", "Abs", 13)}
+
+
+def test_epcheck_toml_names_a_table(tmp_path: Path) -> None:
+    path = written(tmp_path, CPU)
+    config = tmp_path / "epcheck.toml"
+    config.write_text(f"[targets.mine]\nbase = 'cpu'\nclaims = '{path}'\n", encoding="utf-8")
+    found = resolve("mine", load_config(config)).claims
+    assert found is not None
+    assert set(found.operators) == {("", "Abs", 13)}
+    config.write_text(f"[targets.mine]\nfunction = 'm:f'\nclaims = '{path}'\n", encoding="utf-8")
+    with pytest.raises(TableError, match="is of CPUExecutionProvider, and target 'mine' has no provider"):
+        resolve("mine", load_config(config))
+
+
+def test_a_table_holds_where_its_condition_does(tmp_path: Path) -> None:
+    (target,) = claim_file.with_tables([SOME], [written(tmp_path, when={"runtime": "1.24.*"})])
+    here, there = {"onnxruntime": "1.24.1"}, {"onnxruntime": "1.25.0"}
+    assert target.narrowed(here).claims is target.claims
+    assert claim_file.unused(target, here) == ""
+    assert target.narrowed(there).claims is None
+    assert target.narrowed(there).claim_table is NO_CLAIMS
+    assert claim_file.unused(target, there).startswith(
+        "some: the claim table of SomeExecutionProvider holds where runtime is 1.24.*, which is not so here"
+    )
+    assert claim_file.unused(SOME, there) == ""
+
+
+def test_a_condition_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="'when' cannot name 'moon'"):
+        claim_file.with_tables([SOME], [written(tmp_path, when={"moon": "full"})])
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"none\.json' cannot be read"):
+        claim_file.text_of(tmp_path / "none.json")
