@@ -16,6 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
+    from epcheck.api.machine.env import (
+        CreateEnvOptions,
+        Environment,
+        RemoveEnvOptions,
+        create_env,
+        environments,
+        remove_env,
+    )
     from epcheck.api.machine.lab import (
         InstallLabOptions,
         LabOptions,
@@ -40,6 +48,16 @@ if TYPE_CHECKING:
     from epcheck.api.releases.bisect import Bisected, BisectOptions, bisect
     from epcheck.api.runs.diff import DiffOptions, diff
     from epcheck.api.runs.merge import MergeOptions, merge
+    from epcheck.api.runs.profile import (
+        ProfileError,
+        ProfileOptions,
+        ProviderProfile,
+        ReadProfileOptions,
+        profile_schema,
+        profile_text,
+        provider_profile,
+        read_profile,
+    )
     from epcheck.api.runs.report import ReportOptions, report
     from epcheck.api.runs.result import RunResult
     from epcheck.api.runs.site import SiteOptions, site
@@ -85,6 +103,9 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
+    "api.machine.env": (
+        "CreateEnvOptions", "Environment", "RemoveEnvOptions", "create_env", "environments", "remove_env",
+    ),
     "api.machine.lab": (
         "InstallLabOptions", "LabOptions", "LabStatus", "LabStatusOptions", "PackLabOptions", "Packed",
         "UnpackLabOptions", "VulkanStatus", "install_lab", "lab_status", "pack_lab", "remove_lab", "unpack_lab",
@@ -115,6 +136,10 @@ _MODULES = {
         "CasesOptions", "available_targets", "cases", "element_types", "expectations", "left_out", "operators",
     ),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
+    "api.runs.profile": (
+        "ProfileError", "ProfileOptions", "ProviderProfile", "ReadProfileOptions", "profile_schema", "profile_text",
+        "provider_profile", "read_profile",
+    ),
     "api.suite.replay": ("ReplayOptions", "replay"),
     "api.suite.repro": ("ReproOptions", "repro"),
     "api.suite.run": ("run",),
@@ -140,9 +165,11 @@ __all__ = [
     "CasesOptions",
     "ClaimsError",
     "CoverageOptions",
+    "CreateEnvOptions",
     "DiffOptions",
     "DirectMLOptions",
     "DirectMLResult",
+    "Environment",
     "EpcheckError",
     "ExpectOptions",
     "Expected",
@@ -160,11 +187,16 @@ __all__ = [
     "Packed",
     "ProbeOptions",
     "ProbedClaims",
+    "ProfileError",
+    "ProfileOptions",
     "Progress",
+    "ProviderProfile",
     "PruneStoreOptions",
+    "ReadProfileOptions",
     "ReduceOptions",
     "Reduced",
     "RefreshClaimsOptions",
+    "RemoveEnvOptions",
     "ReplayOptions",
     "ReportOptions",
     "ReproOptions",
@@ -191,9 +223,11 @@ __all__ = [
     "check_store",
     "clear_cache",
     "coverage",
+    "create_env",
     "diff",
     "directml",
     "element_types",
+    "environments",
     "expect",
     "expectations",
     "install_lab",
@@ -204,9 +238,14 @@ __all__ = [
     "operators",
     "pack_lab",
     "probe",
+    "profile_schema",
+    "profile_text",
+    "provider_profile",
     "prune_store",
+    "read_profile",
     "reduce",
     "refresh_claims",
+    "remove_env",
     "remove_lab",
     "replay",
     "report",

@@ -36,7 +36,9 @@ MODULES = {
     "reduce": "models.reduce",
     "lab": "machine.lab",
     "cache": "machine.cache",
+    "env": "machine.env",
     "claims": "suite.claims",
+    "profile": "runs.profile",
     "store": "runs.store",
     "zoo": "models.zoo",
 }

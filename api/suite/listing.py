@@ -12,6 +12,7 @@ from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets.choice import best_choice, why_no_dml
 from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.conformance.targets.expectation import Expectation as Expectation
+from epcheck.conformance.targets.recipes.environment import Environment, known_environments
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import left_out as left_out_of_suite
 from epcheck.generators import suite
@@ -102,6 +103,11 @@ def available_targets() -> tuple[AvailableTarget, ...]:
         AvailableTarget("dml", lab),
         AvailableTarget("directml", lab),
         AvailableTarget("reference", "onnx.reference.ReferenceEvaluator"),
+        *(AvailableTarget(made.name, _meaning(made)) for made in known_environments()),
         *(AvailableTarget(name, CONFIG) for name in load_config().get("targets", {})),
         AvailableTarget(DEFAULT, f"{best.specification}: {best.reason}"),
     )
+
+
+def _meaning(made: Environment) -> str:
+    return made.recipe.about if made.is_complete else f"{made.recipe.about}; run: epcheck env create {made.name}"

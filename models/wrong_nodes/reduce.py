@@ -22,7 +22,7 @@ from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.values import bodies
-from epcheck.models.wrong_nodes.culprit import Culprit, GraphNode, Kind
+from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, GraphNode, Kind
 from epcheck.models.wrong_nodes.delta_debugging import minimize
 from epcheck.models.wrong_nodes.first_wrong_node import find
 from epcheck.models.wrong_nodes.node_check import NodeCheck, check_node, kind_of_difference
@@ -31,9 +31,6 @@ from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFail
 
 MISMATCH, UNSTEADY = "mismatch", "unsteady"
 """Statuses of a part whose session ends regularly; other statuses are stages of model outcomes."""
-
-NAMED = (Kind.NODE, Kind.FUSION, Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED, Kind.UNSTEADY)
-"""Kinds of culprits that fail alone."""
 
 
 class ReduceError(EpcheckError, ValueError):

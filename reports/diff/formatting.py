@@ -9,6 +9,7 @@ from packaging.version import Version
 from epcheck.reports.diff.classification import REGRESSION
 from epcheck.reports.diff.difference import ComparedSummary, Difference, Group
 from epcheck.reports.diff.drift import AccuracyDrift, SpeedDrift
+from epcheck.reports.diff.wording import NIGHTS
 from epcheck.reports.text import moment
 
 WITH_RELEASES = ("cpu", "dml", "directml")
@@ -32,13 +33,16 @@ def format_count(count: int) -> str:
     return f"{count:,} case{'' if count == 1 else 's'}"
 
 
-def format_change(group: Group) -> str:
-    """`pass → mismatch`; `refused (expected → failure)` where only the reading changed; otherwise the one status."""
+def format_change(group: Group, between: str = NIGHTS.between) -> str:
+    """`pass → mismatch`, with what stands `between`; `refused (expected → failure)` where only the reading changed;
+    otherwise the one status."""
     if not (group.older and group.newer):
         return group.newer or group.older
     if group.older != group.newer:
-        return f"{group.older} → {group.newer}"
-    return group.newer + (f" ({group.older_reading} → {group.reading})" if group.older_reading != group.reading else "")
+        return f"{group.older}{between}{group.newer}"
+    return group.newer + (
+        f" ({group.older_reading}{between}{group.reading})" if group.older_reading != group.reading else ""
+    )
 
 
 def format_bisect(difference: Difference, group: Group) -> str:
@@ -66,9 +70,9 @@ def _order(release: str) -> tuple[bool, Version]:
     return number != release, Version(number)
 
 
-def format_accuracy(drift: AccuracyDrift) -> str:
+def format_accuracy(drift: AccuracyDrift, between: str = NIGHTS.between) -> str:
     """`0.5 → 12 ULP, 24 times`."""
-    return f"{drift.older:.3g} → {drift.newer:.3g} ULP, {drift.factor:.3g} times"
+    return f"{drift.older:.3g}{between}{drift.newer:.3g} ULP, {drift.factor:.3g} times"
 
 
 def format_speed(speed: SpeedDrift) -> str:

@@ -12,7 +12,7 @@ from compared_rows import a_compared_run, a_row
 from epcheck.conformance.records import strict_json
 from epcheck.reports.diff import assessment, difference
 from epcheck.reports.diff.assessment import Assessment
-from epcheck.reports.diff.difference import compare
+from epcheck.reports.diff.difference import compare, compare_nights
 from epcheck.reports.diff.json_document import DIFFERENCE_SCHEMA, document
 from epcheck.reports.diff.junit import junit
 from epcheck.reports.diff.markdown import SHOWN, markdown
@@ -49,7 +49,9 @@ def test_a_night_with_new_failures_is_worse_and_says_how() -> None:
 def test_a_night_without_new_failures_is_as_good_as_before_though_much_still_fails() -> None:
     rows = [a_row("rank_1"), a_row("rank_2", "mismatch")]
     older, newer = ({"dml": {"adapter": "H200", "onnxruntime": release}} for release in ("1.24.4", "1.30.0"))
-    found = assessment.assess(compare(a_compared_run(*rows, targets=older), a_compared_run(*rows, targets=newer)))
+    found = assessment.assess(
+        compare_nights(a_compared_run(*rows, targets=older), a_compared_run(*rows, targets=newer))
+    )
     assert found.result == assessment.GOOD
     assert found.sentences == (
         "As good as before: no new failure in 2 cases. Besides: 1 still failing. Changed: onnxruntime: 1.24.4 → 1.30.0."
