@@ -22,6 +22,11 @@ FOLDED = "folded"
 TO_EP, FROM_EP = "to the provider", "from the provider"
 
 UNEXPLAINED = "the claims say that the provider takes it, the session's record that it did not"
+CAST_BY_RUNTIME = ("float16",)
+CAST = (
+    "no provider has it for float16, so ONNX Runtime runs it on the CPU between casts to float32; the session's record "
+    "leaves such nodes out before ONNX Runtime's pull request 28268"
+)
 BETTER = "the session's record says that the provider takes it, although its claims do not"
 EXPANDED = "no provider has a kernel for it: ONNX Runtime runs the operators that ONNX defines it by, which are there"
 NO_NODE = "ONNX Runtime folded it into a constant or fused it with its neighbours before it placed nodes"
@@ -205,7 +210,9 @@ def _node(node: Node, claimed: Prediction | None, provider: str, real: str, ran:
     kind, reason, suggestion = ("", "", "")
     if claimed is not None:
         kind, reason, suggestion = claimed.kind, claimed.reason, claimed.suggestion
-    if ran and not real:
+    if ran and not real and predicted == CPU and any(t.dtype in CAST_BY_RUNTIME for t in node.inputs):
+        kind, reason = "cast", f"{reason}; {CAST}"
+    elif ran and not real:
         kind, reason, suggestion = FOLDED, NO_NODE, ""
     elif real == provider and predicted == CPU:
         kind, reason, suggestion = "better", BETTER, ""

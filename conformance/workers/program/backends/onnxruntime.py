@@ -17,6 +17,8 @@ import onnxruntime
 from ..failure import failure
 from ..machine import file_version
 from ..protocol import LEVELS
+from . import variants
+from .canary import trouble_with
 from .plugin import PluginError, RegisteredPlugin
 from .values import differing, flattened, model_feeds
 
@@ -40,6 +42,10 @@ class OnnxRuntimeBackend:
                 self.plugin = RegisteredPlugin(plugin)
             except PluginError as error:
                 self.trouble = str(error)
+
+    def trouble_with(self, sessions: dict[str, Any]) -> str:
+        """Why sessions of this kind cannot be had, in one sentence; empty where they can."""
+        return self.trouble or trouble_with(self, sessions)
 
     @property
     def provider(self) -> str:
@@ -68,6 +74,9 @@ class OnnxRuntimeBackend:
         answer: dict[str, Any] = {"stage": "create", "assignment": None, "unwritten": [], "repeat_differs": []}
         started = time.perf_counter()
         try:
+            if "way" in request:
+                outputs = variants.run(self, request, model, feeds, answer)
+                return {**answer, "stage": "done"}, outputs
             session = self.session(request, model)
             answer["create_s"] = time.perf_counter() - started
             if request.get("place"):
