@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
+from epcheck.conformance.targets.variants import Axis, parse_axes
 
 Root = Annotated[Path, Option("Where run folders are made.")]
 StoreFolder = Annotated[Path | None, Option("A store.", flags=("--store",), default="EPCHECK_STORE, or epcheck-store")]
@@ -15,6 +16,17 @@ Dtypes = Annotated[tuple[str, ...], Option("numpy dtype name; repeat for more.",
 Thin = Annotated[bool, Option("A few cases of each operator version and dtype.", flags=("--thin",))]
 Strict = Annotated[bool, Option("Fixed and stale expectations fail the run, too.", flags=("--strict",))]
 Factor = Annotated[float, Option("How many times larger an error in ULP has to be to be told.", minimum=1.0)]
+
+Variants = Annotated[
+    tuple[Axis, ...],
+    Option(
+        "Run each case in other ways too: level, binding, context, precision, packing.",
+        flags=("--variants",),
+        metavar="AXIS,...",
+        parse=parse_axes,
+        many=True,
+    ),
+]
 
 HtmlFile = Annotated[Path | None, Option("Write the page.", metavar="FILE", folder=False)]
 MarkdownFile = Annotated[Path | None, Option("Write Markdown.", metavar="FILE", folder=False)]

@@ -16,6 +16,7 @@ import pytest
 
 if TYPE_CHECKING:
     from epcheck.api import CaseStream, Validation
+    from epcheck.api.suite.stream import Axis
     from epcheck.conformance.records.record import Record
     from epcheck.generators.case import Case
 
@@ -29,6 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--dtype", action="append", default=[], metavar="DTYPE", help="only this dtype; repeatable")
     group.addoption("--source", default="suite", choices=("suite", "onnx"), help="our cases or onnx's node tests")
     group.addoption("--thin", action="store_true", help="a few cases of each operator version and dtype")
+    group.addoption(
+        "--variants", action="append", default=[], metavar="AXIS,...", help="run each case in other ways too"
+    )
     group.addoption("--epcheck-strict", action="store_true", help="a fixed expectation fails its test")
 
 
@@ -43,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
             next(_selected(config))
         except SelectionError as error:
             raise pytest.UsageError(f"epcheck: {error}") from None
+    _axes(config)
     candidate, baseline = config.getoption("--ep"), config.getoption("--baseline")
     if (candidate or baseline) and not hasattr(config, "workerinput"):
         from epcheck.api.suite import stream
@@ -51,6 +56,19 @@ def pytest_configure(config: pytest.Config) -> None:
             stream.check_targets(candidate, baseline)
         except stream.REASONS as error:
             give_up(config, str(error))
+
+
+def _axes(config: pytest.Config) -> tuple[Axis, ...]:
+    """The axes of `--variants`. Raises pytest.UsageError."""
+    texts = config.getoption("--variants")
+    if not texts:
+        return ()
+    from epcheck.api.suite.stream import VariantError, parse_axes
+
+    try:
+        return parse_axes(texts)
+    except VariantError as error:
+        raise pytest.UsageError(f"epcheck: {error}") from None
 
 
 def _selected(config: pytest.Config) -> Iterator[Case]:
@@ -192,7 +210,7 @@ def live_run(config: pytest.Config, session: pytest.Session) -> CaseStream:
         parallel = hasattr(config, "workerinput")
         ahead = () if parallel else (item.case for item in session.items if isinstance(item, CaseItem))
         candidate, baseline = config.getoption("--ep"), config.getoption("--baseline")
-        config.stash[_LIVE] = CaseStream(candidate, baseline, ahead, jobs=1 if parallel else None)
+        config.stash[_LIVE] = CaseStream(candidate, baseline, ahead, 1 if parallel else None, _axes(config))
     return config.stash[_LIVE]
 
 

@@ -28,6 +28,7 @@ from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import NEED_LAB, direct_of, resolve
 from epcheck.conformance.targets.target import DML, Target, TargetError
+from epcheck.conformance.targets.variants import variants_of
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 
@@ -78,6 +79,7 @@ class _Here:
         self._workers = workers
         self._targets, self._baseline, self._reference = _targets(options, progress)
         self._below = _below(self._targets) if options.explain else {}
+        self._variants = variants_of(self._targets, options.variants)
         self._notes: tuple[str, ...] = ()
         self._facts: Facts = {}
 
@@ -103,8 +105,8 @@ class _Here:
         return (*self._notes, self._cache.trouble) if self._cache.trouble else self._notes
 
     def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
-        jobs, pack = self._options.jobs, self._options.pack
-        plan = Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below)
+        jobs, pack, varied = self._options.jobs, self._options.pack, self._variants
+        plan = Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below, varied)
 
         def sink(item: Record) -> None:
             take((encode(item), item.reading))
@@ -189,6 +191,8 @@ def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[
         raise ClusterError("--profile measures this machine; leave out --scheduler")
     if options.explain:
         raise ClusterError("--explain calls DirectML on this machine; leave out --scheduler")
+    if options.variants:
+        raise ClusterError("--variants runs cases in other ways on this machine; leave out --scheduler")
     if not options.targets:
         raise ClusterError("a cluster does not choose the candidate; name one with --target")
     try:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.api.option_types import Dtypes, Operators, Root, Strict, Thin, Vulkan
+from epcheck.api.option_types import Dtypes, Operators, Root, Strict, Thin, Variants, Vulkan
 from epcheck.conformance.scheduling.shard import Shard as Shard
+from epcheck.conformance.targets.variants import Axis as Axis
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 from epcheck.generators.suite import Source as Source
@@ -22,8 +23,9 @@ class RunOptions:
 
     targets: specifications of candidates; empty chooses the best of this machine. baseline: None chooses `cpu`, or
     `reference` when the candidate is `cpu` itself. source: whose cases. explain: call DirectML directly for every
-    failure of its provider. expect: further files of expectations. claims: claim tables, each for the candidates that
-    have the provider it names. strict: decides `RunResult.conforms` alone.
+    failure of its provider. variants: run each case in the other ways of these axes too, and report what depends on
+    it. expect: further files of expectations. claims: claim tables, each for the candidates that have the provider it
+    names. strict: decides `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
     these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
@@ -48,6 +50,7 @@ class RunOptions:
         bool,
         Option("Call DirectML directly for every failure of its provider, to place blame.", flags=("--explain",)),
     ] = False
+    variants: Variants = ()
     expect: Annotated[tuple[Path, ...], Option("A further TOML file of expectations.")] = ()
     claims: Annotated[
         tuple[Path, ...], Option("A claim table of a candidate's provider; `epcheck probe` makes one.", metavar="FILE")

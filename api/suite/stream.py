@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from epcheck.conformance.scheduling.stream import REASONS, CaseStream, CaseStreamError, choose
+from epcheck.conformance.targets.variants import Axis, VariantError, parse_axes
 
-__all__ = ["REASONS", "CaseStream", "CaseStreamError", "check_targets"]
+__all__ = ["REASONS", "Axis", "CaseStream", "CaseStreamError", "VariantError", "check_targets", "parse_axes"]
 
 
 def check_targets(candidate: str | None, baseline: str | None) -> None:

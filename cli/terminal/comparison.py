@@ -21,10 +21,11 @@ from epcheck.reports.diff.classification import (
     TOLERATED,
     VANISHED,
 )
-from epcheck.reports.diff.difference import Difference, Group
+from epcheck.reports.diff.difference import Difference
 from epcheck.reports.diff.formatting import (
     PHASES,
     format_accuracy,
+    format_bisect,
     format_change,
     format_count,
     format_run,
@@ -67,7 +68,7 @@ def show(console: Console, assessment: Assessment) -> None:
         if difference.groups:
             console.print(_counts(difference))
         for kind, most in SHOWN.items():
-            for line in _groups(difference.of(kind), most, words):
+            for line in _groups(difference, kind, most, words):
                 say(line)
         for line in _drifts(difference):
             say(line)
@@ -87,7 +88,8 @@ def _counts(difference: Difference) -> Table:
     return table
 
 
-def _groups(groups: tuple[Group, ...], most: int, words: Wording) -> Iterator[str]:
+def _groups(difference: Difference, kind: str, most: int, words: Wording) -> Iterator[str]:
+    groups = difference.of(kind)
     for group in groups[:most]:
         reason = group.reason if len(group.reason) <= REASON else f"{group.reason[:REASON]}…"
         yield (
@@ -97,6 +99,8 @@ def _groups(groups: tuple[Group, ...], most: int, words: Wording) -> Iterator[st
         )
         if group.kind in (REGRESSION, FLAPPING):
             yield f"  reproduce: {safe(repro_command(group.case_ids[0]))}"
+        if command := format_bisect(difference, group):
+            yield f"  since which release: {safe(command)}"
     if len(groups) > most:
         yield f"… and {len(groups) - most:,} more groups that are {safe(words.names[groups[0].kind])}"
 

@@ -8,7 +8,7 @@ import msgspec
 
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
-from epcheck.conformance.records.record import Direct
+from epcheck.conformance.records.record import Direct, VariantResult
 from epcheck.conformance.targets.expectation import Expectation
 
 FINE = (terms.PASS, terms.UNPLACED, terms.SKIPPED)
@@ -20,7 +20,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     baseline: None where there is none, or the candidate is the baseline. oracles: what each further oracle says of the
     suite's own. echoes: the oracles whose answer is the candidate's, bit by bit. expectations: of the candidate, those
-    whose glob matches the case. direct: what explains the failure.
+    whose glob matches the case. direct: what explains the failure. variants: what came of the case in other ways.
     """
 
     candidate: Opinion
@@ -29,6 +29,7 @@ class Evidence(msgspec.Struct, frozen=True):
     echoes: Sequence[str] = ()
     expectations: Sequence[Expectation] = ()
     direct: Direct | None = None
+    variants: Sequence[VariantResult] = ()
 
     @property
     def is_baseline_wrong(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from epcheck.conformance.judging import explain
+from epcheck.conformance.judging import explain, variants
+from epcheck.conformance.judging.device_limit import lacking_feature
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
@@ -25,6 +26,8 @@ def reason(evidence: Evidence, must_be_refused: bool, gap: str | None) -> str:
         clauses.append(f"{baseline.target} is wrong{'' if passes else ' too'}: {baseline.message}")
     if gap and passes and not must_be_refused:
         clauses.append(f"although {gap}")
+    if candidate.status != terms.VARIANT_DEPENDENT and (others := variants.in_words(evidence.variants)):
+        clauses.append(f"run in another way it differs: {others}")
     if evidence.direct:
         clauses.append(explain.words(evidence.direct))
     return "; ".join(clauses)
@@ -37,6 +40,8 @@ def _candidate(candidate: Opinion, must_be_refused: bool, gap: str | None) -> st
             return " refuses it, as it must" if must_be_refused else " gives the true result"
         case terms.UNPLACED:
             return f" does not take the node: {gap or candidate.message}"
+        case terms.REFUSED if feature := lacking_feature(candidate):
+            return f" is not asked of this device, which has no {feature}: {candidate.message}"
         case terms.REFUSED:
             return f" refuses a valid node at {candidate.stage}: {candidate.message}"
         case terms.CRASH:

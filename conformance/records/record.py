@@ -42,12 +42,27 @@ class Direct:
 
 
 @dataclass(frozen=True)
+class VariantResult:
+    """What came of a case in another way of running it.
+
+    variant: `level=all`, or an axis alone where there is none of it. state: SAME, CLOSE, DIFFERS, UNSTEADY or NOT_RUN.
+    reason: in words, but for SAME. opinion: of the variant, for DIFFERS and UNSTEADY.
+    """
+
+    variant: str
+    state: str
+    reason: str = ""
+    opinion: Opinion | None = None
+
+
+@dataclass(frozen=True)
 class Record:
     """One case on one candidate: what was asked, what each target said, and the verdict.
 
     oracles: oracle name -> `agrees`, `disagrees` or `cannot: why`, each against the suite's own oracle.
     claimed: whether the candidate's documentation claims the operator, version and dtypes; None without a claim table.
-    reason: the verdict in words. direct: of a failure that was explained (`epcheck run --explain`).
+    reason: the verdict in words. direct: of a failure that was explained (`epcheck run --explain`). variants: what came
+    of the case in other ways of running it (`epcheck run --variants`).
     In JSON the case's facts stand beside the other fields, in one object.
     """
 
@@ -62,6 +77,7 @@ class Record:
     claimed: bool | None
     expectation: Expected | None = None
     direct: Direct | None = None
+    variants: tuple[VariantResult, ...] = ()
 
     @property
     def case_id(self) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, SKIPPED = (
-    "pass", "mismatch", "unplaced", "refused", "crash", "timeout", "flaky", "order-dependent", "skipped",
+PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, VARIANT_DEPENDENT, SKIPPED = (
+    "pass", "mismatch", "unplaced", "refused", "crash", "timeout", "flaky", "order-dependent", "variant-dependent",
+    "skipped",
 )  # fmt: skip
 
 
-STATUSES = (PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, SKIPPED)
+STATUSES = (PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, VARIANT_DEPENDENT, SKIPPED)
+
+
+SAME, CLOSE, DIFFERS, UNSTEADY, NOT_RUN = "same", "close", "differs", "unsteady", "skipped"
+"""How a variant of a case compares with the ordinary way: the same answer; other bits that are right as well; another
+result, which was confirmed alone; another result that does not come again; or it was not run, for the stated reason."""
 
 
 NOBODY, CANDIDATE, BASELINE, BOTH, ORACLES_DISAGREE = "", "candidate", "baseline", "both", "oracles-disagree"

@@ -12,7 +12,8 @@ that every path is tested without a process. Each target that takes part has a s
     Isolating ──all repeats──▶ Settled
 
 When every target is settled, the failures that can be explained are: the target below the candidate's provider is run
-like any other. Then the case is concluded: one record for each candidate.
+like any other. Then the case runs in other ways, where those were asked for (`variant_runs`), and is concluded: one
+record for each candidate.
 
 A failure is repeated before it is reported: first in a second worker, where other cases ran before it, then, when the
 two disagree, in processes where nothing ran before. Answers that depend on what ran before are `order-dependent`,
@@ -29,7 +30,7 @@ from enum import Enum
 
 import msgspec
 
-from epcheck.conformance.judging import claim, explain, repeats
+from epcheck.conformance.judging import claim, explain, repeats, variants
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.judging.opinion import opinion, placement_gap
 from epcheck.conformance.judging.oracles import echoes, second_oracles
@@ -41,6 +42,7 @@ from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import DONE, PLACED, Outcome, bits
 from epcheck.conformance.records.record import Direct, Record
 from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.variant_runs import VariantRuns, Way
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 
@@ -160,13 +162,17 @@ class Stage(Enum):
 
     RUNNING = "candidates, baseline and reference are not settled"
     EXPLAINING = "they are, and the targets below failing candidates are not"
+    VARYING = "all are settled, and the case runs in other ways"
     CONCLUDED = "all are settled, and the records are made"
 
 
 class CaseLifecycle:
     """One prepared case on its way to its records. `begin` and `handle` return what is to be done next."""
 
-    __slots__ = ("_expected", "_judge", "_plan", "_settled", "_unsettled", "candidates", "prepared", "stage", "states")
+    __slots__ = (
+        "_expected", "_judge", "_plan", "_settled", "_unsettled", "_varied",
+        "candidates", "prepared", "stage", "states",
+    )  # fmt: skip
 
     def __init__(self, plan: Plan, prepared: PreparedCase, judge: Judge = opinion) -> None:
         """plan: who takes part, in which role. judge: of first runs."""
@@ -179,6 +185,7 @@ class CaseLifecycle:
         self._judge = judge
         self._expected: dict[str, tuple[Expectation, ...]] = {}
         self._unsettled = 0
+        self._varied: dict[str, VariantRuns] = {}
 
     def begin(self, remembered: Mapping[str, Settled]) -> list[Action]:
         """Run the case on every target. remembered: target name -> its opinion, from an earlier run."""
@@ -189,7 +196,7 @@ class CaseLifecycle:
                 states[name] = self._settled[name] = remembered[name]
                 continue
             self._expected[name] = expected = target.expected(prepared.case.id)
-            predicted = claim.predicted_status(prepared, target, expected)
+            predicted = claim.predicted_status(prepared, target, variants.ordinary(expected))
             if predicted in ENDS_WORKER:
                 states[name] = _QUARANTINED
                 actions.append(Run(target, Where.OWN_PROCESS, predicted))
@@ -202,6 +209,8 @@ class CaseLifecycle:
     def handle(self, event: Ran) -> list[Action]:
         """Take an outcome."""
         target, outcome = event.target, event.outcome
+        if self.stage is Stage.VARYING:
+            return self._after_variant(target, outcome)
         state = self.states[target.name]
         if state is _FIRST_RUN:  # most are, ten thousand times a second
             return self._after_first_run(target, outcome)
@@ -283,7 +292,8 @@ class CaseLifecycle:
 
     def _settle(self, target: Target, judged: Opinion, outcome: Outcome) -> list[Action]:
         """outcome: whose outputs are compared with those of others."""
-        is_compared = judged.status != terms.PASS or target is self._plan.reference
+        plan = self._plan
+        is_compared = judged.status != terms.PASS or target is plan.reference or target.name in plan.variants
         settled = Settled(judged, self._bits(target, judged, outcome) if is_compared else "")
         self.states[target.name] = self._settled[target.name] = settled
         self._unsettled -= 1
@@ -293,7 +303,7 @@ class CaseLifecycle:
     def _bits(self, target: Target, judged: Opinion, outcome: Outcome) -> str:
         """The bits of an answer, where somebody will compare them: the reference's, and those of a failure."""
         if judged.status == terms.PASS:
-            wanted = self._is_reference(target)
+            wanted = self._is_reference(target) or target.name in self._plan.variants
         else:
             wanted = target is not self._plan.baseline or target in (*self.candidates, *self._plan.below.values())
         if not wanted:
@@ -307,12 +317,33 @@ class CaseLifecycle:
         return target.name in self._plan.pure_oracles or all(target.name != other.name for other in self.candidates)
 
     def _when_settled(self) -> list[Action]:
-        """Have explained what can be; then conclude."""
+        """Have explained what can be, then run in other ways what is to be; then conclude."""
         if self.stage is Stage.RUNNING and self._plan.below and (actions := self._explain()):
             self.stage = Stage.EXPLAINING
             return actions
+        if self._plan.variants and (varying := self._vary()):
+            self.stage = Stage.VARYING
+            return varying
         self.stage = Stage.CONCLUDED
         return [Conclude(self._records())]
+
+    def _vary(self) -> list[Action]:
+        """Run the case in the variants of each candidate."""
+        actions: list[Action] = []
+        for candidate in self.candidates:
+            settled = self._settled[candidate.name]
+            of = self._plan.variants[candidate.name]
+            runs = VariantRuns(self.prepared, candidate, of, Way(settled.opinion, settled.answer))
+            self._varied[candidate.name] = runs
+            actions += _as_actions(runs.begin())
+        return actions
+
+    def _after_variant(self, target: Target, outcome: Outcome) -> list[Action]:
+        actions = _as_actions(self._varied[target.base or target.name].handle(target, outcome))
+        if all(runs.is_done for runs in self._varied.values()):
+            self.stage = Stage.CONCLUDED
+            return [*actions, Conclude(self._records())]
+        return actions
 
     def _explain(self) -> list[Action]:
         """Run the case on the targets below the candidates whose failure they may explain."""
@@ -346,6 +377,7 @@ class CaseLifecycle:
                 self._echoes(candidate, reference) if fails else (),
                 self._expected[candidate.name],
                 self._explanation(candidate) if fails and plan.below else None,
+                self._varied[candidate.name].results() if self._varied else (),
             )
             records.append(verdict(self.prepared, candidate, evidence))
         return tuple(records)
@@ -363,6 +395,11 @@ class CaseLifecycle:
         direct = self._settled[below.name]
         same_bits = bool(settled.answer) and settled.answer == direct.answer
         return explain.explained(settled.opinion, direct.opinion, same_bits)
+
+
+def _as_actions(runs: list[tuple[Target, bool]]) -> list[Action]:
+    """Runs of variants: alone in a process, or in a session of their own."""
+    return [Run(target, Where.OWN_PROCESS if alone else Where.OWN_SESSION) for target, alone in runs]
 
 
 def _must_run(prepared: PreparedCase, target: Target, placed: Outcome) -> bool:

@@ -9,6 +9,7 @@ from typing import Self
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.variants import Variants
 from epcheck.generators.case import Case
 
 Sink = Callable[[Record], None]
@@ -25,7 +26,8 @@ class Plan:
     reference: a further oracle, run on every case; None leaves it out. done: (candidate, case id) pairs that an
     interrupted run has recorded already. jobs: workers of each target at most; None for each target's own number.
     pack: whether cases may share sessions; the verdicts are the same without. below: candidate name -> the target that
-    calls DirectML directly, which is asked about every failure of that candidate.
+    calls DirectML directly, which is asked about every failure of that candidate. variants: candidate name -> the other
+    ways in which each case runs on it.
     """
 
     cases: Sequence[Case]
@@ -36,6 +38,7 @@ class Plan:
     jobs: int | None = None
     pack: bool = True
     below: Mapping[str, Target] = field(default_factory=dict)
+    variants: Mapping[str, Variants] = field(default_factory=dict)
 
     @cached_property
     def oracles(self) -> tuple[Target, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.expectation import ExpectationError
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target, TargetError
+from epcheck.conformance.targets.variants import Axis, variants_of
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.generators.case import Case
 
@@ -59,9 +60,11 @@ class CaseStream:
         baseline: str | None = None,
         cases: Iterable[Case] = (),
         jobs: int | None = None,
+        variants: Sequence[Axis] = (),
     ) -> None:
         """candidate, baseline: target specifications; None chooses as `epcheck run` does, but installs nothing.
         cases: what will be asked for, about in this order; they are run ahead. jobs: as in `Plan`.
+        variants: on which axes each case runs in other ways, too.
 
         Raises CaseStreamError.
         """
@@ -72,7 +75,8 @@ class CaseStream:
             try:
                 (self.candidate,), against = choose((candidate,) if candidate else (), baseline)
                 cache = resources.enter_context(closing(Cache(default_path())))
-                plan = Plan((), (self.candidate,), against, jobs=jobs)
+                varied = variants_of((self.candidate,), variants)
+                plan = Plan((), (self.candidate,), against, jobs=jobs, variants=varied)
                 self._session = resources.enter_context(Session(plan, self._take, cache))
                 while not self._session.ready:
                     self._turn()

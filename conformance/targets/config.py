@@ -16,10 +16,11 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
     "base": str, "python": str, "function": str, "ep": str, "ep_device": dict, "provider": str, "options": dict,
     "config": dict, "env": dict, "device": str, "deadline_s": (int, float), "startup_s": (int, float),
     "memory_mib": int, "window": int, "pack": int, "jobs": int, "expectations": str,
-    "claims": str,
+    "claims": str, "precisions": dict,
 }  # fmt: skip
 """The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f,
-`ep` a plugin's package or library, `ep_device` which of its devices (`plugin.DEVICE`)."""
+`ep` a plugin's package or library, `ep_device` which of its devices (`plugin.DEVICE`),
+`precisions` a table of tables: name -> the provider's options with which it computes in that precision."""
 
 
 def load_config(path: Path | None = None) -> dict[str, Any]:
@@ -56,6 +57,9 @@ def _check_table(where: str, table: object) -> None:
             raise TargetError(f"{where}: '{key}' has the wrong type, {type(value).__name__}")
         if isinstance(value, int | float) and not 0 < value < float("inf"):
             raise TargetError(f"{where}: '{key}' must be positive, not {value}")
+        if isinstance(value, dict) and key == "precisions":
+            _check_precisions(where, value)
+            continue
         for name, text in value.items() if isinstance(value, dict) else ((key, value),):
             if not isinstance(text, str | int | float) or isinstance(text, bool):
                 raise TargetError(f"{where}: '{key}' holds a {type(text).__name__} ('{name}'); write text or a number")
@@ -67,3 +71,14 @@ def _check_table(where: str, table: object) -> None:
         raise TargetError(f"{where}: 'ep' goes with 'python', not with base or function")
     if "ep_device" in table and "ep" not in table:
         raise TargetError(f"{where}: 'ep_device' chooses a device of the plugin that 'ep' names; add ep")
+
+
+def _check_precisions(where: str, precisions: Mapping[str, object]) -> None:
+    for name, options in precisions.items():
+        if not isinstance(options, dict) or not options:
+            raise TargetError(f"{where}: precisions.{name} must be a table of provider options")
+        for key, text in options.items():
+            if not isinstance(text, str | int | float) or isinstance(text, bool):
+                raise TargetError(f"{where}: precisions.{name} holds a {type(text).__name__} ('{key}'); write text")
+            if "\0" in f"{name}{key}{text}":
+                raise TargetError(f"{where}: 'precisions' holds a NUL character")

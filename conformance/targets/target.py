@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from epcheck.conformance.targets import condition, expectation
 from epcheck.conformance.targets.expectation import Expectation
@@ -69,6 +69,10 @@ class Target:
     is_plugin: its provider is not the runtime's own, but that of a library which the arguments name.
     variables: what of the environment was set for it. known: facts that its worker cannot tell.
     claim_table: what the provider claims, in place of the table that epcheck ships of it; NO_CLAIMS for nothing.
+    precisions: name -> the options with which the provider computes in that precision.
+    base, variant: of a target that is a variant of another, that one's name, and the
+    variant's own, `level=all`. session: what its requests say besides. packed: a case shares its session with a copy of
+    itself.
     """
 
     name: str
@@ -93,6 +97,11 @@ class Target:
     is_plugin: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, str] = field(default_factory=dict)
+    precisions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    base: str = ""
+    variant: str = ""
+    session: Mapping[str, Any] = field(default_factory=dict)
+    packed: bool = False
     expectations: tuple[Expectation, ...] = ()
     claim_table: Claims | None = None
 

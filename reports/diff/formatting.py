@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from epcheck.reports.diff.difference import ComparedSummary, Group
+import re
+
+from packaging.version import Version
+
+from epcheck.reports.diff.classification import REGRESSION
+from epcheck.reports.diff.difference import ComparedSummary, Difference, Group
 from epcheck.reports.diff.drift import AccuracyDrift, SpeedDrift
 from epcheck.reports.diff.wording import NIGHTS
 from epcheck.reports.text import moment
+
+WITH_RELEASES = ("cpu", "dml", "directml")
+"""Targets that `epcheck bisect` has the releases of."""
+
+RUNTIME = "onnxruntime"
+"""The part of a fingerprint that names the release."""
+
+WINDOWSML = "windowsml-"
+RELEASE = rf"(?:{WINDOWSML})?\d+(?:\.\d+)*"
 
 
 def format_run(summary: ComparedSummary) -> str:
@@ -29,6 +43,31 @@ def format_change(group: Group, between: str = NIGHTS.between) -> str:
     return group.newer + (
         f" ({group.older_reading}{between}{group.reading})" if group.older_reading != group.reading else ""
     )
+
+
+def format_bisect(difference: Difference, group: Group) -> str:
+    """The command line that finds the release in which a case of a regression broke, with the releases of the two runs
+    as ends where they differ; empty for other groups, and for a target that has no releases of its own."""
+    if group.kind != REGRESSION or not group.older:
+        return ""
+    older, _, older_release = difference.older.target.partition("@")
+    newer, _, newer_release = difference.newer.target.partition("@")
+    if newer not in WITH_RELEASES or older != newer:
+        return ""
+    runtime = next((change for change in difference.changed if change.part == RUNTIME), None)
+    if runtime is not None:
+        older_release, newer_release = older_release or runtime.older, newer_release or runtime.newer
+    ends = {older_release, newer_release}
+    command = f'epcheck bisect "{group.case_ids[0]}" --target {newer}'
+    if len(ends) < 2 or not all(re.fullmatch(RELEASE, end) for end in ends):
+        return command
+    first, last = sorted(ends, key=_order)
+    return f"{command} --releases {first}..{last}"
+
+
+def _order(release: str) -> tuple[bool, Version]:
+    number = release.removeprefix(WINDOWSML)
+    return number != release, Version(number)
 
 
 def format_accuracy(drift: AccuracyDrift, between: str = NIGHTS.between) -> str:

@@ -20,6 +20,7 @@ from epcheck.reports.diff.difference import Difference, Group
 from epcheck.reports.diff.formatting import (
     PHASES,
     format_accuracy,
+    format_bisect,
     format_change,
     format_count,
     format_run,
@@ -64,6 +65,7 @@ def _difference(difference: Difference) -> Iterator[str]:
     yield from _table(("", "cases", "groups"), [(k, f"{c:,}", f"{g:,}") for k, c, g in counted if c])
     for kind in LISTED:
         yield from _groups(kind, difference.of(kind), words)
+        yield from _since_which_release(difference, kind)
     accuracy = [
         (
             change.operator,
@@ -101,6 +103,16 @@ def _groups(kind: str, groups: Sequence[Group], words: Wording) -> Iterator[str]
     head = ("operator", "sample", "cases", "status", "blame", "reason", "for example")
     total = format_count(sum(len(group.case_ids) for group in groups))
     yield from _section(f"{words.names[kind]}: {total}, {words.meanings[kind]}", head, rows)
+
+
+def _since_which_release(difference: Difference, kind: str) -> Iterator[str]:
+    """The command line for each group that is written out, where the target has releases."""
+    commands = [format_bisect(difference, group) for group in difference.of(kind)[:SHOWN]]
+    if any(commands):
+        yield "Since which release?"
+        yield ""
+        yield from (f"- {escaped(command)}" for command in commands if command)
+        yield ""
 
 
 def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from epcheck.reports.diff.difference import Difference
 from epcheck.reports.diff.formatting import (
     PHASES,
     format_accuracy,
+    format_bisect,
     format_change,
     format_count,
     format_run,
@@ -51,6 +52,7 @@ def write_page(file: IO[bytes], title: str, assessments: Sequence[Assessment]) -
         most={"groups": GROUPS, "lines": LINES, "cases": CASES},
         format={
             "accuracy": format_accuracy,
+            "bisect": format_bisect,
             "count": format_count,
             "run": format_run,
             "speed": format_speed,

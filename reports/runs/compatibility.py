@@ -78,6 +78,9 @@ def check_same_selection(first: Part, second: Part) -> None:
     if first.run.baseline != second.run.baseline:
         baselines = [part.run.baseline or "none" for part in (first, second)]
         raise StoreError(f"{both}: the baselines are {baselines[0]} and {baselines[1]}; name one with --baseline")
+    variants = [_listed(part.run.selection.get("variants") or ["none"]) for part in (first, second)]
+    if variants[0] != variants[1]:
+        raise StoreError(f"{both}: the variants are {variants[0]} and {variants[1]}; run both with the same --variants")
     if first.run.selection.get("reference") != second.run.selection.get("reference"):
         raise StoreError(f"{both}: only one of them asked onnx.reference about every case")
 

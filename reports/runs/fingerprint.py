@@ -195,6 +195,8 @@ def _selection(selection: Mapping[str, object]) -> str:
         words.append(f"source {source}")
     if selection.get("thin"):
         words.append("thin")
+    if variants := selection.get("variants"):
+        words.append(f"variants {_listed(variants)}")
     if shard := selection.get("shard"):
         words.append(f"shard {shard}")
     return ", ".join(words) or WHOLE_SUITE

@@ -11,7 +11,18 @@ from xml.sax.saxutils import escape
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import CRASH, EXPECTED, FAILURE, FIXED, NOTED, SKIPPED, TIMEOUT, UNPLACED
+from epcheck.conformance.records.terms import (
+    CRASH,
+    DIFFERS,
+    EXPECTED,
+    FAILURE,
+    FIXED,
+    NOTED,
+    SKIPPED,
+    TIMEOUT,
+    UNPLACED,
+    UNSTEADY,
+)
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry, spool
 from epcheck.reports.runs.summary import Summary
@@ -134,6 +145,7 @@ def _details(record: Record) -> str:
     for difference in record.candidate.differences:
         lines.append(f"{difference.output}: {difference.wrong} of {difference.total} elements are wrong")
         lines += [f"  at {list(m.at)}: expected {m.expected}, got {m.got}" for m in difference.first]
+    lines += [f"{v.variant}: {v.state}: {v.reason}" for v in record.variants if v.state in (DIFFERS, UNSTEADY)]
     if record.candidate.message:
         lines.append(record.candidate.message)
     if record.candidate.log_tail:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from epcheck.conformance.preparation import directml_program, pack
+from epcheck.conformance.preparation import directml_program, model_parts, pack
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
 from epcheck.conformance.targets.target import Target
@@ -25,6 +26,7 @@ def name_of(cases: Sequence[PreparedCase]) -> str:
 
 def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool) -> list[bytes]:
     """The request to run the cases in one session. place: only ask on which provider their nodes go."""
+    cases = _in_session(cases, target)
     named = list(zip(pack.prefixes(cases), cases, strict=True))
     if target.direct:
         program = directml_program.of(cases[0])
@@ -38,7 +40,9 @@ def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool
     return run_request(name, target, model, feeds, outputs, place)
 
 
-def outcomes(cases: Sequence[PreparedCase], result: SessionResult, answer: FrameReceived) -> list[Outcome]:
+def outcomes(
+    cases: Sequence[PreparedCase], result: SessionResult, answer: FrameReceived, target: Target
+) -> list[Outcome]:
     """The outcome of each case; none where a session of several failed, which says nothing of any of them.
 
     Raises KeyError, TypeError or ValueError where the answer's tensors do not describe its body.
@@ -54,6 +58,19 @@ def outcomes(cases: Sequence[PreparedCase], result: SessionResult, answer: Frame
         create_s=result.create_s,
         run_s=result.run_s,
     )
-    return list(
-        pack.unpack(cases, outcome, pack.SessionOutputs(answer.header["tensors"], answer.body, result.assignment))
-    )
+    if result.failed and target.packed:
+        return [replace(outcome, shared=2)]
+    outputs = pack.SessionOutputs(answer.header["tensors"], answer.body, result.assignment)
+    return list(pack.unpack(_in_session(cases, target), outcome, outputs))[: len(cases)]
+
+
+def _in_session(cases: Sequence[PreparedCase], target: Target) -> Sequence[PreparedCase]:
+    """All cases of a session: with one, its copy under another prefix where the target wants that."""
+    return [cases[0], _copy(cases[0])] if target.packed else cases
+
+
+def _copy(case: PreparedCase) -> PreparedCase:
+    prefix = f"copy{case.prefix}"
+    tensors, data = case.expected
+    expected = [[prefix + name.removeprefix(case.prefix), dtype, shape] for name, dtype, shape in tensors], data
+    return case._replace(prefix=prefix, graph=model_parts.parts(case.model, prefix)[1], expected=expected)

@@ -32,7 +32,8 @@ class Job(NamedTuple):
     """One case to run once; `finished` takes the outcome.
 
     group: it may share its session with others of this group; empty for a session of its own. place: only ask on
-    which provider its node goes. split: it was in a session that failed.
+    which provider its node goes. split: it was in a session that failed. target: the variant of the worker's target
+    that its session is of, where it is of one.
     """
 
     prepared: PreparedCase
@@ -40,6 +41,7 @@ class Job(NamedTuple):
     group: bytes = b""
     place: bool = False
     split: bool = False
+    target: Target | None = None
 
 
 class Source(Protocol):
@@ -133,7 +135,7 @@ class Supervisor:
             self._under_way += len(jobs)
             cases = [job.prepared for job in jobs]
             name = session_request.name_of(cases)
-            client.send(name, session_request.encode(name, cases, self.target, jobs[0].place))
+            client.send(name, session_request.encode(name, cases, jobs[0].target or self.target, jobs[0].place))
             self._unsent += 1
             if len(self._sent) <= LOW_WATER or self._unsent >= BATCH:
                 self._flush()
@@ -200,7 +202,8 @@ class Supervisor:
         jobs = self._sent[0]
         try:
             result = session_result(answer.header)
-            outcomes = session_request.outcomes([job.prepared for job in jobs], result, answer)
+            cases, target = [job.prepared for job in jobs], jobs[0].target or self.target
+            outcomes = session_request.outcomes(cases, result, answer, target)
         except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
             lost = self._client.lose(f"its worker sent a malformed answer: {error!r}")
             assert lost is not None

@@ -90,6 +90,8 @@ def test_the_selection_counts_and_how_it_was_run_does_not() -> None:
     assert fingerprint_class(night(selection=older), "dml") == fingerprint_class(night(selection=newer), "dml")
     thin = night(selection={**newer, "thin": True, "operators": ["TopK", "Slice"], "source": "onnx"})
     assert fingerprint_class(thin, "dml").selection == "operators Slice+TopK, source onnx, thin"
+    varied = night(selection={**newer, "variants": ["level", "binding"]})
+    assert fingerprint_class(varied, "dml").selection.endswith("variants binding+level")
 
 
 def test_what_did_not_change_is_not_told() -> None:

@@ -8,6 +8,7 @@ function caseView(record, row, around) {
     section("Reproduce", copyable(record.repro), downloadable(record.case_id)),
     section("Graph", drawGraph(record), valuesTable(record), attributesTable(record)),
     section("Opinions", opinionsTable(record), ...opinionsOf(record).flatMap(([, opinion]) => differences(opinion)), ulpHistogram(record)),
+    record.variants ? section("Variants", variantsTable(record.variants), ...record.variants.flatMap(({ opinion }) => (opinion ? differences(opinion) : []))) : null,
     record.directml ? section("DirectML", directml(record.directml)) : null,
     section("Record", facts(record), logs(record), raw(record)),
   ].filter(Boolean);
@@ -120,6 +121,16 @@ function opinionsTable(record) {
   return table(["Who", "Says", "In words", "Nodes ran on", "Create / run", "Attempts"], rows, "plain opinions");
 }
 
+/** What came of the case in other ways of running it; a state that is no answer of the provider is quiet. */
+function variantsTable(variants) {
+  const kinds = { same: "good", close: "good", skipped: "quiet" };
+  const rows = variants.map((v) => [
+    el("b", {}, v.variant), el("span", { class: "said " + (kinds[v.state] || "bad") }, v.state), v.reason || "–",
+    v.opinion ? `${seconds(v.opinion.create_s)} / ${seconds(v.opinion.run_s)}` : "–",
+  ]);
+  return table(["Variant", "Compared", "In words", "Create / run"], rows, "plain opinions");
+}
+
 function differences(opinion) {
   return (opinion.differences || []).map((d) => {
     const first = d.first || [];
@@ -172,7 +183,7 @@ function facts(record) {
   return table(["Fact", "Value"], [
     ["operator", el("code", {}, `${record.domain || "ai.onnx"} ${record.operator}-${record.since_version}`)],
     ["model opset", String(record.opset)], ["types", el("code", {}, types || "–")],
-    ["sample", el("code", {}, record.sample)], ["variant", el("code", {}, record.variant)],
+    ["sample", el("code", {}, record.sample)], ["binding", el("code", {}, record.variant)],
     ["claim", { true: "the provider's documentation claims it", false: "the provider's documentation does not claim it" }[record.claimed] || "no table of claims"],
   ]);
 }

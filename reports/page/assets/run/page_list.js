@@ -64,7 +64,7 @@ class CaseList {
     for (const name of [...this.facets, "sort"]) {
       const select = el("select", { name, change: () => this.go({ [name]: select.value }) });
       this.selects.set(name, select);
-      this.form.append(el("label", {}, el("span", {}, name === "sort" ? "order" : name), select));
+      this.form.append(el("label", {}, el("span", {}, { sort: "order", variant: "binding" }[name] || name), select));
     }
     this.selects.get("sort").append(...Object.entries(ORDERS).map(([value, [name]]) => el("option", { value }, name)));
     this.form.addEventListener("submit", (event) => event.preventDefault());

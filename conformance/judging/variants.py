@@ -1,0 +1,137 @@
+"""Variants of a case: whether one applies, how it compares with the ordinary way, and in which words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from epcheck.conformance.judging.evidence import Evidence
+from epcheck.conformance.judging.opinion import opinion
+from epcheck.conformance.preparation.prepared_case import PreparedCase
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
+from epcheck.conformance.records.outcome import DONE, Outcome
+from epcheck.conformance.records.record import VariantResult
+from epcheck.conformance.targets.expectation import Expectation
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.variants import DAMAGED, STALE, Axis
+from epcheck.conformance.workers.program.backends.declined import DECLINED
+
+COMPARED = (terms.PASS, terms.MISMATCH, terms.REFUSED)
+"""Statuses of the ordinary way with which those of variants are compared."""
+
+NOT_PLACED_EITHER = "the provider does not take the node"
+ENDS = "the ordinary way has no steady answer"
+LEFT_OUT = "no node is left at this level"
+BROKEN = tuple(f"{Axis.CONTEXT}={how}" for how in (STALE, DAMAGED))
+
+
+def why_not(prepared: PreparedCase, target: Target, ordinary: Opinion) -> str:
+    """Why a variant of a case is not run; empty where it is. ordinary: what the ordinary way gives."""
+    if ordinary.status == terms.UNPLACED and not target.packed:
+        return NOT_PLACED_EITHER
+    if ordinary.status not in (*COMPARED, terms.UNPLACED):
+        return ENDS
+    if target.packed and (prepared.must_be_refused or not prepared.graph or not prepared.emptiness):
+        return "its model cannot be put into a pack"
+    if target.variant in BROKEN and (prepared.must_be_refused or ordinary.status == terms.REFUSED):
+        return "it has no context that could be broken"
+    return ""
+
+
+def judge(prepared: PreparedCase, target: Target, outcome: Outcome) -> Opinion:
+    """The opinion of a variant.
+
+    At other levels, and from a context, the session's nodes are no longer the model's: what proves that the provider
+    ran them is that the session may not fall back to CPU.
+    """
+    if not target.variant.startswith((f"{Axis.LEVEL}=", f"{Axis.CONTEXT}=")):
+        return opinion(prepared, target, outcome)
+    judged = opinion(prepared, replace(target, provider=None), outcome)
+    elsewhere = [f"{node} was assigned to {name}" for name, node in outcome.assignment or () if name != target.provider]
+    return replace(judged, status=terms.UNPLACED, message=elsewhere[0]) if elsewhere else judged
+
+
+def compare(
+    target: Target, ordinary: Opinion, answer: str, outcome: Outcome, judged: Opinion, bits: str
+) -> VariantResult:
+    """How a variant compares with the ordinary way. answer, bits: those of the outputs of the two."""
+    name, message = target.variant, judged.message
+    if judged.status in (terms.REFUSED, terms.PASS) and message.startswith(DECLINED):
+        return VariantResult(name, terms.NOT_RUN, message.removeprefix(DECLINED))
+    if name in BROKEN:
+        return _of_broken(name, outcome, judged)
+    if outcome.assignment == () and judged.status == terms.PASS and outcome.kind == DONE:
+        return VariantResult(name, terms.NOT_RUN, LEFT_OUT)
+    if judged.status != ordinary.status:
+        return VariantResult(name, terms.DIFFERS, _words(judged), judged)
+    if judged.status in (terms.REFUSED, terms.UNPLACED) or answer == bits:
+        return VariantResult(name, terms.SAME)
+    if judged.status == terms.PASS:
+        return VariantResult(name, terms.CLOSE, "other bits, right as well")
+    return VariantResult(name, terms.DIFFERS, f"wrong in another way: {message}", judged)
+
+
+def _of_broken(name: str, outcome: Outcome, judged: Opinion) -> VariantResult:
+    """A context that is stale or damaged must be refused; a refusal is what the session of a good one may not give."""
+    if judged.status in (terms.REFUSED, terms.UNPLACED):
+        return VariantResult(name, terms.SAME, f"refused: {judged.message}")
+    if judged.status == terms.PASS:
+        return VariantResult(name, terms.CLOSE, "accepted, and the answer is right")
+    accepted = "accepted, and " if outcome.kind == DONE else ""
+    return VariantResult(name, terms.DIFFERS, accepted + _words(judged), judged)
+
+
+def _words(judged: Opinion) -> str:
+    """What a variant does, in words."""
+    match judged.status:
+        case terms.PASS:
+            return "gives the true result"
+        case terms.REFUSED:
+            return f"refuses at {judged.stage}: {judged.message}"
+        case terms.UNPLACED:
+            return f"is not taken: {judged.message}"
+        case terms.MISMATCH:
+            return f"is wrong: {judged.message}"
+    return f"{judged.status}: {judged.message}"
+
+
+def judged(evidence: Evidence) -> Evidence:
+    """The evidence with what the variants mean for the candidate: one that is right, or does not take the node, and
+    differs in another way, is variant-dependent. One that is wrong stays so, however its variants do."""
+    candidate = evidence.candidate
+    if candidate.status == terms.VARIANT_DEPENDENT:
+        return evidence
+    if candidate.status not in (terms.PASS, terms.UNPLACED) or not (how := in_words(evidence.variants)):
+        known = ordinary(evidence.expectations)
+        return evidence if known == evidence.expectations else msgspec.structs.replace(evidence, expectations=known)
+    does = "right" if candidate.status == terms.PASS else "not taken"
+    message = f"{does} as it is run ordinarily, and not the same in another way: {how}"
+    changed = replace(candidate, status=terms.VARIANT_DEPENDENT, message=message)
+    return msgspec.structs.replace(evidence, candidate=changed)
+
+
+def ordinary(expectations: Sequence[Expectation]) -> Sequence[Expectation]:
+    """The expectations of the ordinary way. One that expects a difference is no expectation of a failure, and is not
+    fixed where it does not come: the run may have had other variants, or none."""
+    return [e for e in expectations if e.status != terms.VARIANT_DEPENDENT] if expectations else expectations
+
+
+def differing(results: Iterable[VariantResult]) -> tuple[VariantResult, ...]:
+    """The results that differ from the ordinary way, confirmed alone."""
+    return tuple(result for result in results if result.state == terms.DIFFERS)
+
+
+def in_words(results: Sequence[VariantResult]) -> str:
+    """Which variants differ and how, those that do the same together: `level=basic, level=all: is wrong: ...`."""
+    alike: dict[str, list[str]] = {}
+    for result in differing(results):
+        alike.setdefault(_LOCATION.sub("", result.reason), []).append(result.variant)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
+
+
+_LOCATION = re.compile(r"/\S*epcheck-context-\w+/")
+"""The folder of a context, which has another name each time."""

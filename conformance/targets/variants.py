@@ -1,0 +1,115 @@
+"""Variants: other ways of running the same case on the same target, in which its result must be the same.
+
+The ordinary way is: no graph optimisation, feeds from the host's memory, the ONNX model itself, the target's own
+options, and other cases in the session where that is faster. Each axis changes one of these:
+
+level      the graph optimisation levels `basic`, `extended` and `all` (GraphOptimizationLevel of ONNX Runtime)
+binding    inputs and outputs bound as OrtValues in the memory of the provider's device (I/O binding)
+context    the model compiled to an EPContext model, which is loaded again, as a `file` and as `bytes`
+           (https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html); and a `stale` and a `damaged` one,
+           which must be refused
+precision  the options that the target declares under `precisions` in epcheck.toml
+packing    `alone` in its session, and `packed` with a copy of itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
+from epcheck.generators.error import EpcheckError
+
+
+class VariantError(EpcheckError, ValueError):
+    """The text names no axis; the message says which there are."""
+
+
+class Axis(StrEnum):
+    """What is varied."""
+
+    LEVEL = "level"
+    BINDING = "binding"
+    CONTEXT = "context"
+    PRECISION = "precision"
+    PACKING = "packing"
+
+
+STALE, DAMAGED = "stale", "damaged"
+
+SESSIONS: Mapping[Axis, Mapping[str, Mapping[str, Any]]] = {
+    Axis.LEVEL: {level: {"level": level} for level in ("basic", "extended", "all")},
+    Axis.BINDING: {"device": {"way": "bound"}},
+    Axis.CONTEXT: {how: {"way": "context", "context": how} for how in ("file", "bytes", STALE, DAMAGED)},
+}
+"""Axis -> value -> what a request for such a session says besides (`workers/program/protocol.py`)."""
+
+NO_CONTEXT = (CPU, DML)
+"""Providers that compile nothing and so have nothing to put into an EPContext model."""
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The variants of a candidate. targets: the candidate in each of its other ways of running. skipped: axis -> why
+    it has none of that axis, in words."""
+
+    targets: tuple[Target, ...]
+    skipped: Mapping[str, str]
+
+
+def parse_axes(texts: Sequence[str] | str) -> tuple[Axis, ...]:
+    """The axes in `level,binding`, or in several such texts, each once. Raises VariantError."""
+    words = ",".join([texts] if isinstance(texts, str) else texts).split(",")
+    known = ", ".join(Axis)
+    for word in words:
+        if word.strip() not in tuple(Axis):
+            raise VariantError(f"--variants: there is no axis '{word.strip()}'; write some of {known}, with commas")
+    return tuple(dict.fromkeys(Axis(word.strip()) for word in words))
+
+
+def variants_of(candidates: Iterable[Target], axes: Sequence[Axis]) -> dict[str, Variants]:
+    """Candidate name -> its variants on these axes; nothing without axes. Raises TargetError where no candidate has one
+    on any of them: such a run would prove nothing about them."""
+    if not axes:
+        return {}
+    found = {target.name: _of(target, axes) for target in candidates}
+    if not any(variants.targets for variants in found.values()):
+        reasons = dict.fromkeys(why for variants in found.values() for why in variants.skipped.values())
+        raise TargetError(f"--variants {','.join(axes)}: {'; '.join(reasons)}; name another axis, or leave it out")
+    return found
+
+
+def _of(target: Target, axes: Iterable[Axis]) -> Variants:
+    skipped = {str(axis): why for axis in axes if (why := why_none(target, axis))}
+    return Variants(tuple(made for axis in axes if axis not in skipped for made in _along(target, axis)), skipped)
+
+
+def why_none(target: Target, axis: Axis) -> str:
+    """Why a target has no variants on an axis; empty where it has some."""
+    if target.arguments[:1] != ("onnxruntime",):
+        return f"target '{target.name}' does not run sessions of ONNX Runtime"
+    if axis is Axis.CONTEXT and target.provider in NO_CONTEXT:
+        return f"{target.provider} makes no EPContext models"
+    if axis is Axis.PRECISION and not target.precisions:
+        return f"target '{target.name}' declares no precisions in epcheck.toml"
+    return ""
+
+
+def _along(target: Target, axis: Axis) -> Iterator[Target]:
+    """The target in each way of one axis."""
+    if axis is Axis.PRECISION:
+        for name, options in target.precisions.items():
+            yield replace(_named(target, axis, name), options={**target.options, **options})
+    elif axis is Axis.PACKING:
+        yield _named(target, axis, "alone")
+        yield replace(_named(target, axis, "packed"), packed=True)
+    else:
+        for name, session in SESSIONS[axis].items():
+            yield replace(_named(target, axis, name), session=session)
+
+
+def _named(target: Target, axis: Axis, value: str) -> Target:
+    variant = f"{axis}={value}"
+    return replace(target, name=f"{target.name} {variant}", base=target.name, variant=variant, expectations=())

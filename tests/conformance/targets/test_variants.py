@@ -1,0 +1,88 @@
+"""Which ways of running a target has on each axis, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from epcheck.conformance.targets.config import load_config
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
+from epcheck.conformance.targets.variants import Axis, VariantError, parse_axes, variants_of
+
+OTHER = Target("other", ("python",), ("onnxruntime",), provider="OtherExecutionProvider", options={"device": "CPU"})
+PRECISE = replace(OTHER, precisions={"f32": {"precision": "FP32"}, "f16": {"precision": "FP16"}})
+
+
+def test_axes_are_read_once_each_from_one_text_or_several() -> None:
+    assert parse_axes("level, binding") == (Axis.LEVEL, Axis.BINDING)
+    assert parse_axes(["level", "level,packing"]) == (Axis.LEVEL, Axis.PACKING)
+
+
+def test_an_unknown_axis_is_refused_with_those_there_are() -> None:
+    with pytest.raises(VariantError, match="no axis 'speed'; write some of level, binding, context, precision, pack"):
+        parse_axes("level,speed")
+
+
+def test_every_axis_changes_one_thing() -> None:
+    found = variants_of([PRECISE], tuple(Axis))["other"]
+    assert found.skipped == {}
+    assert {t.variant: (dict(t.session), dict(t.options), t.packed) for t in found.targets} == {
+        "level=basic": ({"level": "basic"}, {"device": "CPU"}, False),
+        "level=extended": ({"level": "extended"}, {"device": "CPU"}, False),
+        "level=all": ({"level": "all"}, {"device": "CPU"}, False),
+        "binding=device": ({"way": "bound"}, {"device": "CPU"}, False),
+        "context=file": ({"way": "context", "context": "file"}, {"device": "CPU"}, False),
+        "context=bytes": ({"way": "context", "context": "bytes"}, {"device": "CPU"}, False),
+        "context=stale": ({"way": "context", "context": "stale"}, {"device": "CPU"}, False),
+        "context=damaged": ({"way": "context", "context": "damaged"}, {"device": "CPU"}, False),
+        "precision=f32": ({}, {"device": "CPU", "precision": "FP32"}, False),
+        "precision=f16": ({}, {"device": "CPU", "precision": "FP16"}, False),
+        "packing=alone": ({}, {"device": "CPU"}, False),
+        "packing=packed": ({}, {"device": "CPU"}, True),
+    }
+    assert {(t.base, t.name == f"other {t.variant}", t.expectations) for t in found.targets} == {("other", True, ())}
+
+
+@pytest.mark.parametrize("provider", [CPU, DML])
+def test_a_provider_that_compiles_nothing_has_no_context(provider: str) -> None:
+    target = replace(OTHER, provider=provider)
+    found = variants_of([target], (Axis.CONTEXT, Axis.BINDING))["other"]
+    assert found.skipped == {"context": f"{provider} makes no EPContext models"}
+    assert [t.variant for t in found.targets] == ["binding=device"]
+
+
+def test_axes_of_which_no_candidate_has_a_variant_are_refused() -> None:
+    why = r"--variants precision: target 'other' declares no precisions in epcheck\.toml; name another axis"
+    with pytest.raises(TargetError, match=why):
+        variants_of([OTHER], (Axis.PRECISION,))
+    found = variants_of([OTHER, replace(PRECISE, name="precise")], (Axis.PRECISION,))
+    assert (len(found["other"].targets), len(found["precise"].targets)) == (0, 2)
+    function = resolve("python:mymodule:backend")
+    with pytest.raises(TargetError, match="'python:mymodule:backend' does not run sessions of ONNX Runtime"):
+        variants_of([function], (Axis.LEVEL,))
+
+
+def test_precisions_are_declared_in_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "epcheck.toml"
+    path.write_text(
+        '[targets.mine]\nbase = "cpu"\n[targets.mine.precisions]\nf32 = { precision = "FP32", level = 2 }\n'
+    )
+    assert resolve("mine", load_config(path)).precisions == {"f32": {"precision": "FP32", "level": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ('f32 = "FP32"', "precisions.f32 must be a table of provider options"),
+        ("f32 = {}", "precisions.f32 must be a table of provider options"),
+        ("f32 = { precision = true }", r"precisions.f32 holds a bool \('precision'\)"),
+    ],
+)
+def test_precisions_that_are_no_options_are_refused(tmp_path: Path, written: str, why: str) -> None:
+    path = tmp_path / "epcheck.toml"
+    path.write_text(f'[targets.mine]\nbase = "cpu"\n[targets.mine.precisions]\n{written}\n')
+    with pytest.raises(TargetError, match=why):
+        load_config(path)
