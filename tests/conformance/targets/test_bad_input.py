@@ -35,7 +35,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("-t", "/no/python#DmlExecutionProvider"), "target '/no/python#DmlExecutionProvider': there is no interpreter "
                                                     "at '/no/python'"),
         (("-t", "cpu", "--op", "Slize"), "unknown operator 'Slize'; there is Size, Slice, Split; `epcheck list"),
-        (("-t", "cpu", "--dtype", "float33"), "unknown dtype 'float33'; the suite has: bfloat16, bool, float16, float32, "),
+        (("-t", "cpu", "--dtype", "float33"), "unknown dtype 'float33'; the suite has: bfloat16, bool, float16, "),
         (("-t", "cpu", "--op", "Slice", "-k", "nothing_like_it"), "the selection leaves no case; `epcheck list` prints "
                                                                   "the ids of all"),
         (("-t", "cpu", "--config", "none.toml"), "none.toml cannot be read: [Errno 2] No such file or directory: "
