@@ -16,6 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
+    from epcheck.api.machine.env import (
+        CreateEnvOptions,
+        Environment,
+        RemoveEnvOptions,
+        create_env,
+        environments,
+        remove_env,
+    )
     from epcheck.api.machine.lab import (
         InstallLabOptions,
         LabOptions,
@@ -37,8 +45,19 @@ if TYPE_CHECKING:
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
     from epcheck.api.option import OptionError
     from epcheck.api.progress import SILENT, Progress
+    from epcheck.api.releases.bisect import Bisected, BisectOptions, bisect
     from epcheck.api.runs.diff import DiffOptions, diff
     from epcheck.api.runs.merge import MergeOptions, merge
+    from epcheck.api.runs.profile import (
+        ProfileError,
+        ProfileOptions,
+        ProviderProfile,
+        ReadProfileOptions,
+        profile_schema,
+        profile_text,
+        provider_profile,
+        read_profile,
+    )
     from epcheck.api.runs.report import ReportOptions, report
     from epcheck.api.runs.result import RunResult
     from epcheck.api.runs.site import SiteOptions, site
@@ -57,7 +76,15 @@ if TYPE_CHECKING:
     from epcheck.api.suite.coverage import CoverageOptions, coverage
     from epcheck.api.suite.directml import DirectMLOptions, DirectMLResult, directml
     from epcheck.api.suite.expect import Expected, ExpectOptions, expect
-    from epcheck.api.suite.listing import CasesOptions, available_targets, cases, expectations, operators
+    from epcheck.api.suite.listing import (
+        CasesOptions,
+        available_targets,
+        cases,
+        element_types,
+        expectations,
+        left_out,
+        operators,
+    )
     from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
     from epcheck.api.suite.replay import ReplayOptions, replay
     from epcheck.api.suite.repro import ReproOptions, repro
@@ -76,6 +103,9 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
+    "api.machine.env": (
+        "CreateEnvOptions", "Environment", "RemoveEnvOptions", "create_env", "environments", "remove_env",
+    ),
     "api.machine.lab": (
         "InstallLabOptions", "LabOptions", "LabStatus", "LabStatusOptions", "PackLabOptions", "Packed",
         "UnpackLabOptions", "VulkanStatus", "install_lab", "lab_status", "pack_lab", "remove_lab", "unpack_lab",
@@ -87,6 +117,7 @@ _MODULES = {
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
     "api.option": ("OptionError",),
     "api.progress": ("SILENT", "Progress"),
+    "api.releases.bisect": ("BisectOptions", "Bisected", "bisect"),
     "api.runs.diff": ("Assessment", "DiffOptions", "diff"),
     "api.runs.merge": ("MergeOptions", "merge"),
     "api.runs.report": ("ReportOptions", "report"),
@@ -101,8 +132,14 @@ _MODULES = {
     "api.suite.coverage": ("CoverageOptions", "coverage"),
     "api.suite.directml": ("DirectMLOptions", "DirectMLResult", "directml"),
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
-    "api.suite.listing": ("CasesOptions", "available_targets", "cases", "expectations", "operators"),
+    "api.suite.listing": (
+        "CasesOptions", "available_targets", "cases", "element_types", "expectations", "left_out", "operators",
+    ),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
+    "api.runs.profile": (
+        "ProfileError", "ProfileOptions", "ProviderProfile", "ReadProfileOptions", "profile_schema", "profile_text",
+        "provider_profile", "read_profile",
+    ),
     "api.suite.replay": ("ReplayOptions", "replay"),
     "api.suite.repro": ("ReproOptions", "repro"),
     "api.suite.run": ("run",),
@@ -120,15 +157,19 @@ __all__ = [
     "AddToStoreOptions",
     "Assessment",
     "Axis",
+    "BisectOptions",
+    "Bisected",
     "CacheStatus",
     "CaseStream",
     "CaseStreamError",
     "CasesOptions",
     "ClaimsError",
     "CoverageOptions",
+    "CreateEnvOptions",
     "DiffOptions",
     "DirectMLOptions",
     "DirectMLResult",
+    "Environment",
     "EpcheckError",
     "ExpectOptions",
     "Expected",
@@ -146,11 +187,16 @@ __all__ = [
     "Packed",
     "ProbeOptions",
     "ProbedClaims",
+    "ProfileError",
+    "ProfileOptions",
     "Progress",
+    "ProviderProfile",
     "PruneStoreOptions",
+    "ReadProfileOptions",
     "ReduceOptions",
     "Reduced",
     "RefreshClaimsOptions",
+    "RemoveEnvOptions",
     "ReplayOptions",
     "ReportOptions",
     "ReproOptions",
@@ -171,25 +217,35 @@ __all__ = [
     "add_to_store",
     "architectures",
     "available_targets",
+    "bisect",
     "cache_status",
     "cases",
     "check_store",
     "clear_cache",
     "coverage",
+    "create_env",
     "diff",
     "directml",
+    "element_types",
+    "environments",
     "expect",
     "expectations",
     "install_lab",
     "lab_status",
+    "left_out",
     "merge",
     "nightly",
     "operators",
     "pack_lab",
     "probe",
+    "profile_schema",
+    "profile_text",
+    "provider_profile",
     "prune_store",
+    "read_profile",
     "reduce",
     "refresh_claims",
+    "remove_env",
     "remove_lab",
     "replay",
     "report",

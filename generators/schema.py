@@ -131,6 +131,11 @@ def is_in_onnx(operator: str, since_version: int, domain: str = "") -> bool:
     return since_version in versions and versions[since_version] not in _runtime_schemas()
 
 
+def knows(operator: str, domain: str = "") -> bool:
+    """Whether there is a schema of the operator, of whatever revision."""
+    return operator in _history(domain)
+
+
 def has(operator: str, since_version: int, domain: str = "") -> bool:
     """Whether some opset that runtimes read resolves the operator to this revision."""
     return operator in _history(domain) and since_version in since_versions(operator, domain)

@@ -14,7 +14,7 @@ from functools import cache, lru_cache, partial
 from itertools import groupby, islice
 from typing import Any
 
-from epcheck.generators import onnx_tests, operators
+from epcheck.generators import onnx_tests, operators, schema
 from epcheck.generators.case import Case
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
@@ -28,11 +28,21 @@ class SelectionError(EpcheckError, ValueError):
 
 @cache
 def all_operators() -> dict[str, Operator[Any]]:
-    """`Operator.key` -> operator, for every `Operator` that a module of `operators/` declares in its `OPERATORS`."""
-    found = {operator.key: operator for _, declared in _declared() for operator in declared}
+    """`Operator.key` -> operator, for every `Operator` that a module of `operators/` declares in its `OPERATORS`.
+
+    Left out are those that are newer than the installed onnx: `unknown_operators`.
+    """
+    unknown = unknown_operators()
+    found = {o.key: o for _, declared in _declared() for o in declared if o.key not in unknown}
     for kind in {type(operator) for operator in found.values()}:
         copyreg.pickle(kind, _reduced)
     return found
+
+
+@cache
+def unknown_operators() -> frozenset[str]:
+    """The keys of declared operators of which the installed onnx has no schema, because it is older."""
+    return frozenset(o.key for _, declared in _declared() for o in declared if not schema.knows(o.name, o.domain))
 
 
 def _reduced(operator: Operator[Any]) -> Any:
@@ -200,12 +210,17 @@ def _by_id(source: Source, operator: str) -> Mapping[str, Case]:
     return {case.id: case for case in every[operator]()} if operator in every else {}
 
 
+def dtypes() -> frozenset[str]:
+    """The dtypes, by their numpy names, of which the suite has cases."""
+    return _single(_dtypes(Source.SUITE))
+
+
 @cache
 def _dtypes(source: Source) -> frozenset[str]:
     labels = {case.dtype for of_operator in _of_source(source).values() for case in of_operator()}
     return frozenset(labels | _single(labels))
 
 
-def _single(labels: Iterable[str]) -> set[str]:
+def _single(labels: Iterable[str]) -> frozenset[str]:
     """The dtypes in labels that may name several."""
-    return {name for label in labels for name in label.split("-")}
+    return frozenset(name for label in labels for name in label.split("-"))

@@ -24,7 +24,15 @@ from epcheck.reports.runs.run_folder import (
     write_run,
 )
 from epcheck.reports.runs.summary import Cell, Summary, Tally, TargetSummary, summarize
-from epcheck.reports.write import Reported, write_all, write_html, write_json, write_junit, write_outcomes
+from epcheck.reports.write import (
+    Reported,
+    write_all,
+    write_html,
+    write_json,
+    write_junit,
+    write_ort_conformance,
+    write_outcomes,
+)
 
 __all__ = [
     "DEFAULT_ROOT",
@@ -54,6 +62,7 @@ __all__ = [
     "write_html",
     "write_json",
     "write_junit",
+    "write_ort_conformance",
     "write_outcomes",
     "write_run",
 ]

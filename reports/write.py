@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from epcheck.conformance.records.run import Run
+from epcheck.reports.ort_conformance.report import ConformanceReport
 from epcheck.reports.page.embedded_data import ReproArchiver
 from epcheck.reports.page.html import RunPage
 from epcheck.reports.runs.json_document import Document
@@ -75,6 +76,14 @@ def write_junit(folder: Path, path: Path | None = None, *, strict: bool = False)
 def write_json(folder: Path, path: Path | None = None) -> Path:
     """Write the run as one JSON document (see Document; default: `report.json` in its folder). Raises StoreError."""
     return _write_one(folder, path or folder / JSON, Document)
+
+
+def write_ort_conformance(folder: Path, path: Path, profiles: Mapping[str, str | None] | None = None) -> Path:
+    """Write one of ONNX Runtime's conformance results for every record, as JSON (see ConformanceReport).
+
+    profiles: target -> SHA-256 of its provider profile, in hexadecimal; None where it has none. Raises StoreError.
+    """
+    return _write_one(folder, path, partial(ConformanceReport, profiles=profiles))
 
 
 def _write_one(folder: Path, path: Path, factory: ReportFactory) -> Path:

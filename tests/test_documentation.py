@@ -1,7 +1,7 @@
 """The Python of the README and of docs: every block runs as it stands, by itself, with the CPU provider for DirectML.
 
-A block that needs a cluster or installs the lab is not run; its imports, calls and the names of their arguments are
-checked.
+A block that needs a cluster or installs the lab or releases is not run; its imports, calls and the names of their
+arguments are checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 CASES = 12
 """Cases of each run whose options do not limit them."""
 
-NOT_RUN = ("scheduler=", "install_lab", "pack_lab")
+NOT_RUN = ("scheduler=", "install_lab", "pack_lab", "api.bisect")
 """Blocks with one of these are checked only."""
 
 IN_THE_LAB = 'resolve("directml")'

@@ -40,3 +40,12 @@ def ranges_of(texts: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
         if not equals:
             raise OptionError(f"--dim {text}: write a name and sizes, for example --dim batch=1,4")
     return found
+
+
+def only_target(names: Sequence[str]) -> str:
+    """The target of a call that takes one. Raises OptionError for several."""
+    if len(names) > 1:
+        raise OptionError(
+            f"--target is given {len(names)} times ({', '.join(names)}); give one, and call once for each"
+        )
+    return names[0]

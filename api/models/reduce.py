@@ -10,7 +10,7 @@ from typing import Annotated
 
 import onnx
 
-from epcheck.api.models.parsing import level_of, sizes_of
+from epcheck.api.models.parsing import level_of, only_target, sizes_of
 from epcheck.api.option import Option
 from epcheck.api.option_types import Vulkan
 from epcheck.conformance.targets.target import Target
@@ -19,7 +19,11 @@ from epcheck.models.execution import evaluators
 from epcheck.models.execution.asking import LEVELS, askers
 from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.feeds import feeds
+from epcheck.models.feeds.trials import Feeding
+from epcheck.models.graph import feedable
 from epcheck.models.graph.feed import Feed
+from epcheck.models.validation.validate import Manner, validate
+from epcheck.models.validation.validation import RIGHT, UNJUDGED
 from epcheck.models.wrong_nodes import bundle
 from epcheck.models.wrong_nodes.options import Limits, SearchOptions
 from epcheck.models.wrong_nodes.reduce import Reduced as Reduced
@@ -33,7 +37,8 @@ class ReduceOptions:
 
     model: Annotated[Path, Option("An ONNX model that fails on the target.", argument=True)]
     target: Annotated[
-        str | Target | None, Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=str)
+        str | Target | None,
+        Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=only_target, many=True),
     ] = None
     baseline: Annotated[str | Target | None, Option("Target that says what is right.", parse=str)] = None
     feeds: Annotated[
@@ -56,17 +61,21 @@ def reduce(options: ReduceOptions) -> Reduced:
     """Shrink a model to the smallest part on which the candidate differs from the baseline, or ends, with the values
     that this part really receives; write it with a script that needs onnxruntime only.
 
-    Raises ReduceError where nothing fails; ModelFileError, FeedError, DimsError for files and options that cannot be
-    used; TargetError, and TargetDown when a target cannot be started.
+    Raises ReduceError where nothing fails, by the same verdict as `validate`; ModelFileError, FeedError, DimsError for
+    files and options that cannot be used; TargetError, and TargetDown when a target cannot be started.
     """
     path = options.model
     asked = evaluators.choose(options.target, options.baseline, options.vulkan)
-    model = model_file.parse(path)
-    size = model_file.bytes_of(model, path)
-    asked = asked.for_size(size)
+    parsed = model_file.parse(path)
+    size = model_file.bytes_of(parsed, path)
+    model, _ = feedable.adapted(parsed)
     if asked.baseline is None:
         raise ReduceError("a baseline must say what is right; name one with --baseline")
     inputs = _inputs(options, model)
+    feeding = Feeding(inputs=inputs, is_generated=options.feeds is None)
+    found = validate(path, asked, feeding, Manner(options.level, culprit=False))
+    if found.status in (RIGHT, UNJUDGED):
+        raise ReduceError(f"there is nothing to reduce: {found.headline}")
     folder = path.resolve().parent if any(True for _ in model_file.external_tensors(model)) else None
     with ExitStack() as resources:
         candidates, baselines = (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.models.parsing import level_of, ranges_of
+from epcheck.api.models.parsing import level_of, only_target, ranges_of
 from epcheck.api.option import Option
 from epcheck.api.option_types import Vulkan
 from epcheck.api.progress import SILENT, Progress
@@ -15,12 +15,13 @@ from epcheck.conformance.records import strict_json
 from epcheck.conformance.targets.target import Target
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.asking import LEVELS
+from epcheck.models.execution.evaluators import choose
 from epcheck.models.execution.session import DEADLINE_S, Level
-from epcheck.models.validation import options as chosen
+from epcheck.models.feeds.trials import SEEDS, Feeding
 from epcheck.models.validation import page
 from epcheck.models.validation import validate as validation
 from epcheck.models.validation.document import document
-from epcheck.models.validation.options import SEEDS
+from epcheck.models.validation.validate import Manner
 from epcheck.models.validation.validation import Validation as Validation
 
 
@@ -29,17 +30,18 @@ class ValidateOptions:
     """Which model, on what, with which feeds, and what is right.
 
     target, baseline: specifications or targets; None for the best of this machine, and the CPU provider. dims: dynamic
-    dimension -> sizes, every combination of which is tried. seeds: of generated feeds. rtol, snr (dB), agreement: in
-    place of our own thresholds. culprit: look for the node at fault. deadline_s: seconds for each step of a session.
-    html, json: files that are written; None writes none.
+    dimension -> sizes, every combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement:
+    in place of our own thresholds; an output within either of rtol and atol is right. culprit: look for the node at
+    fault. deadline_s: seconds for each step of a session. html, json: files that are written; None writes none.
     """
 
     model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)]
     target: Annotated[
-        str | Target | None, Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=str)
+        str | Target | None,
+        Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=only_target, many=True),
     ] = None
     baseline: Annotated[
-        str | Target | None, Option("Target to compare with; 'none': load and place only.", parse=str)
+        str | Target | None, Option("Target to compare with; 'none': the oracle alone judges.", parse=str)
     ] = None
     feeds: Annotated[
         Path | None, Option("An .npz or a folder of ONNX test data; generated otherwise.", flags=("--feeds",))
@@ -54,6 +56,9 @@ class ValidateOptions:
     )
     level: Annotated[Level, Option(f"Graph optimisation: {', '.join(LEVELS)}.", parse=level_of)] = "all"
     rtol: Annotated[float | None, Option("Relative error that is allowed, in place of ours.", minimum=0)] = None
+    atol: Annotated[
+        float | None, Option("Absolute error that is allowed; without --rtol it alone counts.", minimum=0)
+    ] = None
     snr: Annotated[float | None, Option("Signal to noise in dB that is wanted, in place of ours.")] = None
     agreement: Annotated[
         float | None, Option("Share of equal elements that integer outputs need.", minimum=0, maximum=1)
@@ -73,20 +78,17 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Valida
     Raises ModelFileError, FeedError, DimsError for files and options that cannot be used; TargetError, TargetDown.
     """
     with progress.working() as say:
-        found = validation.validate(options.model, _for_validation(options), say)
+        evaluators = choose(options.target, options.baseline, options.vulkan)
+        feeding = Feeding(options.feeds, options.seeds, options.dims)
+        override = Override(options.rtol, options.atol, options.snr, options.agreement)
+        manner = Manner(options.level, override, options.culprit, options.deadline_s)
+        found = validation.validate(options.model, evaluators, feeding, manner, say)
     if options.html:
         page.write(found, options.html)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(strict_json.dumps(document(found)), encoding="utf-8")
     return found
-
-
-def _for_validation(options: ValidateOptions) -> chosen.ValidateOptions:
-    """The options without the model and the files, and with the thresholds as one."""
-    names = [each.name for each in fields(chosen.ValidateOptions) if each.name != "override"]
-    override = Override(options.rtol, options.snr, options.agreement)
-    return chosen.ValidateOptions(**{name: getattr(options, name) for name in names}, override=override)
 
 
 def default_page(model: Path) -> Path:

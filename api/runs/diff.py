@@ -46,5 +46,5 @@ def diff(options: DiffOptions) -> Assessment:
     )  # fmt: skip
     for write, path in files:
         if path:
-            write(path, f"{found.target}: {found.result}", (found,))
+            write(path, found.title, (found,))
     return found

@@ -9,12 +9,14 @@ from typing import Annotated
 from epcheck import reports
 from epcheck.api.option import Option
 from epcheck.api.runs.archive import archive
+from epcheck.api.runs.profile import profile_digest
 
 
 @dataclass(frozen=True)
 class ReportOptions:
     """Which run, and which files. run: None for the latest under `root`. html: None for `report.html` in its folder.
-    junit, json: None makes none. parquet: make `outcomes.parquet` again. strict: of JUnit XML alone."""
+    junit, json, ort_conformance: None makes none; the last is in the vocabulary of ONNX Runtime's plan for conformance.
+    parquet: make `outcomes.parquet` again. strict: of JUnit XML alone."""
 
     run: Annotated[
         Path | None, Option("A run's folder.", argument=True, default="the latest under --root", file=False)
@@ -28,6 +30,12 @@ class ReportOptions:
     parquet: Annotated[bool, Option("Make outcomes.parquet again, of an unfinished run too.", flags=("--parquet",))] = (
         False
     )
+    ort_conformance: Annotated[
+        Path | None,
+        Option(
+            "Write PASS, UNSUPPORTED, FAIL, EXCLUDED or NOT_RUN for every record too.", metavar="FILE", folder=False
+        ),
+    ] = None  # fmt: skip
     strict: Annotated[
         bool, Option("In JUnit XML, an expectation that no longer fails is a failure.", flags=("--strict",))
     ] = False
@@ -42,6 +50,11 @@ def report(options: ReportOptions | None = None) -> tuple[Path, ...]:
         written.append(reports.write_junit(folder, options.junit, strict=options.strict))
     if options.json:
         written.append(reports.write_json(folder, options.json))
+    if options.ort_conformance:
+        profiles = {
+            target: hashed for target in reports.read_run(folder).candidates if (hashed := profile_digest(target))
+        }
+        written.append(reports.write_ort_conformance(folder, options.ort_conformance, profiles))
     if options.parquet:
         written.append(reports.write_outcomes(folder))
     return tuple(written)

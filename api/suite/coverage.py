@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -20,41 +21,94 @@ from epcheck.conformance.judging.coverage import (
     Triple,
 )
 from epcheck.conformance.records import strict_json
-from epcheck.generators.claims import PROVIDERS
+from epcheck.conformance.records.run import Run
+from epcheck.conformance.targets import claim_file
+from epcheck.conformance.targets.config import load_config
+from epcheck.conformance.targets.specification import described
+from epcheck.generators.claims import DML, Claims
+from epcheck.generators.error import EpcheckError
 
-__all__ = ["FAILING", "MISSING", "STATES", "UNREACHABLE", "CoverageOptions", "Triple", "coverage"]
+__all__ = ["FAILING", "MISSING", "STATES", "UNREACHABLE", "CoverageError", "CoverageOptions", "Triple", "coverage"]
 
 STATES = (COVERED, PASSING, FAILING, UNPLACED, UNREACHABLE, MISSING)
 """Every `Triple.state`, in the order in which they are shown."""
 
 
+class CoverageError(EpcheckError, ValueError):
+    """What is asked about has no claims; the message says what to name."""
+
+
 @dataclass(frozen=True)
 class CoverageOptions:
-    """Whose claims, and what is asked about them. run: None asks the suite. json: a file that every claim goes to."""
+    """Whose claims, and what is asked about them. run: None asks the suite. target: whose claims; None for those of the
+    run's candidate, without a run for DirectML's provider. provider: the same by the provider's name. claims: a table
+    in place of the shipped one. json: a file that every claim goes to."""
 
     run: Annotated[
         Path | None,
         Option("A run's folder: what it says of each claim, not only whether there is a case.", flags=("--run",)),
     ] = None
-    provider: Annotated[str, Option("Whose claims.")] = PROVIDERS[0]
+    target: Annotated[
+        str | None, Option("Whose claims. Default: of the run's candidate.", flags=("--target", "-t"))
+    ] = None
+    provider: Annotated[str | None, Option("Whose claims, by the provider's name.")] = None
+    claims: Annotated[Path | None, Option("A claim table.", metavar="FILE")] = None
+    config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
     json: Annotated[Path | None, Option("Write every claim as JSON.", metavar="FILE")] = None
 
 
 def coverage(options: CoverageOptions | None = None) -> tuple[Triple, ...]:
     """Every claim of a provider, an operator version with a dtype, and what is known of it.
 
-    Raises ClaimsError when the provider has no table, and StoreError when the run cannot be read.
+    Raises ClaimsError and CoverageError when there is no claim table, TableError when one is not valid,
+    TargetError, and StoreError when the run cannot be read.
     """
     options = options or CoverageOptions()
-    claims = claims_table(options.provider)
     if options.run is None:
-        triples = tuple(claimed.of_suite(claims))
+        triples = tuple(claimed.of_suite(_claims(options, options.target, {}, options.config)))
     else:
-        triples = tuple(claimed.of_run(claims, claimed.tally(reports.read_records(options.run))))
+        run = reports.read_run(options.run)
+        candidate = _candidate(options, run)
+        config = options.config or (Path(found) if (found := run.selection.get("config")) else None)
+        claims = _claims(options, candidate, run.targets.get(candidate, {}), config)
+        records = (record for record in reports.read_records(options.run) if record.candidate.target == candidate)
+        triples = tuple(claimed.of_run(claims, claimed.tally(records)))
     if options.json:
         document = [_as_json(triple) for triple in triples]
         options.json.write_text(strict_json.dumps(document) + "\n", encoding="utf-8", newline="\n")
     return triples
+
+
+def _candidate(options: CoverageOptions, run: Run) -> str:
+    """The candidate of the run that is asked about. Raises CoverageError."""
+    if options.target in run.candidates:
+        return str(options.target)
+    listed = ", ".join(run.candidates)
+    if options.target is not None:
+        raise CoverageError(f"run {run.run_id} has no target '{options.target}'; it has {listed}")
+    if len(run.candidates) > 1:
+        raise CoverageError(f"run {run.run_id} has several targets; choose one with --target: {listed}")
+    return run.candidates[0]
+
+
+def _claims(options: CoverageOptions, target: str | None, facts: Mapping[str, str], config: Path | None) -> Claims:
+    """What is claimed where the target's worker reports these facts; without any, by the table as it is.
+
+    Raises ClaimsError, CoverageError, TableError and TargetError.
+    """
+    if options.claims is not None:
+        return claim_file.parse(claim_file.text_of(options.claims), str(options.claims))
+    if options.provider is not None or target is None:
+        return claims_table(options.provider or DML)
+    found = described(target, load_config(config))
+    if found.claims is None:
+        raise CoverageError(
+            f"target '{target}' has no claim table; make one with `epcheck probe --target {target}` and name it with "
+            f"--claims"
+        )
+    if facts and (why := claim_file.unused(found, facts)):
+        raise CoverageError(f"{why}, to be named with --claims")
+    return found.claims
 
 
 def _as_json(triple: Triple) -> dict[str, object]:

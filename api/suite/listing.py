@@ -12,9 +12,12 @@ from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets.choice import best_choice, why_no_dml
 from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.conformance.targets.expectation import Expectation as Expectation
+from epcheck.conformance.targets.recipes.environment import Environment, known_environments
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import suite
 from epcheck.generators.case import Case as Case
+from epcheck.generators.left_out import left_out as left_out_of_suite
+from epcheck.generators.left_out.left_out import LeftOut as LeftOut
 from epcheck.generators.suite import SelectionError as SelectionError
 from epcheck.generators.suite import Source as Source
 
@@ -37,6 +40,14 @@ class OperatorCases:
     name: str
     since_versions: tuple[int, ...]
     cases: int
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """An element type of ai.onnx as numpy, or else ONNX, spells it. why: no case has it; empty where some have."""
+
+    name: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,16 @@ def operators() -> Iterator[OperatorCases]:
         yield OperatorCases(name, tuple(sorted({case.since_version for case in own})), len(own))
 
 
+def left_out() -> tuple[LeftOut, ...]:
+    """The operators of ai.onnx without a case, each with the reason."""
+    return tuple(left_out_of_suite.operators())
+
+
+def element_types() -> tuple[ElementType, ...]:
+    """Every element type that a schema of ai.onnx allows, by name, each with the reason why no case has it, if so."""
+    return tuple(ElementType(name, why) for name, why in left_out_of_suite.element_types())
+
+
 def expectations(target: str | None = None, options: CasesOptions | None = None) -> tuple[Expectation, ...]:
     """What is expected of a target, wherever it runs: None for the best of this machine. options: only what matches one
     of these cases. Raises TargetError, ExpectationError, LabError, RuntimeInstallError and SelectionError."""
@@ -82,6 +103,11 @@ def available_targets() -> tuple[AvailableTarget, ...]:
         AvailableTarget("dml", lab),
         AvailableTarget("directml", lab),
         AvailableTarget("reference", "onnx.reference.ReferenceEvaluator"),
+        *(AvailableTarget(made.name, _meaning(made)) for made in known_environments()),
         *(AvailableTarget(name, CONFIG) for name in load_config().get("targets", {})),
         AvailableTarget(DEFAULT, f"{best.specification}: {best.reason}"),
     )
+
+
+def _meaning(made: Environment) -> str:
+    return made.recipe.about if made.is_complete else f"{made.recipe.about}; run: epcheck env create {made.name}"

@@ -135,7 +135,7 @@ def _assessed(
     if older is None:
         return assessment.assess_first(difference.summarize_compared(newer)), opened
     flaky = flaky_cases(opened, ended, target)
-    return assessment.assess(difference.compare(older, newer, flaky, options.factor)), opened
+    return assessment.assess(difference.compare_nights(older, newer, flaky, options.factor)), opened
 
 
 def _not_run(options: RunOptions, status: str) -> Path:

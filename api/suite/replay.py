@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 import onnx
@@ -27,7 +27,7 @@ from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.truth import Output, Outputs, Ulp
+from epcheck.generators.truth import OneStep, Output, Outputs, Ulp
 
 RTOL, ATOL = 1e-3, 1e-7
 """How far ONNX's own backend tests let a floating-point output be from its file (onnx.backend.test, TestCase)."""
@@ -49,7 +49,8 @@ def replay(options: ReplayOptions) -> Iterator[Record]:
 
     The truth is in the `output_*.pb`; where a set has none, it is the baseline's output. Integers and booleans must be
     equal. Floating-point numbers may be RTOL away in units of the dtype's precision (float16 1, float32 8389 ULP)
-    or ATOL; exact: they must be equal as well, as they must where data is only moved.
+    or ATOL; in a folder of ours, as far as `allowed_*.pb` says for each element, from `exact_*.pb`. exact: they must be
+    equal as well, as they must where data is only moved.
     Raises TargetError, ModelFileError, and TargetDown when a target cannot be started.
     """
     candidates, baseline = stream.choose(options.targets, options.baseline)
@@ -87,7 +88,9 @@ def _cases(folder: Path, baseline: Target | None, exact: bool) -> Iterator[Built
         built = _case(model, folder, data.name, feeds, outputs)
         if not truth:
             truth = _truth_of_baseline(built, baseline)
-        yield _with_truth(built, Outputs(tuple(_output(name, value, exact) for name, value in truth.items())))
+        bounds = _Bounds.of(data, len(outputs)) if (folder / "case.json").is_file() else None
+        truths = (_output(at, name, value, exact, bounds) for at, (name, value) in enumerate(truth.items()))
+        yield _with_truth(built, Outputs(tuple(truths)))
 
 
 def _arrays(data: Path, kind: str, names: Sequence[str]) -> dict[str, Array]:
@@ -127,7 +130,41 @@ def _with_truth(built: BuiltCase, truth: Outputs) -> BuiltCase:
     return replace(built.case, builder=lambda case: replace(built, case=case, truth=truth)).build()
 
 
-def _output(name: str, value: Array, exact: bool) -> Output:
+@dataclass(frozen=True)
+class _Bounds:
+    """What a folder of ours says of its outputs.
+
+    Index of an output -> float64 of its shape. allowed: how far each element may be from the exact result; where there
+    is none, it must be equal. exact: that result, where it is not the output itself.
+    """
+
+    allowed: Mapping[int, Array]
+    exact: Mapping[int, Array]
+
+    @classmethod
+    def of(cls, data: Path, count: int) -> Self:
+        """Raises ModelFileError."""
+        kinds: list[dict[int, Array]] = []
+        for kind in ("allowed", "exact"):
+            files = ((at, data / f"{kind}_{at}.pb") for at in range(count))
+            kinds.append({at: model_file.load_tensor(file) for at, file in files if file.exists()})
+        return cls(*kinds)
+
+    def output(self, at: int, name: str, value: Array) -> Output:
+        """Raises ModelFileError where the shapes differ."""
+        allowed, exact = self.allowed.get(at), self.exact.get(at)
+        if any(array is not None and array.shape != value.shape for array in (allowed, exact)):
+            raise ModelFileError(f"allowed_{at}.pb and exact_{at}.pb must have the shape of output_{at}.pb")
+        if allowed is None or value.dtype.kind not in "iuf":
+            return Output(name, value)
+        if value.dtype.kind == "f":
+            return Output(name, value, Ulp(0.0, f"or as near as allowed_{at}.pb says", allowed), exact)
+        return Output(name, value, OneStep(allowed))
+
+
+def _output(at: int, name: str, value: Array, exact: bool, bounds: _Bounds | None) -> Output:
+    if bounds is not None and not exact:
+        return bounds.output(at, name, value)
     if exact or value.dtype.kind != "f":
         return Output(name, value)
     bound = float(round(RTOL * 2 ** np.finfo(value.dtype).nmant))

@@ -10,7 +10,13 @@ from epcheck.cli.terminal.failure import CANNOT, FAILURES, GOOD, INTERRUPTED
 from epcheck.reports.diff import assessment
 from epcheck.reports.diff.assessment import Assessment
 
-OF_RESULT = {assessment.GOOD: GOOD, assessment.FIRST: GOOD, assessment.WORSE: FAILURES}
+OF_RESULT = {
+    assessment.GOOD: GOOD,
+    assessment.FIRST: GOOD,
+    assessment.WORSE: FAILURES,
+    assessment.SAME: GOOD,
+    assessment.DIFFERS: FAILURES,
+}
 """What the result of a comparison ends a command with; a run that says nothing is never good."""
 
 
@@ -23,5 +29,5 @@ def of_run(result: RunResult) -> int:
 
 
 def of_assessments(assessments: Sequence[Assessment]) -> int:
-    """0 all as good as before, 1 one is worse, 2 one could not be compared."""
+    """0 all as good as before or without a difference, 1 one is worse or differs, 2 one could not be compared."""
     return max((OF_RESULT.get(found.result, CANNOT) for found in assessments), default=CANNOT)

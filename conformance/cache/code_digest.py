@@ -42,6 +42,7 @@ MAKERS: Mapping[str, tuple[str, ...]] = {
     "size": _OPINION,
     "statuses": _OPINION,
     "workers": _OPINION,
+    "parity": _OPINION,
 }
 """Kind of value -> the modules that make it, without the leading `epcheck.`. A name that ends in `.*` stands for all
 modules of a package: pkgutil finds the operators, and the worker program is started as a file."""

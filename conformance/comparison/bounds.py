@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from epcheck.conformance.comparison.exact import identical, same
-from epcheck.conformance.comparison.ulp import is_floating, steps_within, ulp_distance, ulp_error
+from epcheck.conformance.comparison.ulp import is_floating, steps_within, ulp_distance, ulp_error, ulp_unit
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Ulp
 
@@ -32,6 +32,18 @@ def allowance(bound: Bound) -> Array:
         case Ulp(floor=floor):
             return np.asarray(floor, np.float64)
     return _NO_ALLOWANCE
+
+
+def absolute(output: Output) -> Array | None:
+    """float64: how far from the exact result each element of an output may be; None where it must equal the truth."""
+    exact = output.value if output.exact is None else output.exact
+    match output.bound:
+        case OneStep(allowed):
+            return np.broadcast_to(allowed, output.value.shape).astype(np.float64)
+        case Ulp(bound=bound, floor=floor):
+            unit = ulp_unit(exact, output.value.dtype)
+            return np.broadcast_to(np.maximum(bound * unit, floor), output.value.shape).astype(np.float64)
+    return None
 
 
 def breaks(bound: Bound, expected: Array, got: Array, exact: Array, allowed: Array) -> Array:

@@ -34,6 +34,12 @@ def ulp_error(exact: Array, got: Array) -> Array:
     return result
 
 
+def ulp_unit(exact: Array, dtype: np.dtype[Any]) -> Array:
+    """float64: the unit in the last place of a floating dtype at each exact value; NaN where that is NaN."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _unit(exact.astype(np.float64).astype(dtype).astype(np.float64), dtype)
+
+
 def _unit(values: Array, dtype: np.dtype[Any]) -> Array:
     """The unit in the last place of the dtype at each of these numbers of it, float64."""
     tiny, largest, digits = _extent(dtype)

@@ -13,6 +13,7 @@ from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.opinion import Difference, Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers.session_result import FEED
 from epcheck.generators.truth import Refusal
 
 UNPLACED = re.compile(
@@ -20,7 +21,7 @@ UNPLACED = re.compile(
     r"|NOT_IMPLEMENTED : (Could not find an implementation|Failed to find kernel)"
     r"|Unsupported model IR version|Current official support for domain \S+ is till opset"
     r"|is not a registered function/op"
-    r"|IsNodeCompatibleWithProvider !node_provider_type\.empty\(\)"
+    r"|IsNodeCompatibleWithProvider(?:\([^()]*\) const)? !node_provider_type\.empty\(\)"
     rf"|^{directml_program.DECLINED}"
 )
 """How ONNX Runtime words that nobody takes a node: CPU alone would, CPU was asked and has no kernel, the opset is newer
@@ -96,6 +97,8 @@ def _status(
         return terms.TIMEOUT, outcome.message, ()
     if outcome.kind == FAILED:
         message = condense(outcome.message)
+        if outcome.stage == FEED:
+            return terms.SKIPPED, f"not run, because a feed cannot be given to it: {message}", ()
         if UNPLACED.search(message):
             return terms.UNPLACED, message, ()
         return (terms.PASS if prepared.must_be_refused else terms.REFUSED), message, ()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from epcheck.conformance.judging import claim, explain, variants, wording
+from epcheck.conformance.judging.device_limit import lacking_feature
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.preparation import case_facts
 from epcheck.conformance.preparation.prepared_case import PreparedCase, UnbuiltCase
@@ -26,13 +27,13 @@ from epcheck.conformance.records.terms import (
 )
 from epcheck.conformance.targets.target import Target
 
-RIGHT, RIGHT_UNCLAIMED, HARMLESS, REFUSES, NOT_TAKEN, ECHOED, WRONG = (
-    "right", "right, though unclaimed", "harmless", "refuses", "not taken", "echoed", "wrong",
+RIGHT, RIGHT_UNCLAIMED, HARMLESS, REFUSES, NOT_ASKED, NOT_TAKEN, ECHOED, WRONG = (
+    "right", "right, though unclaimed", "harmless", "refuses", "not asked", "not taken", "echoed", "wrong",
 )  # fmt: skip
 """The condition of a candidate. It gives what must come out, where that is claimed or nothing is known of its claims;
 or where it is not claimed; it declines what it need not take; it refuses a session, and nothing is known of its claims;
-it does not take a node that it promises to take; its answer is wrong, and the very answer of another oracle; it
-fails."""
+it cannot be asked on this device or by this runtime; it does not take a node that it promises to take; its answer is
+wrong, and the very answer of another oracle; it fails."""
 
 
 class Row(NamedTuple):
@@ -55,6 +56,8 @@ TABLE: Mapping[tuple[str, bool], Row] = {
     (HARMLESS, True):            Row(BASELINE,         NOTED,      NOTED,    NOTED),
     (REFUSES, False):            Row(NOBODY,           NOTED,      NOTED,    EXPECTED),
     (REFUSES, True):             Row(BASELINE,         NOTED,      NOTED,    EXPECTED),
+    (NOT_ASKED, False):          Row(NOBODY,           NOTED,      NOTED,    NOTED),
+    (NOT_ASKED, True):           Row(BASELINE,         NOTED,      NOTED,    NOTED),
     (NOT_TAKEN, False):          Row(CANDIDATE,        FAILURE,    FAILURE,  EXPECTED),
     (NOT_TAKEN, True):           Row(CANDIDATE,        FAILURE,    FAILURE,  EXPECTED),
     (ECHOED, False):             Row(ORACLES_DISAGREE, FAILURE,    FAILURE,  EXPECTED),
@@ -101,9 +104,13 @@ def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claim
     match candidate.status:
         case terms.PASS:
             return RIGHT_UNCLAIMED if claimed is False and not prepared.must_be_refused else RIGHT
+        case terms.SKIPPED:
+            return NOT_ASKED
         case terms.UNPLACED:
             promised = claimed and claim.is_promised(prepared, target)
             return NOT_TAKEN if promised and not prepared.must_be_refused else HARMLESS
+        case terms.REFUSED if lacking_feature(candidate):
+            return NOT_ASKED
         case terms.REFUSED if claimed is False:
             return HARMLESS
         case terms.REFUSED if claimed is None and target.direct and explain.REFUSES.search(candidate.message):

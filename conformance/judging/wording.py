@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from epcheck.conformance.judging import explain, variants
+from epcheck.conformance.judging.device_limit import lacking_feature
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
@@ -39,6 +40,8 @@ def _candidate(candidate: Opinion, must_be_refused: bool, gap: str | None) -> st
             return " refuses it, as it must" if must_be_refused else " gives the true result"
         case terms.UNPLACED:
             return f" does not take the node: {gap or candidate.message}"
+        case terms.REFUSED if feature := lacking_feature(candidate):
+            return f" is not asked of this device, which has no {feature}: {candidate.message}"
         case terms.REFUSED:
             return f" refuses a valid node at {candidate.stage}: {candidate.message}"
         case terms.CRASH:

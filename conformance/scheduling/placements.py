@@ -12,7 +12,7 @@ from functools import partial
 from epcheck.conformance import lab
 from epcheck.conformance.judging.opinion import UNPLACED, condense, placement_gap
 from epcheck.conformance.preparation.prepared_case import PreparedCase
-from epcheck.conformance.records.outcome import FAILED, PLACED, Outcome
+from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
 from epcheck.conformance.scheduling.grouping import PLACE_ONLY
 from epcheck.conformance.scheduling.pools.pool import Pool
 from epcheck.conformance.scheduling.pools.pools import TICK_S
@@ -85,12 +85,25 @@ class _Asked:
         self._under_way += 1
         self.pool.submit(Job(prepared, partial(self._finished, prepared), group, place=True))
 
+    def _run(self, prepared: PreparedCase) -> None:
+        """Run a case whose node was taken apart: the record may lack parts that run on the CPU between casts to float32
+        (docs/targets.md), but a session that may not fall back is refused then."""
+        self._under_way += 1
+        self.pool.submit(Job(prepared, partial(self._finished, prepared)))
+
     def _finished(self, prepared: PreparedCase, outcome: Outcome) -> None:
         self._under_way -= 1
         if outcome.kind == PLACED and outcome.shared > 1 and not outcome.assignment:
             self._submit(prepared, b"")  # functions were inlined: alone it shows whose nodes these are
             return
         if outcome.kind == PLACED:
+            gap = placement_gap(prepared, self._target.provider or "", outcome)
+            if not gap and all(operator != prepared.op_type for _, operator in outcome.assignment or ()):
+                self._run(prepared)
+            else:
+                self._answered(prepared, gap, False)
+            return
+        if outcome.kind == DONE:
             self._answered(prepared, placement_gap(prepared, self._target.provider or "", outcome), False)
             return
         message = condense(outcome.message) or outcome.kind

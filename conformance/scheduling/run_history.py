@@ -16,8 +16,10 @@ from epcheck.conformance.cache.row_groups import UNREADABLE, RowGroup, RowGroups
 from epcheck.conformance.judging.opinion_row import from_row, to_row
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
+from epcheck.conformance.records.target_facts import INCIDENTAL
 from epcheck.conformance.scheduling.case_lifecycle import Settled
 from epcheck.conformance.scheduling.plan import Facts, Plan
+from epcheck.conformance.scheduling.pools.pack_parity import Difference, Parity
 from epcheck.conformance.targets.target import Target
 
 KNOWN = (("onnxruntime",), ("reference",))
@@ -117,6 +119,27 @@ def keep_worker_rates(cached: Cache, target: Target, described: Mapping[str, str
 
 def _worker_rates_key(target: Target, described: Mapping[str, str]) -> bytes:
     return cache.key("workers", target.provider or "", json.dumps(dict(described), sort_keys=True))
+
+
+def pack_parity(cached: Cache, target: Target, facts: Mapping[str, str]) -> Parity | None:
+    """What was measured of packs on such a target; None where nothing was. facts: what its worker reports of itself."""
+    key = _pack_parity_key(target, facts)
+    try:
+        cases, differences = json.loads(cached.get([key])[key])
+        return Parity(int(cases), [Difference(*map(str, found)) for found in differences])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def keep_pack_parity(cached: Cache, target: Target, facts: Mapping[str, str], parity: Parity) -> None:
+    """Keep what `pack_parity` gives."""
+    cached.put({_pack_parity_key(target, facts): json.dumps(parity).encode()})
+
+
+def _pack_parity_key(target: Target, facts: Mapping[str, str]) -> bytes:
+    own = {name: value for name, value in facts.items() if name not in INCIDENTAL}
+    parts = [target.provider, dict(target.options), dict(target.config), own]
+    return cache.key("parity", target.provider or "", json.dumps(parts, sort_keys=True))
 
 
 class Statuses:

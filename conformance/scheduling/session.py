@@ -145,6 +145,7 @@ class Session:
     def notes(self) -> Iterator[str]:
         """What happened that belongs to no case, in words."""
         yield from self._notes
+        yield from self._pools.apart
         for target in self._plan.candidates:
             if why := claim_file.unused(target, self.facts.get(target.name, {})):
                 yield why
@@ -157,9 +158,10 @@ class Session:
                 )
 
     def choose_workers(self, say: Callable[[str], None]) -> None:
-        """As `Pools.choose_workers`, when the targets have just become ready."""
+        """As `Pools.choose_workers` and `Pools.choose_packing`, when the targets have just become ready."""
         self._clock.enter(MEASURING)
         self._pools.choose_workers(say)
+        self._pools.choose_packing(say)
         self.in_progress = self._most_under_way()
 
     def has_room(self) -> bool:

@@ -120,6 +120,7 @@ NAMES: Mapping[str, Named] = {
     "driver": Named("driver_version", RANGE, ">=580,<600"),
     "graphics_stack": Named("graphics_stack", TEXT, "*vkd3d 1.14*"),
     "runtime": Named("onnxruntime", RANGE, "1.20.*"),
+    "plugin": Named("plugin", RANGE, ">=0.4,<0.5"),
     "directml": Named("DirectML.dll", RANGE, ">=1.15"),
     "processor": Named("processor", TEXT, "*avx512_vnni*"),
     "os": Named("os", TEXT, "Windows-*"),
@@ -135,6 +136,11 @@ class Condition:
 
     def __bool__(self) -> bool:
         return bool(self.patterns)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What it names, of NAMES."""
+        return frozenset(name for name, _ in self.patterns)
 
     def __str__(self) -> str:
         """`vendor is 0x10de and driver is >=580,<600`."""

@@ -39,6 +39,11 @@ def ensure(package: str, version: str) -> Path:
     return python
 
 
+def installed(package: str) -> tuple[str, ...]:
+    """The releases of a package that have an environment, in no particular order."""
+    return tuple(mark.parent.name.removeprefix(f"{package}-") for mark in folder().glob(f"{package}-[0-9]*/complete"))
+
+
 def _numpy_for(version: str) -> list[str]:
     """Releases before 1.19 were built against numpy 1 and do not import with numpy 2 (1.19's release notes)."""
     release = tuple(int(number) for number in re.findall(r"\d+", version)[:2])

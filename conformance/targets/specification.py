@@ -4,6 +4,8 @@ cpu                    CPUExecutionProvider of this interpreter's onnxruntime
 dml                    DmlExecutionProvider: this interpreter's on Windows, the lab's on Linux
 directml               DirectML's own operators, called without ONNX Runtime: of the dll that the target dml has
 dml@1.20.1, cpu@1.20.1 the same from a release of its own, in the lab or in a virtual environment
+webgpu, openvino, ...  a provider in the environment that `epcheck env create` makes (`recipes/recipe.py`)
+webgpu@0.4.0           the same with a release of its own of the provider's package
 reference              onnx.reference.ReferenceEvaluator
 python:module:function any callable (model_bytes, feeds) -> outputs
 ep:PACKAGE             the provider of a plugin package, as ep:onnxruntime_ep_webgpu
@@ -14,17 +16,22 @@ NAME                   a table [targets.NAME] of epcheck.toml
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from epcheck.conformance import lab
 from epcheck.conformance.targets import claim_file, environments, expectation_file
+from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.plugin import PREFIX, Plugin, device_of, provider_of
+from epcheck.conformance.targets.recipes import environment as recipes
+from epcheck.conformance.targets.recipes.recipe import RECIPES
 from epcheck.conformance.targets.target import (
     CPU,
     DML,
@@ -41,6 +48,10 @@ from epcheck.conformance.windows_path import windows_path
 DML_NAME, DIRECTML = "dml", "directml"
 
 
+RELEASES = {"cpu": CPU, DML_NAME: DML}
+"""Targets that can have a release of their own, `NAME@RELEASE`, and their provider."""
+
+
 NEED_LAB = (DML_NAME, DIRECTML)
 """Targets that are in the lab where the system is not Windows."""
 
@@ -51,6 +62,10 @@ PRELUDE = "EPCHECK_PRELUDE"
 
 PACK = 128
 """The largest pack of a provider; how many cases really share a session is measured in each run."""
+
+
+SAY_RELEASES = frozenset(("runtime", "directml"))
+"""What the `when` of an expectation names that says for which releases it holds."""
 
 
 ProgressCallback = Callable[[lab.Progress], None]
@@ -79,21 +94,42 @@ def resolve(
         if provider.startswith(PREFIX):
             return _plugin(specification, Plugin.parse(provider.removeprefix(PREFIX)), path)
         return _interpreter(specification, path, provider or CPU)
+    if recipes.is_recipe(specification):
+        return _recipe(recipes.ready(specification))
     name, at, version = specification.partition("@")
     if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
         raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
-    if name in ("cpu", DML_NAME):
+    if name in RELEASES:
         target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
-        return replace(target, name=specification, expectations=expectation_file.shipped(name))
+        return replace(target, name=specification, expectations=_shipped(name, version))
     if name == DIRECTML:
         return _directml(specification, version, progress, vulkan)
     if specification == "reference":
         return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0, forks=True)
-    known = ", ".join(["cpu", DML_NAME, DIRECTML, "reference", *tables])
+    known = ", ".join(["cpu", DML_NAME, DIRECTML, "reference", *RECIPES, *tables])
     raise TargetError(
         f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
         f"ep:PACKAGE, and the path of a Python interpreter"
     )
+
+
+def described(specification: str, config: Mapping[str, Any]) -> Target:
+    """A target of that name with its provider and claim table, and nothing that could be started: no runtime is
+    installed for it. config: the tables of `load_config`. Raises TargetError and TableError."""
+    table = config.get("targets", {}).get(specification)
+    if table is None:
+        name = specification.partition("@")[0]
+        if name in RELEASES:
+            return Target(specification, (), (), provider=RELEASES[name])
+        return resolve(specification, config)
+    if "base" in table and "provider" not in table:
+        provider = described(table["base"], {}).provider
+    elif "ep" in table and "provider" not in table:
+        provider = resolve(specification, config).provider
+    else:
+        provider = table.get("provider", None if "function" in table else CPU)
+    target = Target(specification, (), (), provider=provider)
+    return claim_file.with_table(target, Path(table["claims"])) if "claims" in table else target
 
 
 def _cpu(version: str) -> Target:
@@ -138,7 +174,26 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
 
 def _directml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
     direct = direct_of(_dml(version, progress, vulkan))
-    return replace(direct, name=specification, expectations=expectation_file.shipped(DIRECTML))
+    return replace(direct, name=specification, expectations=_shipped(DIRECTML, version))
+
+
+def _shipped(name: str, version: str) -> tuple[Expectation, ...]:
+    """The expectations that epcheck ships for a target. version: of a release of its own, empty for none; of another
+    release than today's only those that say for which releases they hold: the others were seen on today's."""
+    found = expectation_file.shipped(name)
+    if not version or version == _release_today(name):
+        return found
+    return tuple(e for e in found if e.when.names & SAY_RELEASES)
+
+
+def _release_today(name: str) -> str:
+    """The release that a target without one has; empty where that is unknown."""
+    if name in NEED_LAB and sys.platform != "win32":
+        return lab.DEFAULT_RUNTIME
+    for package in ("onnxruntime-directml", "onnxruntime") if name in NEED_LAB else ("onnxruntime",):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(package)
+    return ""
 
 
 def direct_of(target: Target) -> Target:
@@ -178,7 +233,7 @@ def _interpreter(name: str, path: str, provider: str) -> Target:
     jobs = MEASURED if provider == DML else int(strict)
     return Target(
         name, (path,), ("onnxruntime",), provider=provider, config=STRICT if strict else RECORDED,
-        device=None if strict else "cpu", pack=PACK, jobs=jobs,
+        device="dml" if provider == DML else "cpu", pack=PACK, jobs=jobs,
     )  # fmt: skip
 
 
@@ -190,8 +245,25 @@ def _plugin(name: str, plugin: Plugin, path: str, variables: Mapping[str, str] |
     provider = provider_of(name, plugin, (path,), environment)
     return Target(
         name, (path,), ("onnxruntime", *replace(plugin, provider=provider).arguments()), environment=environment,
-        provider=provider, config=STRICT, pack=PACK, is_plugin=True, variables=variables or {},
+        provider=provider, config=STRICT, device="cpu", pack=PACK, is_plugin=True, variables=variables or {},
     )  # fmt: skip
+
+
+def _recipe(made: recipes.Environment) -> Target:
+    recipe, variables = made.recipe, made.variables()
+    if recipe.plugin:
+        plugin = Plugin(package=recipe.plugin, provider=recipe.provider)
+        target = _plugin(made.name, plugin, str(made.python), variables)
+    else:
+        target = _interpreter(made.name, str(made.python), recipe.provider)
+    packages = ", ".join(f"{name} {version}" for name, version in made.versions.items())
+    return replace(
+        target,
+        options=recipe.options,
+        variables={},
+        known={"packages": packages, **({"graphics_stack": made.driver} if made.driver else {})},
+        expectations=expectation_file.shipped(recipe.name),
+    )
 
 
 def _plugin_of_table(name: str, table: Mapping[str, Any]) -> Target:

@@ -1,47 +1,57 @@
 """A case as a folder that anybody can run: ONNX's own test-data layout, and a script that needs onnxruntime only.
 
-model.onnx                    the one-node model
-test_data_set_0/input_0.pb    its graph inputs, in order, as serialized TensorProto
-test_data_set_0/output_0.pb   the true outputs (none when the node must be refused)
-data.npz                      the same, for run.py
-run.py                        runs the model on a provider and compares
+model.onnx                     the one-node model
+test_data_set_0/input_0.pb     its graph inputs, in order, as serialized TensorProto
+test_data_set_0/output_0.pb    the true outputs (none when the node must be refused)
+test_data_set_0/exact_0.pb     the same before they were rounded, where that is known
+test_data_set_0/allowed_0.pb   how far from that each element may be; none where it must be equal
+data.npz                       the same, for run.py
+case.json                      what the case is, and what is right besides the outputs
+run.py                         runs the model on a provider and judges it; its exit code says how (`run_script`)
 """
 
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 from onnx import numpy_helper
 
+from epcheck.conformance.comparison.bounds import absolute
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.truth import Outputs, Refusal, Selection
+from epcheck.generators.truth import Output, Outputs, Refusal, Selection
 
 DATA_SET = "test_data_set_0"
 
-SCRIPT = '''\
-"""{words}. Usage: python run.py [PROVIDER]"""
-import sys
-import numpy as np
-import onnxruntime as ort
+SCRIPT = Path(__file__).with_name("run_script.py")
+"""run.py: the same in every folder. What differs is in case.json."""
 
-provider = sys.argv[1] if len(sys.argv) > 1 else "DmlExecutionProvider"
-data = np.load("data.npz")
-options = ort.SessionOptions()
-options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-session = ort.InferenceSession("model.onnx", options, providers=[(provider, {options})], enable_fallback=0)
-outputs = session.run(None, {{i.name: data["input." + i.name] for i in session.get_inputs()}})
-for output, got in zip(session.get_outputs(), outputs):
-    expected = data.get("output." + output.name)
-    right = expected is not None and np.array_equal(got, expected, equal_nan=got.dtype.kind == "f")
-    print(output.name, "as expected" if right else f"WRONG\\n{{got}}\\nexpected\\n{{expected}}")
-'''
+
+@dataclass(frozen=True)
+class Judged:
+    """What run.py and `replay` need to know besides the model and its inputs.
+
+    words: what the case is. outputs: the truth, in the order of the graph's outputs; those that nobody knows may be
+    missing. operator: the one whose placement has to be proved; empty for a model, of which any node will do. level: a
+    name of GraphOptimizationLevel. refusal: the rule for which the node must be refused. selection: what is accepted
+    of an operator that selects.
+    """
+
+    words: str
+    outputs: tuple[Output, ...]
+    provider: str = "DmlExecutionProvider"
+    operator: str = ""
+    level: str = "ORT_DISABLE_ALL"
+    refusal: str = ""
+    selection: Selection | None = None
 
 
 class ReproError(EpcheckError, ValueError):
@@ -62,7 +72,7 @@ def write(built: BuiltCase, out: Path) -> Path:
     """Write the case into a folder of its own under `out` and return that folder. Raises ReproError."""
     folder = out / folder_name(built.case.id)
     try:
-        write_folder(folder, built.model, built.feeds, true_outputs(built), _script(built))
+        write_folder(folder, built.model, built.feeds, judged(built))
     except OSError as error:
         raise ReproError(f"case '{built.case.id}' cannot be written to '{folder}': {error.strerror or error}") from None
     return folder
@@ -72,53 +82,83 @@ def archive(built: BuiltCase) -> bytes:
     """The folder that `write` makes, as a zip file: the same bytes for the same case."""
     made = io.BytesIO()
     with ZipFile(made, "w", ZIP_DEFLATED) as file:
-        for name, content in _files(built.model, built.feeds, true_outputs(built), _script(built)).items():
+        for name, content in _files(built.model, built.feeds, judged(built)).items():
             file.writestr(ZipInfo(f"{folder_name(built.case.id)}/{name}"), content, ZIP_DEFLATED)
     return made.getvalue()
 
 
-def write_folder(
-    folder: Path, model: bytes, feeds: Mapping[str, Array], outputs: Mapping[str, Array], script: str
-) -> None:
-    """Write the files that are listed above. feeds, outputs: name -> value in the order of the graph's. Raises
-    OSError."""
+def write_folder(folder: Path, model: bytes, feeds: Mapping[str, Array], judged: Judged) -> None:
+    """Write the files that are listed above. feeds: name -> value in the order of the graph's. Raises OSError."""
     (folder / DATA_SET).mkdir(parents=True, exist_ok=True)
     for stale in (folder / DATA_SET).glob("*.pb"):
         stale.unlink()
-    for name, content in _files(model, feeds, outputs, script).items():
+    for name, content in _files(model, feeds, judged).items():
         (folder / name).write_bytes(content)
 
 
-def _files(model: bytes, feeds: Mapping[str, Array], outputs: Mapping[str, Array], script: str) -> dict[str, bytes]:
+def _files(model: bytes, feeds: Mapping[str, Array], judged: Judged) -> dict[str, bytes]:
     """Name within the folder -> content."""
-    tensors = {
-        f"{DATA_SET}/{kind}_{index}.pb": numpy_helper.from_array(value, name).SerializeToString()
-        for kind, values in (("input", feeds), ("output", outputs))
-        for index, (name, value) in enumerate(values.items())
-    }
-    arrays = {f"input.{k}": v for k, v in feeds.items()} | {f"output.{k}": v for k, v in outputs.items()}
+    values: dict[str, dict[str, Array]] = {kind: {} for kind in ("output", "exact", "allowed")}
+    tensors = {f"{DATA_SET}/input_{index}.pb": _tensor(*item) for index, item in enumerate(feeds.items())}
+    for index, output in enumerate(judged.outputs):
+        found = {"output": output.value, "exact": output.exact, "allowed": absolute(output)}
+        for kind, value in found.items():
+            if value is not None:
+                values[kind][output.name] = value
+                tensors[f"{DATA_SET}/{kind}_{index}.pb"] = _tensor(output.name, value)
+    arrays = {f"input.{name}": value for name, value in feeds.items()}
+    arrays |= {f"{kind}.{name}": value for kind, of_kind in values.items() for name, value in of_kind.items()}
+    if judged.selection:
+        pairs = enumerate(judged.selection.accepted)
+        arrays |= {f"accepted.{number}.{part}": pair[part] for number, pair in pairs for part in (0, 1)}
     data = io.BytesIO()
     np.savez(data, **arrays)  # type: ignore[arg-type]
-    return {"model.onnx": model, **tensors, "data.npz": data.getvalue(), "run.py": script.encode()}
+    return {
+        "model.onnx": model, **tensors, "data.npz": data.getvalue(), "case.json": _case(judged),
+        "run.py": SCRIPT.read_bytes(),
+    }  # fmt: skip
 
 
-def as_literal(words: str) -> str:
-    """Words that stand in a docstring of a script, whatever they hold."""
-    return words.encode("unicode_escape").decode("ascii").replace('"', '\\"')
+def _tensor(name: str, value: Array) -> bytes:
+    content: bytes = numpy_helper.from_array(value, name).SerializeToString()
+    return content
+
+
+def _case(judged: Judged) -> bytes:
+    selection = judged.selection
+    fields = {
+        "case": judged.words,
+        "provider": judged.provider,
+        "operator": judged.operator,
+        "level": judged.level,
+        "refused": judged.refusal,
+        "selection": selection and {"names": selection.names, "axis": selection.axis, "ordered": selection.ordered},
+    }
+    return json.dumps(fields, indent=1).encode("ascii") + b"\n"
 
 
 def true_outputs(built: BuiltCase) -> dict[str, Array]:
     """Output name -> the true value, the preferred one where several follow the standard; empty for a refusal."""
+    return {output.name: output.value for output in _outputs(built)}
+
+
+def judged(built: BuiltCase) -> Judged:
+    """What is right in a case."""
+    truth = built.truth
+    return Judged(
+        words=built.case.id,
+        outputs=_outputs(built),
+        operator=built.node.op_type,
+        refusal=truth.reason if isinstance(truth, Refusal) else "",
+        selection=truth if isinstance(truth, Selection) else None,
+    )
+
+
+def _outputs(built: BuiltCase) -> tuple[Output, ...]:
     match built.truth:
         case Outputs(outputs=outputs):
-            return {output.name: output.value for output in outputs}
+            return outputs
         case Selection(accepted=accepted):
-            return dict(zip(built.node.results, accepted[0], strict=True))
+            return tuple(map(Output, built.node.results, accepted[0]))
         case Refusal():
-            return {}
-
-
-def _script(built: BuiltCase) -> str:
-    truth = built.truth
-    expects = f"must be refused ({truth.reason})" if isinstance(truth, Refusal) else "compares exactly"
-    return SCRIPT.format(words=as_literal(f"{built.case.id}: {expects}"), options="{}")
+            return ()

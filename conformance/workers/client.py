@@ -70,6 +70,7 @@ class Processes(Protocol):
 
     def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess: ...
     def give(self, process: WorkerProcess) -> None: ...
+    def started(self, target: Target) -> None: ...
 
 
 class WorkerClient:
@@ -280,14 +281,15 @@ class WorkerClient:
             )
         if self.is_ready or not isinstance(facts, dict) or not facts:
             return self.lose("its worker sent a malformed handshake")
-        if trouble := header.get("trouble"):
-            raise TargetDown(f"target '{self.target.name}': {trouble}")
         provider, offered = self.target.provider, str(facts.get("providers", ""))
         if provider and offered and not self.target.is_plugin and provider not in offered.split(", "):
             raise TargetDown(f"target '{self.target.name}': its onnxruntime has no {provider}; it has {offered}")
+        if trouble := header.get("trouble"):
+            raise TargetDown(f"target '{self.target.name}': {trouble}")
         stated = {str(name): str(value) for name, value in facts.items()}
         self.facts = with_documented({**stated, **self.target.stated_facts()})
         self.is_ready, self._failed_starts = True, 0
+        self._processes.started(self.target)
         return None
 
     def _received(self, event: FrameReceived) -> FrameReceived | WorkerLost | None:

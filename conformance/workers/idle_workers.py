@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import queue
 
-from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.conformance.workers.fork_server import ForkServer, can_fork
 from epcheck.conformance.workers.process import Event, WorkerProcess, started_as
+from epcheck.conformance.workers.session_options import session_options
 
 
 class IdleWorkers:
@@ -18,17 +19,33 @@ class IdleWorkers:
         self._keep = keep
         self._idle: list[WorkerProcess] = []
         self._fork_servers: list[tuple[tuple[object, ...], ForkServer]] = []
+        self._tried: list[object] = []
 
     def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess:
         """A worker of the target, idle or new, that begins the handshake anew. Raises OSError or ValueError."""
         wanted = started_as(target)
+        canary = self.needs_canary(target)
         self._idle = [process for process in self._idle if process.process.poll() is None]
         for process in self._idle:
             if process.started_as == wanted:
                 self._idle.remove(process)
-                process.begin_handshake(events)
+                process.target = target
+                process.begin_handshake(events, canary)
                 return process
-        return WorkerProcess(target, events, self._fork_server(target, wanted) if can_fork(target) else None)
+        server = self._fork_server(target, wanted) if can_fork(target) else None
+        return WorkerProcess(target, events, server, canary)
+
+    def needs_canary(self, target: Target) -> bool:
+        """Whether the next worker of the target tries its provider before anything else."""
+        return needs_canary(target) and _tried_as(target) not in self._tried
+
+    def started(self, target: Target) -> None:
+        """A worker of the target has answered: its provider can be used, and need not be tried again in this run.
+
+        Only CPU's and DirectML's: what a worker of another one finds out about its own records, each has to find out.
+        """
+        if target.provider in (CPU, DML):
+            self._tried.append(_tried_as(target))
 
     def give(self, process: WorkerProcess) -> None:
         """Keep an idle worker, or end it."""
@@ -57,3 +74,13 @@ class IdleWorkers:
         server = ForkServer(target)
         self._fork_servers.append((wanted, server))
         return server
+
+
+def needs_canary(target: Target) -> bool:
+    """Whether its workers can try a provider: those of ONNX Runtime can."""
+    return target.provider is not None and not target.direct
+
+
+def _tried_as(target: Target) -> object:
+    """What it depends on whether the provider of a target can be used."""
+    return started_as(target), session_options(target)

@@ -22,6 +22,7 @@ import psutil
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.fork_server import BUFFER, Child, ForkServer, piped
 from epcheck.conformance.workers.program import protocol
+from epcheck.conformance.workers.session_options import session_options
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -94,8 +95,15 @@ class _GatedPipe(io.RawIOBase):
 class WorkerProcess:
     """One running process of the worker program. What it does arrives as events in a queue; `send` never blocks."""
 
-    def __init__(self, target: Target, events: queue.SimpleQueue[Event], fork_server: ForkServer | None = None) -> None:
-        """Start it, or let the fork server fork it, and begin the handshake; its answer arrives as an event.
+    def __init__(
+        self,
+        target: Target,
+        events: queue.SimpleQueue[Event],
+        fork_server: ForkServer | None = None,
+        canary: bool = False,
+    ) -> None:
+        """Start it, or let the fork server fork it, and begin the handshake; its answer arrives as an event. canary: as
+        in `begin_handshake`.
 
         Raises OSError or ValueError.
         """
@@ -113,14 +121,15 @@ class WorkerProcess:
         for serve in (self._write, self._read, self._read_log, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
         self._unsent: list[bytes] = []
-        self.begin_handshake(events)
+        self.begin_handshake(events, canary)
 
-    def begin_handshake(self, events: queue.SimpleQueue[Event]) -> None:
-        """Send what happens from now on to `events`; the answer to the handshake is the first."""
+    def begin_handshake(self, events: queue.SimpleQueue[Event], canary: bool = False) -> None:
+        """Send what happens from now on to `events`; the answer to the handshake is the first. canary: the worker tries
+        one session, and says in its answer why the target's provider cannot be used."""
         self._events = events
         self.started = time.monotonic()
         self.listen(True)
-        self.send(protocol.encode({"op": "hello"}, {}))
+        self.send(protocol.encode({"op": "hello", "canary": session_options(self.target) if canary else None}, {}))
         self.flush()
 
     def send(self, chunks: list[bytes]) -> None:

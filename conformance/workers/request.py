@@ -11,6 +11,7 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.process import FrameReceived
 from epcheck.conformance.workers.program import protocol
+from epcheck.conformance.workers.session_options import session_options
 
 POLL_S = 0.2
 """How often deadline and memory are looked at while an answer is awaited, in seconds."""
@@ -35,16 +36,6 @@ def run_request(
     }
     described = [("", "uint8", (len(model),)), *(feed[:3] for feed in feeds)]
     return protocol.frame(header, described, [model, *(data for _, _, _, data in feeds)])
-
-
-def session_options(target: Target) -> dict[str, Any]:
-    """What every request says of the sessions of a target."""
-    return {
-        "providers": [[target.provider, dict(target.options)]] if target.provider else [],
-        "config": dict(target.config),
-        "device": target.device,
-        **target.session,
-    }
 
 
 def wait_until_ready(client: WorkerClient) -> bool:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-DONE, PLACED, CREATE, RUN = "done", "placed", "create", "run"
-"""Stages: the session has run; it was created to see where its nodes go; it failed at its creation; or at its run."""
+DONE, PLACED, FEED, CREATE, RUN = "done", "placed", "feed", "create", "run"
+"""Stages: the session has run; it was created to see where its nodes go; a feed is none that a worker can take, so that
+there was no session; it failed at its creation; or at its run."""
 
 SUCCEEDED = (DONE, PLACED)
 

@@ -22,6 +22,8 @@ from epcheck.generators.schema import NUMPY_NAMES
 DML = "DmlExecutionProvider"
 _TABLES = {
     DML: "dml_ep_operators.json",
+    "CPUExecutionProvider": "cpu.json",
+    "OpenVINOExecutionProvider": "openvino.json",
 }
 PROVIDERS = tuple(_TABLES)
 """Those whose claims epcheck ships."""

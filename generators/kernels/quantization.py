@@ -29,14 +29,14 @@ def unit(dtype: np.dtype[Any]) -> float:
     return float(np.finfo(dtype).eps) / 2
 
 
-FOUR_BITS = {"int4": (-8, 7), "uint4": (0, 15)}
-"""The dtypes of 4 bits, which numpy has from ml_dtypes (a requirement of onnx) and cannot describe: their ends."""
+NARROW = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
+"""The integers of 4 and 2 bits, which numpy has from ml_dtypes and cannot describe, with their ends."""
 
 
 def ends(dtype: np.dtype[Any]) -> tuple[int, int]:
     """The lowest and the highest level of an integer dtype."""
-    if dtype.name in FOUR_BITS:
-        return FOUR_BITS[dtype.name]
+    if dtype.name in NARROW:
+        return NARROW[dtype.name]
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
 
@@ -44,7 +44,7 @@ def ends(dtype: np.dtype[Any]) -> tuple[int, int]:
 def random_levels(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     """Levels from the whole of an integer dtype."""
     low, high = ends(dtype)
-    if dtype.name in FOUR_BITS:
+    if dtype.name in NARROW:
         return rng.integers(low, high, shape, np.int8, endpoint=True).astype(dtype)
     return rng.integers(low, high, shape, dtype, endpoint=True)
 

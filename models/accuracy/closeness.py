@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 
 from epcheck.generators.array import Array
+from epcheck.generators.truth import OneStep, Output, Ulp
 from epcheck.models.graph.feed import Feed, tensors
 
 SMALL = 0.25
@@ -56,6 +57,21 @@ def distance(expected: Feed, got: Feed) -> float:
     least = 1.0 if expected.dtype.kind in "iu" or not usual.size else float(np.quantile(usual, SMALL))
     with np.errstate(over="ignore"):
         return float((gap / np.maximum(size, least)).max())
+
+
+def within(name: str, value: Array, tolerance: float, scale: float | None = None) -> Output:
+    """An output that is right up to a `distance` of `tolerance` from a value. scale: what the tolerance is relative to,
+    in place of each element."""
+    if value.dtype.kind not in "biuf" and value.dtype != ml_dtypes.bfloat16:
+        return Output(name, value)
+    size = np.abs(value.astype(np.float64))
+    usual = size[(size > 0) & np.isfinite(size)]
+    least = 1.0 if value.dtype.kind in "biu" or not usual.size else float(np.quantile(usual, SMALL))
+    allowed = tolerance * (np.maximum(size, least) if scale is None else np.full(size.shape, scale))
+    allowed = np.where(np.isfinite(allowed), allowed, 0.0)
+    if value.dtype.kind in "biu":
+        return Output(name, value, OneStep(np.floor(allowed).astype(np.int64)))
+    return Output(name, value, Ulp(0.0, f"{tolerance:.3g} of the element, or of a small one", allowed))
 
 
 def paired(first: Feed, second: Feed) -> list[tuple[Array, Array]] | None:

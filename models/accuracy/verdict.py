@@ -1,4 +1,9 @@
-"""Judge a candidate's outputs by a baseline's, and by the true ones where an oracle knows them."""
+"""Judge a candidate's outputs by a baseline's, and by the true ones where an oracle knows them.
+
+The truth decides. A candidate that is about as far from it as the baseline is right: a network that amplifies errors
+amplifies those of both. That holds up to a hundredth of the output: where both are farther away, candidate, baseline or
+oracle may be the one that is wrong, and the verdict is undecided.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.conformance.comparison.ulp import is_floating
 from epcheck.generators.array import Array
 from epcheck.models.accuracy.metrics import Metrics, measure
 from epcheck.models.accuracy.thresholds import Threshold
@@ -18,8 +24,11 @@ from epcheck.models.graph.feed import Feed
 BASELINE, ORACLE = "baseline", "oracle"
 
 AS_GOOD = 4.0
-"""A candidate may be so many times as far from the truth as the baseline: a network that amplifies errors amplifies
-those of both."""
+"""A candidate may be so many times as far from the truth as the baseline."""
+
+CEILING, CEILING_DB = 0.01, 20.0
+"""The relative error or share of different elements, and the signal to noise in decibels, up to which AS_GOOD extends a
+threshold. Beyond it a baseline that is wrong in the same way would prove a wrong candidate right."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +36,9 @@ class Verdict:
     """One output of one trial against one reference.
 
     against: `baseline` or `oracle`. shape: of the candidate's output. metrics: None where the two cannot be compared.
-    baseline: the metrics of the baseline against the oracle. right: whether the output is within the threshold. why: a
-    sentence, also for an output that is right.
+    baseline: the metrics of the baseline against the oracle. right: whether the output is within the threshold.
+    undecided: it is not, and the baseline is about as far from the truth. why: a sentence, also for an output that is
+    right.
     """
 
     output: str
@@ -41,33 +51,48 @@ class Verdict:
     threshold: Threshold
     right: bool
     why: str
+    undecided: bool = False
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the output is neither right nor undecided."""
+        return not self.right and not self.undecided
+
+    @property
+    def word(self) -> str:
+        """`right`, `undecided` or `WRONG`."""
+        return "right" if self.right else "undecided" if self.undecided else "WRONG"
 
 
 def judge(
     trial: str,
     candidate: Mapping[str, Array],
-    baseline: Mapping[str, Array],
+    baseline: Mapping[str, Array] | None,
     oracle: Mapping[str, Feed] | None,
     thresholds: Mapping[str, Threshold],
 ) -> Iterator[Verdict]:
-    """The verdicts of a trial: for each output against the baseline and, where it is known, against the truth.
+    """The verdicts of a trial: for each output against the baseline, where there is one, and against the truth, where
+    it is known. An output that neither knows has none.
 
     The truth decides: a candidate that is as near to it as the baseline is right, however far it is from the baseline.
     """
-    for name in sorted({*candidate, *baseline}, key=list({**baseline, **candidate}).index):
+    others = candidate if baseline is None else baseline
+    for name in sorted({*candidate, *others}, key=list({**others, **candidate}).index):
         threshold = thresholds.get(_value_of(name, thresholds), Threshold(agreement=1.0))
-        if name not in candidate or name not in baseline:
+        if name not in candidate or name not in others:
             lacks = "candidate" if name not in candidate else "baseline"
             yield Verdict(name, trial, BASELINE, "", (), None, None, threshold, False, f"the {lacks} does not give it")
             continue
-        got, expected = candidate[name], baseline[name]
-        truth = oracle.get(name) if oracle else None
-        first = _against(name, trial, BASELINE, got, expected, None, threshold)
+        got, truth = candidate[name], oracle.get(name) if oracle else None
+        expected = None if baseline is None else baseline[name]
+        first = None if expected is None else _against(name, trial, BASELINE, got, expected, None, threshold)
         if truth is None or isinstance(truth, list):
-            yield first
+            if first is not None:
+                yield first
             continue
         second = _against(name, trial, ORACLE, got, truth, expected, threshold)
-        yield first if first.right == second.right or not second.right else _overruled(first)
+        if first is not None:
+            yield first if first.right or second.wrong else _overruled(first, second)
         yield second
 
 
@@ -76,37 +101,77 @@ def _value_of(name: str, known: Mapping[str, Threshold]) -> str:
     return name if name in known else re.split(r"\[\d+\]|\.(?:keys|values)$", name)[0]
 
 
-def _overruled(verdict: Verdict) -> Verdict:
-    return replace(verdict, right=True, why=f"{verdict.why}; but the truth is with the candidate")
+def _overruled(verdict: Verdict, by: Verdict) -> Verdict:
+    """A verdict against the baseline, where that against the truth is better."""
+    says = "the truth is with the candidate" if by.right else "the truth is far from both"
+    return replace(verdict, right=by.right, undecided=by.undecided, why=f"{verdict.why}; but {says}")
 
 
 def _against(
     name: str, trial: str, against: str, got: Array, reference: Array, baseline: Array | None, threshold: Threshold
 ) -> Verdict:
-    def verdict(metrics: Metrics | None, right: bool, why: str, other: Metrics | None = None) -> Verdict:
-        return Verdict(name, trial, against, got.dtype.name, got.shape, metrics, other, threshold, right, why)
+    def verdict(metrics: Metrics | None, word: str, why: str, other: Metrics | None = None) -> Verdict:
+        return Verdict(
+            name, trial, against, got.dtype.name, got.shape, metrics, other, threshold, word == RIGHT, why,
+            word == UNDECIDED,
+        )  # fmt: skip
 
     if got.shape != reference.shape:
-        return verdict(None, False, f"its shape is {list(got.shape)}; that of the {against} is {list(reference.shape)}")
-    widened = against == ORACLE and got.dtype.kind == reference.dtype.kind == "f"
+        alike = baseline is not None and against == ORACLE and baseline.shape == got.shape
+        what = f"its shape is {list(got.shape)}; that of the {against} is {list(reference.shape)}"
+        return verdict(None, UNDECIDED if alike else WRONG, what)
+    widened = against == ORACLE and is_floating(got.dtype) and reference.dtype.kind == "f"
     if got.dtype != reference.dtype and not widened:
-        return verdict(None, False, f"it is {got.dtype}; the {against} has {reference.dtype}")
+        return verdict(None, WRONG, f"it is {got.dtype}; the {against} has {reference.dtype}")
     metrics = measure(got, _rounded(reference, got.dtype) if widened else reference)
     other = None
     if baseline is not None and baseline.shape == reference.shape:
         other = measure(baseline, _rounded(reference, got.dtype) if widened else reference)
-    right, why = _within(metrics, other, got, threshold)
-    return verdict(metrics, right, why, other)
+    right, why = _within(metrics, got, threshold)
+    if right or other is None:
+        return verdict(metrics, RIGHT if right else WRONG, why, other)
+    return verdict(metrics, *_beside(metrics, other, got, threshold), other)
+
+
+RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 
 
 def _rounded(truth: Array, dtype: np.dtype[Any]) -> Array:
     """The truth in float64, infinite where the dtype cannot hold it."""
     with np.errstate(over="ignore"):
-        beyond = ~np.isfinite(truth.astype(dtype))
-    return np.where(beyond, truth.astype(dtype).astype(np.float64), truth)
+        narrow = truth.astype(dtype).astype(np.float64)
+    return np.where(np.isfinite(narrow), truth, narrow)
 
 
-def _within(metrics: Metrics, other: Metrics | None, got: Array, threshold: Threshold) -> tuple[bool, str]:
+def _beside(metrics: Metrics, other: Metrics, got: Array, threshold: Threshold) -> tuple[str, str]:
+    """The verdict on an output beyond the threshold, beside the baseline's distance from the truth."""
+    extended, most = _extended(threshold, other, math.inf), _extended(threshold, other, CEILING)
+    right, why = _within(metrics, got, most)
+    if right:
+        return RIGHT, f"{why}, which the baseline's own distance from the truth extends"
+    if metrics.nonfinite:
+        return (UNDECIDED, f"{why}; of the baseline's {other.nonfinite}") if other.nonfinite else (WRONG, why)
+    if _within(metrics, got, extended)[0]:
+        return UNDECIDED, f"{_within(metrics, got, threshold)[1]}; the baseline is about as far from the truth"
+    return WRONG, why
+
+
+def _extended(threshold: Threshold, other: Metrics, ceiling: float) -> Threshold:
+    """The threshold extended to AS_GOOD times the baseline's distance from the truth, up to a ceiling, the smaller of
+    CEILING and infinity. What the user chose, and exact values, are not extended."""
+    if threshold.chosen:
+        return threshold
+    snr, agreement = threshold.snr_db, threshold.agreement
+    if snr is not None:
+        least = CEILING_DB if math.isfinite(ceiling) else -math.inf
+        snr = min(snr, max(other.snr_db - 20 * math.log10(AS_GOOD), least))
+    if agreement is not None and agreement < 1:
+        agreement = min(agreement, 1 - min(AS_GOOD * other.differing / max(other.elements, 1), ceiling, 1))
+    relative = threshold.relative and max(threshold.relative, min(AS_GOOD * other.relative, ceiling))
+    return replace(threshold, relative=relative, snr_db=snr, agreement=agreement)
+
+
+def _within(metrics: Metrics, got: Array, threshold: Threshold) -> tuple[bool, str]:
     """Whether the metrics are within the threshold, and the sentence that says so."""
     if metrics.differing == 0:
         return True, "equal to the last bit"
@@ -116,16 +181,16 @@ def _within(metrics: Metrics, other: Metrics | None, got: Array, threshold: Thre
         share = 1 - metrics.differing / metrics.elements
         count = f"{metrics.differing} of {metrics.elements} elements differ"
         return share >= threshold.agreement, f"{count}; allowed are {1 - threshold.agreement:.2%}"
+    if threshold.absolute is not None and metrics.max_abs <= threshold.absolute:
+        return True, f"largest error {metrics.max_abs:.2g}, where {threshold.absolute:.2g} is allowed"
     if threshold.steps and got.dtype.kind in "iu" and metrics.max_abs > threshold.steps:
         return False, f"{metrics.max_abs:g} quantisation steps away; allowed are {threshold.steps}"
     relative, snr = threshold.relative, threshold.snr_db
-    if other is not None and threshold.relative:
-        relative = max(relative, AS_GOOD * other.relative)
-        snr = None if snr is None else min(snr, other.snr_db - 20 * math.log10(AS_GOOD))
-    if relative and metrics.relative > relative:
-        return False, f"relative error {metrics.relative:.2g}, {metrics.relative / relative:.3g} times the threshold"
+    if metrics.relative > relative and not (threshold.steps and got.dtype.kind in "iu"):
+        times = f"{metrics.relative / relative:.3g} times the threshold" if relative else "where none is allowed"
+        return False, f"relative error {metrics.relative:.2g}, {times}"
     if snr is not None and metrics.snr_db < snr:
         return False, f"signal to noise {metrics.snr_db:.1f} dB; at least {snr:.1f} dB are wanted"
     if snr is not None:
         return True, f"signal to noise {metrics.snr_db:.1f} dB, where {snr:.1f} dB are wanted"
-    return True, f"relative error {metrics.relative:.2g}, {metrics.relative / relative:.2g} of the threshold"
+    return True, f"relative error {metrics.relative:.2g}, {metrics.relative / (relative or 1):.2g} of the threshold"

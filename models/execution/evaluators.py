@@ -1,4 +1,4 @@
-"""Evaluators: the target that is asked about a model, and the one that says what is right."""
+"""Evaluators: the target that is asked about a model, and the one that it is compared with."""
 
 from __future__ import annotations
 
@@ -6,35 +6,38 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epcheck.conformance.scheduling import stream
-from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.models.execution.session import Level
 
 LARGE_BYTES = 256 << 20
-"""From this size on only one session of a model is in memory at a time, and neither an oracle is asked nor, unless it
-is named, a callable: it takes the model in one piece, with its weights."""
+"""From this size on only one session of a model is in memory at a time, and no oracle is asked."""
+
+BASELINE = "cpu"
+"""What a model is compared with where no baseline is named. The suite compares the CPU provider with onnx's
+ReferenceEvaluator, case by case; that is wrong about too many operators to say what is right about a whole model."""
 
 
 @dataclass(frozen=True)
 class Evaluators:
-    """A candidate, and the baseline where there is one. named: whether that was asked for by name."""
+    """A candidate, and the baseline where there is one. vulkan: the ICD file that was chosen for the lab."""
 
     candidate: Target
     baseline: Target | None
-    named: bool
+    vulkan: Path | None = None
 
-    def for_size(self, size: int) -> Evaluators:
-        """The same for a model of so many bytes: of a large one the CPU provider says what is right, where by default
-        a callable would."""
-        if self.named or size <= LARGE_BYTES or self.baseline is None or self.baseline.provider:
-            return self
-        return replace(self, baseline=resolve("cpu"))
+    @property
+    def compares_with_itself(self) -> bool:
+        """Whether candidate and baseline are the same target, at different levels of graph optimisation."""
+        return self.baseline is not None and self.baseline.name == self.candidate.name
 
     def unlike(self, level: Level) -> tuple[Target | None, Level]:
         """The baseline, and its level of graph optimisation: a target that is compared with itself is not optimised,
-        so that it shows what the optimiser changes, and is called so."""
-        if self.baseline is None or self.baseline.name != self.candidate.name:
+        so that it shows what the optimiser changes, and is called so. Where the candidate is not optimised, it is the
+        baseline that is."""
+        if self.baseline is None or not self.compares_with_itself:
             return self.baseline, level
+        if level == "disabled":
+            return replace(self.baseline, name=f"{self.baseline.name} with all optimisations"), "all"
         return replace(self.baseline, name=f"{self.baseline.name} without optimisation"), "disabled"
 
 
@@ -43,10 +46,8 @@ def choose(target: str | Target | None, baseline: str | Target | None, vulkan: P
 
     vulkan: as in `target.resolve`. Raises one of stream.REASONS.
     """
-    named = baseline is not None
-    if isinstance(target, Target):
-        against = baseline if isinstance(baseline, Target) else stream.choose(("cpu",), baseline or "cpu", vulkan)[1]
-        return Evaluators(target, against, named)
-    names = (target,) if target else ()
-    (candidate,), against = stream.choose(names, None if isinstance(baseline, Target) else baseline, vulkan)
-    return Evaluators(candidate, baseline if isinstance(baseline, Target) else against, named)
+    named = BASELINE if baseline is None else baseline
+    names = (target,) if isinstance(target, str) else () if target is None else (BASELINE,)
+    candidates, against = stream.choose(names, "none" if isinstance(named, Target) else named, vulkan)
+    candidate = target if isinstance(target, Target) else candidates[0]
+    return Evaluators(candidate, named if isinstance(named, Target) else against, vulkan)

@@ -18,7 +18,8 @@ from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import FrameReceived
 from epcheck.conformance.workers.program import protocol
-from epcheck.conformance.workers.request import request, session_options, wait_until_ready
+from epcheck.conformance.workers.request import request, wait_until_ready
+from epcheck.conformance.workers.session_options import session_options
 from epcheck.generators.array import Array
 from epcheck.models.execution import model_outcome, model_source
 from epcheck.models.execution.model_outcome import CREATE, ModelOutcome

@@ -91,8 +91,9 @@ def tensor_type(kind: onnx.TypeProto) -> onnx.TypeProto.Tensor:
 
 
 def name_of(value: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> str:
-    """The name of a dynamic dimension; empty for a static one."""
-    if dim.HasField("dim_value"):
+    """The name of a dynamic dimension; empty for a static one. A size of -1, as Paddle's exporter writes it, is
+    dynamic, as it is for ONNX Runtime; a size of 0 is 0, as it is there."""
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
         return ""
     return dim.dim_param or UNNAMED.format(input=value, axis=axis)
 

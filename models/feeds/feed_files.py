@@ -94,7 +94,7 @@ def _check_tensor(
         wanted = f"rank {len(tensor.shape.dim)}"
         raise FeedError(f"{where}: input '{name}' has the shape {list(array.shape)}, where the model wants {wanted}")
     for axis, (size, dim) in enumerate(zip(array.shape, tensor.shape.dim, strict=True)):
-        if dim.HasField("dim_value") and size != dim.dim_value:
+        if dim.HasField("dim_value") and size != dim.dim_value >= 0:
             raise FeedError(f"{where}: input '{name}' has the size {size} in dimension {axis}, where the model wants "
                             f"{dim.dim_value}")  # fmt: skip
         if dim.dim_param:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
@@ -12,15 +12,32 @@ from epcheck.models.feeds import feeds
 from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
 
+SEEDS = (0, 1)
+"""Seeds of generated feeds where none are chosen."""
+
+
+@dataclass(frozen=True)
+class Feeding:
+    """What a model is fed. path: an .npz or a folder of ONNX test data; None to generate feeds: with each of the seeds,
+    at every combination of the sizes of `dims`, which maps dynamic dimensions to them. inputs: one set of feeds in
+    place of all that; is_generated: whether it is made up."""
+
+    path: Path | None = None
+    seeds: Sequence[int] = SEEDS
+    dims: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    inputs: Mapping[str, Feed] | None = None
+    is_generated: bool = False
+
 
 @dataclass(frozen=True)
 class Trial:
     """One set of feeds. name: of the user's file, or seed and sizes. arguments: of `epcheck reduce`, for these
-    feeds."""
+    feeds. is_generated: whether the feeds are made up."""
 
     name: str
     inputs: Mapping[str, Feed]
     arguments: tuple[str, ...]
+    is_generated: bool = False
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -28,21 +45,23 @@ class Trial:
         return feed.shapes(self.inputs)
 
 
-def trials(
-    model: onnx.ModelProto, path: Path | None, seeds: Sequence[int], dims: Mapping[str, Sequence[int]]
-) -> Iterator[Trial]:
-    """Each set of feeds at a path; without one, each seed at each combination of sizes.
+def trials(model: onnx.ModelProto, feeding: Feeding) -> Iterator[Trial]:
+    """Each set of feeds at the path; without one, each seed at each combination of sizes.
 
     Raises FeedError, DimsError, ModelFileError.
     """
+    if feeding.inputs is not None:
+        yield Trial("the feeds", feeding.inputs, (), feeding.is_generated)
+        return
+    path = feeding.path
     if path is not None:
         for found in feeds.read(path, model):
             file = path if found.name == path.name else path / found.name
             yield Trial(found.name, found.inputs, ("--feeds", str(file)))
         return
-    for sizes in feeds.combinations(model, dims):
+    for sizes in feeds.combinations(model, feeding.dims):
         assigned = [f"{name}={size}" for name, size in sizes.items()]
         dim_arguments = tuple(word for text in assigned for word in ("--dim", text))
-        for seed in seeds:
+        for seed in feeding.seeds:
             name = ", ".join((f"seed {seed}", *assigned))
-            yield Trial(name, feeds.generate(model, seed, sizes), ("--seed", str(seed), *dim_arguments))
+            yield Trial(name, feeds.generate(model, seed, sizes), ("--seed", str(seed), *dim_arguments), True)

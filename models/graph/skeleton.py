@@ -54,7 +54,9 @@ def inferred(skeleton: onnx.ModelProto) -> dict[str, Shape]:
     for value in (*graph.input, *graph.value_info, *graph.output):
         tensor = value.type.tensor_type
         if tensor.HasField("shape"):
-            shapes[value.name] = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
+            shapes[value.name] = tuple(
+                d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim
+            )
     return shapes
 
 

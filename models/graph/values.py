@@ -70,7 +70,7 @@ def of(kind: onnx.TypeProto) -> Type:
     match kind.WhichOneof("value"):
         case "tensor_type":
             tensor = kind.tensor_type
-            sizes = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
+            sizes = tuple(map(size_of, tensor.shape.dim))
             return Type(_dtype(tensor.elem_type), sizes if tensor.HasField("shape") else None)
         case "sequence_type":
             return Type(f"seq({of(kind.sequence_type.elem_type).dtype})")
@@ -80,6 +80,11 @@ def of(kind: onnx.TypeProto) -> Type:
             return UNKNOWN
         case other:
             return Type(str(other).removesuffix("_type"))
+
+
+def size_of(dim: onnx.TensorShapeProto.Dimension) -> int | None:
+    """The size of a dimension; None for a dynamic one, which some exporters write as -1."""
+    return dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:

@@ -15,6 +15,7 @@ import onnx
 from onnx import numpy_helper
 
 from epcheck.generators.array import Array
+from epcheck.models.graph.feedable import is_feedable
 from epcheck.models.graph.values import bodies, inferred, of_graph
 
 
@@ -74,8 +75,11 @@ class Wiring:
         return tuple(name for name in self.reads[node] if name not in self.constants)
 
     def can_be_output(self, value: str) -> bool:
-        """Whether a session can return a value: it is a tensor, a sequence of tensors, or of unknown type."""
-        return value not in self.types or self.types[value].HasField("tensor_type") or self.is_sequence(value)
+        """Whether a session can return a value: it is a tensor of a type that numpy has, a sequence of tensors, or of
+        unknown type."""
+        if value not in self.types or self.is_sequence(value):
+            return True
+        return self.types[value].HasField("tensor_type") and is_feedable(self.types[value])
 
     def is_sequence(self, value: str) -> bool:
         """Whether a value is a sequence of tensors."""

@@ -184,6 +184,33 @@ def unresolved_reshapes(model: onnx.ModelProto, provider: str | None) -> Iterato
         )
 
 
+def casts(cast: Mapping[str, str]) -> Iterator[Finding]:
+    """A finding about inputs and outputs that are fed and read through a Cast. cast: as in `RunnableModel`."""
+    if cast:
+        listed = ", ".join(f"'{name}' as '{other}'" for name, other in cast.items())
+        yield Finding(
+            NOTE,
+            f"no session takes or gives these element types in Python; they pass a Cast that the model lacks: {listed}",
+        )
+
+
+def undeclared_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Finding]:
+    """A finding for each output whose shape is not what the model declares: ONNX Runtime warns of it, and goes on.
+    shapes: output -> its real sizes."""
+    for output in model.graph.output:
+        declared, real = values.of(output.type).shape, shapes.get(output.name)
+        if declared is None or real is None:
+            continue
+        if len(declared) != len(real) or any(size not in (None, got) for size, got in zip(declared, real, strict=True)):
+            wanted = ", ".join("?" if size is None else str(size) for size in declared)
+            found = f"output '{output.name}' is declared as [{wanted}] and has the shape {list(real)}"
+            yield Finding(
+                WARNING,
+                f"{found}; the runtime only warns",
+                "correct the output's shape in the model: what reads it may allocate by it",
+            )
+
+
 def _what_onnx_says(path: Path, model: onnx.ModelProto) -> Iterator[Finding]:
     """The complaints of ONNX, from a worker. Raises ModelFileError for a model that crashes the worker."""
     backend = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",))
@@ -224,7 +251,7 @@ def _protos(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 def _type_text(value: onnx.ValueInfoProto) -> str:
     kind = values.of(value.type)
     tensor = dims.tensor_type(value.type)
-    sizes = ", ".join(d.dim_param or (str(d.dim_value) if d.HasField("dim_value") else "?") for d in tensor.shape.dim)
+    sizes = ", ".join(d.dim_param or ("?" if values.size_of(d) is None else str(d.dim_value)) for d in tensor.shape.dim)
     return f"{kind.dtype or '?'}[{sizes}]" if tensor.HasField("shape") else f"{kind.dtype or '?'}"
 
 

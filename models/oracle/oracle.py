@@ -10,6 +10,8 @@ sentence that names the node.
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +36,7 @@ MAX_OPERATIONS = 10_000_000_000
 
 
 class OracleTooLargeError(OracleError):
-    """The model computes more than the oracle is allowed to."""
+    """The model computes more, or takes longer, than the oracle is allowed to."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ def evaluate(
     feeds: Mapping[str, Feed],
     outputs: Sequence[str] = (),
     max_operations: int = MAX_OPERATIONS,
+    max_seconds: float = math.inf,
 ) -> Evaluation:
     """The values of the outputs, or of any values of the main graph.
 
@@ -67,8 +70,9 @@ def evaluate(
     estimated = _estimate(model, feed.shapes(feeds))
     if estimated > max_operations:
         raise OracleTooLargeError(f"the model takes {estimated:.1e} operations; the oracle does {max_operations:.1e}")
+    until = time.monotonic() + max_seconds
     flat = inliner.inline_local_functions(model) if model.functions else model
-    work = _Work({entry.domain: entry.version for entry in flat.opset_import}, max_operations)
+    work = _Work({entry.domain: entry.version for entry in flat.opset_import}, max_operations, until)
     wanted = tuple(outputs) or tuple(value.name for value in flat.graph.output)
     inputs = {name: widened(value) for name, value in feeds.items()}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -90,10 +94,11 @@ def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
 class _Work:
     """One evaluation in progress: operations so far, and the judge of each operator."""
 
-    def __init__(self, opsets: Mapping[str, int], max_operations: int) -> None:
+    def __init__(self, opsets: Mapping[str, int], max_operations: int, until: float) -> None:
+        """until: by the monotonic clock, in seconds."""
         self.judges: dict[str, str] = {}
         self.operations = 0
-        self._opsets, self._max_operations = dict(opsets), max_operations
+        self._opsets, self._max_operations, self._until = dict(opsets), max_operations, until
 
     def run(
         self, graph: onnx.GraphProto, inputs: Mapping[str, Feed], outer: Mapping[str, Feed], wanted: Sequence[str]
@@ -116,6 +121,8 @@ class _Work:
         return tuple(scope[name] for name in wanted)
 
     def _values(self, node: onnx.NodeProto, scope: Mapping[str, Feed]) -> tuple[Feed, ...]:
+        if time.monotonic() > self._until:
+            raise OracleTooLargeError(f"its time was up at {oracle_node.described(node)}")
         try:
             inputs = [scope[name] if name else None for name in node.input]
         except KeyError as error:

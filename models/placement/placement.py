@@ -16,9 +16,17 @@ from epcheck.models.graph.values import UNKNOWN, Type, bodies
 from epcheck.models.placement import prediction
 from epcheck.models.placement.prediction import VERSION, Node, Prediction, Scope
 
+FOLDED = "folded"
+"""Kind of a node that the session's record lacks."""
+
 TO_EP, FROM_EP = "to the provider", "from the provider"
 
 UNEXPLAINED = "the claims say that the provider takes it, the session's record that it did not"
+CAST_BY_RUNTIME = ("float16",)
+CAST = (
+    "no provider has it for float16, so ONNX Runtime runs it on the CPU between casts to float32; the session's record "
+    "leaves such nodes out before ONNX Runtime's pull request 28268"
+)
 BETTER = "the session's record says that the provider takes it, although its claims do not"
 EXPANDED = "no provider has a kernel for it: ONNX Runtime runs the operators that ONNX defines it by, which are there"
 NO_NODE = "ONNX Runtime folded it into a constant or fused it with its neighbours before it placed nodes"
@@ -47,8 +55,9 @@ class NodePlacement:
 
     @property
     def provider(self) -> str:
-        """Where it runs: by the record, else by the claims."""
-        return self.real or self.predicted
+        """Where it runs: by the record, else by the claims; empty for a node that the session has no more, unless it
+        was one for the provider, which has it in a fused one."""
+        return self.real or ("" if self.kind == FOLDED and self.predicted == CPU else self.predicted)
 
 
 @dataclass(frozen=True)
@@ -201,8 +210,10 @@ def _node(node: Node, claimed: Prediction | None, provider: str, real: str, ran:
     kind, reason, suggestion = ("", "", "")
     if claimed is not None:
         kind, reason, suggestion = claimed.kind, claimed.reason, claimed.suggestion
-    if ran and not real:
-        kind, reason, suggestion = "folded", NO_NODE, ""
+    if ran and not real and predicted == CPU and any(t.dtype in CAST_BY_RUNTIME for t in node.inputs):
+        kind, reason = "cast", f"{reason}; {CAST}"
+    elif ran and not real:
+        kind, reason, suggestion = FOLDED, NO_NODE, ""
     elif real == provider and predicted == CPU:
         kind, reason, suggestion = "better", BETTER, ""
     elif real and real != provider and predicted in ("", provider):

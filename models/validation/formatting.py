@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from epcheck.models.execution.model_outcome import CREATE, RUN
 from epcheck.models.validation.validation import Step, Validation
 
+NOT_LOOKED_FOR = "It was not looked for: that takes a baseline, and no --no-culprit."
+
 
 def byte_size(count: float | None) -> str:
     """`12.3 MiB`; a dash for None."""

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,7 @@ from markupsafe import Markup
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.placement.placement import NodePlacement, Placement
 from epcheck.models.validation.formatting import (
+    NOT_LOOKED_FOR,
     byte_size,
     failure,
     failures,
@@ -31,19 +32,28 @@ from epcheck.models.wrong_nodes.culprit import Culprit
 MAX_NODES = 5000
 """Rows that the table of all nodes has at most."""
 
+MAX_VERDICTS = 24
+"""Rows of the table of comparisons that are shown at once; the others are behind a summary."""
+
 WIDTH, HEIGHT, LEFT, FOOT = 960, 200, 60, 24
 """Of the plot and of its axes, in CSS pixels."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes of one operator that are not on the provider, all for the same reason."""
+    """Nodes that are not on the provider, all for the same reason. operators: how many nodes each has, the most
+    frequent first. names: in the order of the graph."""
 
-    operator: str
+    operators: Mapping[str, int]
     provider: str
     reason: str
     suggestion: str
     names: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        """`Slice × 18, Concat × 12`."""
+        return ", ".join(f"{operator} × {count}" for operator, count in self.operators.items())
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,9 @@ def render(validation: Validation) -> str:
         plot=plot(validation.culprit) if validation.culprit else None,
         providers=_providers(validation.placement),
         max_nodes=MAX_NODES,
+        max_verdicts=MAX_VERDICTS,
+        verdicts=sorted(validation.verdicts, key=lambda verdict: (verdict.right, verdict.undecided)),
+        not_looked_for=NOT_LOOKED_FOR,
         reduce_command=reduce_command(validation),
         failures=failures(validation.steps),
         width=WIDTH, height=HEIGHT, left=LEFT, foot=FOOT,
@@ -99,12 +112,18 @@ def write(validation: Validation, path: Path) -> None:
 
 
 def grouped(placement: Placement) -> tuple[Group, ...]:
-    """The nodes that are not on the provider, by operator and reason, the largest group first."""
-    groups: dict[tuple[str, str, str, str], list[NodePlacement]] = {}
+    """The nodes that are not on the provider, by reason, the largest group first."""
+    groups: dict[tuple[str, str, str], list[NodePlacement]] = {}
     for node in placement.elsewhere:
-        groups.setdefault((node.operator, node.provider, node.reason, node.suggestion), []).append(node)
-    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    return tuple(Group(*key, tuple(f"{node.scope}{node.name}" for node in nodes)) for key, nodes in ordered)
+        groups.setdefault((node.provider, node.reason, node.suggestion), []).append(node)
+    return tuple(
+        Group(
+            dict(Counter(node.operator for node in nodes).most_common()),
+            *key,
+            tuple(f"{node.scope}{node.name}" for node in nodes),
+        )
+        for key, nodes in sorted(groups.items(), key=lambda item: -len(item[1]))
+    )
 
 
 def plot(culprit: Culprit) -> Plot | None:

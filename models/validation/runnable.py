@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
 from onnx import inliner
 
 from epcheck.conformance.test_data import model_file
+from epcheck.models.graph import feedable
 from epcheck.models.placement import placement
 
 NAMED_BYTES = 1 << 30
@@ -21,24 +23,26 @@ class RunnableModel:
 
     graph: the model that is analysed. run: what a session loads: the path of the file, or the copy. folder: where the
     external data of a copy is; None where it has none. data_folder: where the external data of `graph` is; None where
-    it has none.
+    it has none. cast: input or output of a type that no session takes -> that of `graph`, behind a Cast.
     """
 
     graph: onnx.ModelProto
     run: onnx.ModelProto | Path
     folder: Path | None
     data_folder: Path | None
+    cast: Mapping[str, str] = field(default_factory=dict)
 
 
 def runnable(path: Path, model: onnx.ModelProto) -> RunnableModel:
     """The model of a file, which `model_file.parse` read as `model`."""
     graph = inliner.inline_local_functions(model) if model.functions else model
+    cast: dict[str, str] = {}
     if model.ByteSize() <= NAMED_BYTES:
-        graph = placement.named(graph)
+        graph, cast = feedable.adapted(placement.named(graph))
     data_folder = path.parent if has_external_data(graph) else None
     if graph is model:
         return RunnableModel(model, path, None, data_folder)
-    return RunnableModel(graph, graph, data_folder, data_folder)
+    return RunnableModel(graph, graph, data_folder, data_folder, cast)
 
 
 def has_external_data(model: onnx.ModelProto) -> bool:

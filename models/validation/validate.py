@@ -1,68 +1,76 @@
 """Does a model run on a provider, where does each node run, and are its outputs right.
 
-validation = validate(Path("model.onnx"), ValidateOptions(target="dml"))
-validation.status                     # "right", "wrong", "fails", "refused"
+validation = validate(Path("model.onnx"), choose("dml", None), Feeding())
+validation.status                     # "right", "wrong", "fails", "refused", "unjudged"
 validation.placement.elsewhere        # nodes that are not on the provider, and why
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.accuracy import thresholds, verdict
+from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.asking import askers
-from epcheck.models.execution.evaluators import LARGE_BYTES, Evaluators, choose
+from epcheck.models.execution.evaluators import LARGE_BYTES, Evaluators
 from epcheck.models.execution.model_outcome import CREATE, ModelOutcome
-from epcheck.models.execution.session import Level, ModelSessions
-from epcheck.models.feeds.trials import Trial, trials
+from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
+from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
-from epcheck.models.graph.feed import Feed
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
-from epcheck.models.oracle import oracle
-from epcheck.models.oracle.node import OracleError
 from epcheck.models.placement import placement
 from epcheck.models.placement.placement import Placement
-from epcheck.models.validation.options import ValidateOptions
+from epcheck.models.validation import truth
 from epcheck.models.validation.runnable import RunnableModel, has_external_data, runnable
-from epcheck.models.validation.validation import RIGHT, Step, Validation
-from epcheck.models.wrong_nodes.culprit import Culprit
+from epcheck.models.validation.truth import Truth
+from epcheck.models.validation.validation import RIGHT, UNJUDGED, Step, Validation
+from epcheck.models.wrong_nodes.culprit import Culprit, Kind
 from epcheck.models.wrong_nodes.first_wrong_node import first_wrong_node
 from epcheck.models.wrong_nodes.options import SearchOptions
 
-ORACLE_OPERATIONS = 200_000_000
-"""Multiplications and additions of the largest model that the oracle is asked about; it takes seconds for so many."""
+
+@dataclass(frozen=True)
+class Manner:
+    """How a model is run and judged. level: of graph optimisation. override: of thresholds. culprit: whether to look
+    for the node at fault. deadline_s: seconds for each step of a session: its creation, its first run, its second."""
+
+    level: Level = "all"
+    override: Override = field(default_factory=Override)
+    culprit: bool = True
+    deadline_s: float = DEADLINE_S
 
 
 def validate(
-    model: Path, options: ValidateOptions | None = None, report: Callable[[str], None] = lambda _phase: None
+    model: Path,
+    evaluators: Evaluators,
+    feeding: Feeding,
+    manner: Manner | None = None,
+    report: Callable[[str], None] = lambda _phase: None,
 ) -> Validation:
     """Inspect a model, run it on two targets, place its nodes, judge its outputs, and find the node at fault.
 
     model: an ONNX file; its external data lies beside it. report: called with the name of each phase as it begins.
 
-    Raises ModelFileError, FeedError and DimsError for files and options that cannot be used, TargetError for a target
-    that does not exist, and TargetDown for one that cannot be started.
+    Raises ModelFileError, FeedError and DimsError for files and options that cannot be used, and TargetDown for a
+    target that cannot be started.
     """
-    options = options or ValidateOptions()
-    evaluators = choose(options.target, options.baseline, options.vulkan)
     path = model.absolute()
     proto = model_file.parse(path)
     phases = _Phases(report)
     with phases.timed("looking at the file"):
         inspection = inspect.inspect(path, proto)
         subject = runnable(path, proto)
-        tried = tuple(trials(subject.graph, options.feeds, options.seeds, options.dims))
+        tried = tuple(trials(subject.graph, feeding))
     with ExitStack() as resources:
-        evaluators = evaluators.for_size(inspection.bytes)
-        return _Validator(options, evaluators, subject, tried, phases, resources).validation(inspection)
+        return _Validator(manner or Manner(), evaluators, subject, tried, phases, resources).validation(inspection)
 
 
 class _Phases:
@@ -87,24 +95,26 @@ class _Validator:
 
     def __init__(
         self,
-        options: ValidateOptions,
+        manner: Manner,
         evaluators: Evaluators,
         model: RunnableModel,
         tried: Sequence[Trial],
         phases: _Phases,
         resources: ExitStack,
     ) -> None:
-        self._options, self._evaluators, self._model, self._trials = options, evaluators, model, tried
+        self._manner, self._evaluators, self._model, self._trials = manner, evaluators, model, tried
         self._phases, self._resources = phases, resources
         self._steps: list[Step] = []
 
     def validation(self, inspection: Inspection) -> Validation:
         """The result. inspection: of the file; what the candidate's runtime adds to it is in the result."""
-        candidate, level = self._evaluators.candidate, self._options.level
+        candidate, level = self._evaluators.candidate, self._manner.level
         sessions = self._sessions(candidate)
         with self._phases.timed(f"running on {candidate.name}"):
             outcomes = self._run(sessions, self._trials, level)
             inspection = _with_runtime_findings(inspection, sessions, self._model)
+            inspection = inspection.with_findings(inspect.casts(self._model.cast))
+            inspection = inspection.with_findings(inspect.undeclared_shapes(self._model.graph, _shapes(outcomes)))
             _free_memory(sessions, inspection)
         facts = {candidate.name: sessions.facts}
         baseline, baseline_level = self._evaluators.unlike(level)
@@ -116,19 +126,21 @@ class _Validator:
             facts[baseline.name] = baseline_sessions.facts
             _free_memory(baseline_sessions, inspection)
         with self._phases.timed("computing the truth"):
-            truth, about_truth = self._truth(inspection)
+            known = self._truth(inspection, outcomes)
         with self._phases.timed("judging"):
-            placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, truth)
+            placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, known)
         found = Validation(
             inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, level, facts,
-            inspection, placed, tuple(self._steps), verdicts, about_truth, None, seconds=self._phases.seconds,
+            inspection, placed, tuple(self._steps), verdicts, known.words, None,
+            made_up=self._trials[0].is_generated, same_runtime=self._evaluators.compares_with_itself,
+            seconds=self._phases.seconds,
         )  # fmt: skip
-        if found.status == RIGHT or baseline_sessions is None:
+        if found.status in (RIGHT, UNJUDGED):
             return found
         return self._explained(found, outcomes, sessions, baseline_sessions)
 
     def _sessions(self, target: Target) -> ModelSessions:
-        return self._resources.enter_context(ModelSessions(target, self._options.deadline_s))
+        return self._resources.enter_context(ModelSessions(target, self._manner.deadline_s))
 
     def _run(self, sessions: ModelSessions, tried: Sequence[Trial], level: Level) -> list[ModelOutcome]:
         """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike."""
@@ -141,20 +153,19 @@ class _Validator:
                 break
         return outcomes
 
-    def _truth(self, inspection: Inspection) -> tuple[Mapping[str, Feed] | None, str]:
-        """The oracle's values of the first trial, None where it is not quick enough, and a sentence about it."""
+    def _truth(self, inspection: Inspection, outcomes: Sequence[ModelOutcome]) -> Truth:
+        """The truth of the trials that the candidate ran."""
+        if not any(outcome.is_done for outcome in outcomes):
+            return truth.unknown(len(outcomes), "the model has no outputs on the candidate, so that none were computed")
         if inspection.bytes > LARGE_BYTES:
-            return None, "the model is too large for an oracle"
-        try:
-            model = self._model.graph
-            if has_external_data(model):
+            return truth.unknown(len(outcomes), "the model is too large for an oracle")
+        model = self._model.graph
+        if has_external_data(model):
+            try:
                 model = model_file.load(inspection.path)
-            evaluation = oracle.evaluate(model, self._trials[0].inputs, max_operations=ORACLE_OPERATIONS)
-        except (OracleError, model_file.ModelFileError) as error:
-            return None, f"no oracle knows the truth of this model: {error}"
-        return evaluation.values, (
-            f"an oracle in float64 computed the truth of the first trial ({evaluation.operations:.2g} operations)"
-        )
+            except model_file.ModelFileError as error:
+                return truth.unknown(len(outcomes), f"no oracle knows the truth of this model: {error}")
+        return truth.of_trials(model, self._trials[: len(outcomes)])
 
     def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
         provider = self._evaluators.candidate.provider
@@ -164,41 +175,44 @@ class _Validator:
         return placement.place(self._model.graph, provider, assignment, self._trials[0].shapes)
 
     def _verdicts(
-        self, outcomes: Sequence[ModelOutcome], expected: Sequence[ModelOutcome], truth: Mapping[str, Feed] | None
+        self, outcomes: Sequence[ModelOutcome], expected: Sequence[ModelOutcome], known: Truth
     ) -> tuple[Verdict, ...]:
-        """truth: of the first trial."""
+        """expected: of the baseline, fewer where it failed, none without one."""
         bounds = {
-            name: self._options.override.apply(threshold)
+            name: self._manner.override.apply(threshold)
             for name, threshold in thresholds.of_outputs(
                 values.inferred(self._model.graph, self._trials[0].shapes)
             ).items()
         }
-        truths = [truth, *[None] * len(self._trials)]
-        return tuple(
-            judged
-            for trial, candidate, baseline, true in zip(self._trials, outcomes, expected, truths, strict=False)
-            if candidate.is_done and baseline.is_done
-            for judged in verdict.judge(trial.name, candidate.outputs, baseline.outputs, true, bounds)
-        )
+        found: list[Verdict] = []
+        for at, candidate in enumerate(outcomes):
+            baseline = expected[at].outputs if at < len(expected) and expected[at].is_done else None
+            if candidate.is_done:
+                found += verdict.judge(self._trials[at].name, candidate.outputs, baseline, known.values[at], bounds)
+        return tuple(found)
 
     def _explained(
-        self, found: Validation, outcomes: Sequence[ModelOutcome], candidate: ModelSessions, baseline: ModelSessions
+        self,
+        found: Validation,
+        outcomes: Sequence[ModelOutcome],
+        candidate: ModelSessions,
+        baseline: ModelSessions | None,
     ) -> Validation:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
         at = _first_failing(found, self._trials, outcomes)
         found = replace(found, again=self._reduce_arguments(self._trials[at]))
-        if not self._options.culprit:
+        if not self._manner.culprit or baseline is None:
             return found
         with self._phases.timed("looking for the node at fault"):
             culprit = self._culprit(self._trials[at], outcomes[at], candidate, baseline, found.inspection.bytes)
-        return replace(found, culprit=culprit)
+        return replace(found, culprit=_in_agreement(culprit, found))
 
     def _culprit(
         self, trial: Trial, outcome: ModelOutcome, candidate: ModelSessions, baseline: ModelSessions, size: int
     ) -> Culprit:
         model, folder = self._model.graph, self._model.data_folder
         ask = askers(candidate, baseline, folder, size)
-        options = SearchOptions(level=self._options.level, folder=folder)
+        options = SearchOptions(level=self._manner.level, folder=folder)
         return first_wrong_node(model, trial.inputs, *ask, options, outcome)
 
     def _reduce_arguments(self, trial: Trial) -> tuple[str, ...]:
@@ -206,10 +220,10 @@ class _Validator:
         arguments = ["--target", self._evaluators.candidate.name]
         if self._evaluators.baseline is not None:
             arguments += ["--baseline", self._evaluators.baseline.name]
-        if self._options.level != "all":
-            arguments += ["--level", self._options.level]
-        if self._options.vulkan is not None:
-            arguments += ["--vulkan", str(self._options.vulkan)]
+        if self._manner.level != "all":
+            arguments += ["--level", self._manner.level]
+        if self._evaluators.vulkan is not None:
+            arguments += ["--vulkan", str(self._evaluators.vulkan)]
         return (*arguments, *trial.arguments)
 
 
@@ -223,6 +237,11 @@ def _with_runtime_findings(inspection: Inspection, sessions: ModelSessions, mode
     return inspection.with_findings(inspect.unresolved_reshapes(model.graph, provider))
 
 
+def _shapes(outcomes: Sequence[ModelOutcome]) -> dict[str, tuple[int, ...]]:
+    """Output -> its shape in the first trial that has it."""
+    return {name: value.shape for outcome in reversed(outcomes) for name, value in outcome.outputs.items()}
+
+
 def _free_memory(sessions: ModelSessions, inspection: Inspection) -> None:
     """End the session of a large model, so that there is memory for the next one."""
     if inspection.bytes > LARGE_BYTES:
@@ -231,14 +250,30 @@ def _free_memory(sessions: ModelSessions, inspection: Inspection) -> None:
 
 def _step(trial: Trial, target: Target, outcome: ModelOutcome) -> Step:
     return Step(trial.name, target.name, outcome.stage, outcome.during, outcome.message, outcome.create_s,
-                outcome.run_s, outcome.unwritten, outcome.repeat_differs)  # fmt: skip
+                outcome.run_s, outcome.unwritten, outcome.repeat_differs, tuple(outcome.outputs))  # fmt: skip
 
 
 def _first_failing(found: Validation, tried: Sequence[Trial], outcomes: Sequence[ModelOutcome]) -> int:
     """The index of the first trial that is not right."""
-    wrong = {judged.trial for judged in found.verdicts if not judged.right}
+    wrong = {judged.trial for judged in found.verdicts if judged.wrong}
     return next(
         index
         for index, outcome in enumerate(outcomes)
         if not outcome.is_done or outcome.repeat_differs or outcome.unwritten or tried[index].name in wrong
     )
+
+
+def _in_agreement(culprit: Culprit, found: Validation) -> Culprit:
+    """The culprit, which says why no node is named where an output is wrong nevertheless."""
+    if culprit.kind not in (Kind.RIGHT, Kind.ACCUMULATED):
+        return culprit
+    why = next((f"'{judged.output}' ({judged.trial}): {judged.why}" for judged in found.verdicts if judged.wrong), "")
+    by_truth = all(judged.against == verdict.ORACLE for judged in found.verdicts if judged.wrong)
+    if culprit.kind == Kind.RIGHT and by_truth:
+        words = (
+            "no node is named: nodes are compared with the baseline, with which the candidate agrees. The oracle finds "
+            f"the outputs wrong: {why}"
+        )
+    else:
+        words = f"no single node is wrong, but the outputs are: {why}. {culprit.words[:1].upper()}{culprit.words[1:]}"
+    return replace(culprit, words=words)

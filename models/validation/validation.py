@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from epcheck.models.accuracy.verdict import Verdict
-from epcheck.models.execution.model_outcome import CREATE, STEPS
+from epcheck.models.accuracy.verdict import ORACLE, Verdict
+from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, STEPS
 from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
-from epcheck.models.wrong_nodes.culprit import Culprit
+from epcheck.models.wrong_nodes.culprit import NAMED, Culprit
 
-RIGHT, WRONG, FAILS, REFUSED = "right", "wrong", "fails", "refused"
+RIGHT, WRONG, FAILS, REFUSED, UNJUDGED = "right", "wrong", "fails", "refused", "unjudged"
 """Statuses of a validation."""
+
+GIVE_FEEDS = "give feeds that suit the model: --feeds"
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Step:
     """One trial on one target.
 
     stage, during, message, unwritten, repeat_differs: as in the model outcome. create_s, run_s: seconds, None where the
-    step was not reached.
+    step was not reached. outputs: names of what it gave.
     """
 
     trial: str
@@ -34,6 +36,7 @@ class Step:
     run_s: float | None
     unwritten: tuple[str, ...]
     repeat_differs: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Validation:
     facts: target -> what its worker reports of itself: releases, device, driver. placement: None for a callable, which
     has no provider. truth: a sentence about the oracle: what it computed, or why it did not. culprit: the node at
     fault, None where it was not looked for. again: arguments of `epcheck reduce` that show the same failure, empty
-    where nothing fails. seconds: phase -> how long it took.
+    where nothing fails. made_up: whether the feeds were generated. same_runtime: whether the baseline is the
+    candidate's own runtime at another level of optimisation. seconds: phase -> how long it took.
     """
 
     path: Path
@@ -59,18 +63,60 @@ class Validation:
     truth: str
     culprit: Culprit | None
     again: tuple[str, ...] = ()
+    made_up: bool = False
+    same_runtime: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
         """`refused`: the model does not load. `fails`: a run ends with an error, or any step in a crash or a timeout.
-        `wrong`: an output is not right, is not written, or changes in the second run. `right`: none of these."""
-        if any(step.stage == CREATE for step in self._candidate_steps):
+        `wrong`: an output is not right, is not written, or changes in the second run. `unjudged`: nobody can tell, for
+        the reason that `obstacle` gives. `right`: none of these."""
+        failed = [step for step in self._candidate_steps if step.during and step not in self.unsuitable]
+        if any(step.stage == CREATE for step in failed):
             return REFUSED
-        if any(step.during for step in self._candidate_steps):
+        if failed:
             return FAILS
         is_steady = not any(step.unwritten or step.repeat_differs for step in self._candidate_steps)
-        return RIGHT if is_steady and all(verdict.right for verdict in self.verdicts) else WRONG
+        if not is_steady or any(verdict.wrong for verdict in self.verdicts):
+            return WRONG
+        return UNJUDGED if self.obstacle else RIGHT
+
+    @property
+    def obstacle(self) -> tuple[str, str] | tuple[()]:
+        """Why nobody can tell whether a model that is not wrong is right, and what to do; empty where that is clear."""
+        where = self.provider or self.target
+        if self.unsuitable and not any(step.stage == DONE for step in self._candidate_steps):
+            return f"the baseline '{self.baseline}' fails on the made-up feeds as well", GIVE_FEEDS
+        if not self.verdicts:
+            missing = f"'{self.baseline}' gives nothing to compare with" if self.baseline else "there is no baseline"
+            return f"nothing was compared: {missing}, and {self.truth}", "name another --baseline"
+        if any(verdict.undecided for verdict in self.verdicts):
+            names = ", ".join(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.undecided))
+            what = "candidate and baseline are both far from what the oracle computes"
+            return f"{what} for {names}", f"{GIVE_FEEDS}; or name another --baseline"
+        if self.placement is not None and self.placement.elsewhere and not self.placement.count(where):
+            return f"not one of its nodes is on {where}", "the second answer says why"
+        return ()
+
+    @property
+    def unsuitable(self) -> tuple[Step, ...]:
+        """The candidate's steps that end with an error in a run on made-up feeds with which the baseline's run ends so
+        as well: they do not suit the model."""
+        alike = {step.trial for step in self.steps if step.target == self.baseline and step.stage == RUN}
+        return tuple(
+            step for step in self._candidate_steps if self.made_up and step.stage == RUN and step.trial in alike
+        )
+
+    @property
+    def uncompared(self) -> tuple[str, ...]:
+        """Trials of which nothing, or not every output, was compared with anything."""
+        compared = {(verdict.trial, verdict.output) for verdict in self.verdicts}
+        return tuple(
+            step.trial
+            for step in self._candidate_steps
+            if step in self.unsuitable or any((step.trial, name) not in compared for name in step.outputs)
+        )
 
     @property
     def headline(self) -> str:
@@ -78,17 +124,49 @@ class Validation:
         name, where = self.path.name, self.provider or self.target
         match self.status:
             case "refused":
-                return f"{name} does not load on {where}"
+                too = "; nor does it on the baseline" if self._baseline_fails(CREATE) else ""
+                return f"{name} does not load on {where}{too}{self._culprit_named}"
             case "fails" if self._ends_in_creation:
-                return f"{name} does not load on {where}: session creation does not survive it"
+                return f"{name} does not load on {where}: session creation does not survive it{self._culprit_named}"
             case "fails":
-                return f"{name} loads on {where}, but does not run"
+                too = "; nor does it on the baseline" if self._baseline_fails(RUN) else ""
+                return f"{name} loads on {where}, but does not run{too}{self._culprit_named}"
             case "wrong":
-                return f"{name} runs on {where}, but its outputs are not right"
+                return f"{name} runs on {where}, but its outputs are not right{self._culprit_named}"
+            case "unjudged":
+                why, what_to_do = self.obstacle or ("", "")
+                return f"{name}: whether it is right on {where} cannot be told: {why}; {what_to_do}"
+        return f"{name} {self._runs(where)}{self._limits}"
+
+    def _runs(self, where: str) -> str:
+        """How a model runs that is right."""
         if self.placement is None or not self.placement.elsewhere:
-            return f"{name} runs on {where} and is right"
+            return f"runs on {where} and is right"
         elsewhere, placed = len(self.placement.elsewhere), sum(bool(node.provider) for node in self.placement.nodes)
-        return f"{name} runs and is right; {elsewhere} of its {placed} nodes are not on {where}"
+        return f"runs and is right; {elsewhere} of its {placed} nodes are not on {where}"
+
+    @property
+    def _limits(self) -> str:
+        """What limits the statement that a model is right."""
+        sentence = ""
+        if self.uncompared:
+            trials = {step.trial for step in self._candidate_steps}
+            listed = ", ".join(self.uncompared)
+            sentence = f"; {len(self.uncompared)} of {len(trials)} trials were not compared: {listed}"
+        if self.same_runtime and not any(verdict.against == ORACLE for verdict in self.verdicts):
+            sentence += f"; it was compared with '{self.baseline}' alone, the same runtime: {self.truth}"
+        return sentence
+
+    @property
+    def _culprit_named(self) -> str:
+        """The nodes at fault, as the end of a sentence."""
+        if self.culprit is None or self.culprit.kind not in NAMED or not self.culprit.nodes:
+            return ""
+        first, *rest = map(str, self.culprit.nodes)
+        return f": {first}{f' and {len(rest)} more' if rest else ''}"
+
+    def _baseline_fails(self, stage: str) -> bool:
+        return any(step.target == self.baseline and step.stage == stage for step in self.steps)
 
     @property
     def _candidate_steps(self) -> tuple[Step, ...]:

@@ -36,6 +36,9 @@ class Kind(StrEnum):
     """Nothing is wrong: neither the outputs nor any node."""
 
 
+NAMED = (Kind.NODE, Kind.FUSION, Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED, Kind.UNSTEADY)
+"""Kinds of culprits that name the nodes at fault; these fail alone."""
+
 ENDS = {
     "create": "refused in session creation",
     "run": "ended by an error in the run",

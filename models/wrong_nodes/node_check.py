@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
@@ -20,8 +20,8 @@ from epcheck.conformance.comparison import compare
 from epcheck.generators import onnx_tests, schema, suite
 from epcheck.generators.array import Array
 from epcheck.generators.node import qualified_name
-from epcheck.generators.truth import Outputs, Selection, Truth
-from epcheck.models.accuracy.closeness import STEP, distance, farthest, paired
+from epcheck.generators.truth import Output, Outputs, Selection, Truth
+from epcheck.models.accuracy.closeness import STEP, distance, farthest, paired, within
 from epcheck.models.accuracy.metrics import MASKED
 from epcheck.models.graph.feed import Feed, tensors
 from epcheck.models.graph.values import bodies
@@ -47,11 +47,13 @@ NUMBERS = frozenset(schema.NUMPY_NAMES.values())
 @dataclass(frozen=True)
 class NodeCheck:
     """The result of checking a node. kind: 'right', or the kind of the difference: 'missing', 'dtype', 'shape',
-    'special' (a NaN or an infinity) or 'value'. words: the difference in a sentence. judge: ORACLE or BASELINE."""
+    'special' (a NaN or an infinity) or 'value'. words: the difference in a sentence. judge: ORACLE or BASELINE. truth:
+    the outputs by which it was judged, tensors alone, by the model's names."""
 
     kind: str
     words: str = ""
     judge: str = ""
+    truth: tuple[Output, ...] = ()
 
     @property
     def wrong(self) -> bool:
@@ -70,10 +72,11 @@ def check_node(
     names = [name for name in wiring.made_by(node) if name in got]
     truth = _truth(wiring, node, values) if work(wiring, node, values, got) <= WORK else None
     if isinstance(truth, Outputs | Selection):
-        check = _check_by_oracle(truth, wiring, node, names, got)
+        outputs = _true_outputs(truth, wiring, node, names)
+        check = replace(_check_by_oracle(truth, wiring, node, names, got), truth=outputs)
         if not check.wrong or not _check_by_oracle(truth, wiring, node, names, baseline).wrong:
             return check
-        true = _true(truth, wiring, node, names)
+        true: dict[str, Feed] = {output.name: output.value for output in outputs}
         if farthest(true, got, true) > FAR * farthest(true, baseline, true):
             return check
     return check_by_baseline(names, got, baseline)
@@ -81,14 +84,19 @@ def check_node(
 
 def check_by_baseline(names: list[str], got: Mapping[str, Feed], baseline: Mapping[str, Feed]) -> NodeCheck:
     """Check outputs by those of the baseline, within the bound that the module's docstring gives."""
+    truth = tuple(
+        within(name, value, _allowed(value), _range(value))
+        for name in names
+        if isinstance(value := baseline.get(name), np.ndarray)
+    )
     for name in names:
         kind = kind_of_difference(baseline.get(name), got.get(name))
         if kind == "right":
             continue
         apart = _of_range(baseline[name], got[name]) if kind == "value" else math.inf
         if apart > _allowed(got[name]):
-            return NodeCheck(kind, f"'{name}' is {apart:.3g} of its range away from the baseline", BASELINE)
-    return NodeCheck("right", judge=BASELINE)
+            return NodeCheck(kind, f"'{name}' is {apart:.3g} of its range away from the baseline", BASELINE, truth)
+    return NodeCheck("right", judge=BASELINE, truth=truth)
 
 
 def kind_of_difference(expected: Feed | None, got: Feed | None) -> str:
@@ -141,9 +149,15 @@ def _of_range(expected: Feed, got: Feed) -> float:
     if expected.dtype.kind not in "biuf" and expected.dtype != ml_dtypes.bfloat16:
         return distance(expected, got)
     true, value = expected.astype(np.float64), got.astype(np.float64)
-    finite = np.isfinite(true)
-    range_ = float(np.abs(true[finite & (np.abs(true) < MASKED)]).max(initial=0.0))
-    return float(np.abs(true - value)[finite].max(initial=0.0)) / (range_ or 1.0)
+    return float(np.abs(true - value)[np.isfinite(true)].max(initial=0.0)) / _range(expected)
+
+
+def _range(expected: Array) -> float:
+    """The largest finite magnitude of an array of numbers that is no mask; 1 where all are 0."""
+    if expected.dtype.kind not in "biuf" and expected.dtype != ml_dtypes.bfloat16:
+        return 1.0
+    true = np.abs(expected.astype(np.float64))
+    return float(true[np.isfinite(true) & (true < MASKED)].max(initial=0.0)) or 1.0
 
 
 def _allowed(value: Feed) -> float:
@@ -175,11 +189,12 @@ def _check_by_oracle(
     return NodeCheck("right", judge=ORACLE)
 
 
-def _true(truth: Outputs | Selection, wiring: Wiring, node: int, names: list[str]) -> dict[str, Feed]:
+def _true_outputs(truth: Outputs | Selection, wiring: Wiring, node: int, names: list[str]) -> tuple[Output, ...]:
     """The expected outputs by the model's names."""
-    made = wiring.model.graph.node[node].output
-    values = [output.value for output in truth.outputs] if isinstance(truth, Outputs) else truth.accepted[0]
-    return {name: value for name, value in zip(filter(None, made), values, strict=False) if name in names}
+    made = filter(None, wiring.model.graph.node[node].output)
+    outputs = truth.outputs if isinstance(truth, Outputs) else tuple(map(Output, truth.names, truth.accepted[0]))
+    named = (replace(output, name=name) for name, output in zip(made, outputs, strict=False))
+    return tuple(output for output in named if output.name in names)
 
 
 def _expected(truth: Outputs | Selection, name: str) -> Array | None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx
 
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.truth import Output
 from epcheck.models.accuracy import closeness
 from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.model_outcome import DONE
@@ -20,18 +22,15 @@ from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.values import bodies
-from epcheck.models.wrong_nodes.culprit import Culprit, GraphNode, Kind
+from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, GraphNode, Kind
 from epcheck.models.wrong_nodes.delta_debugging import minimize
 from epcheck.models.wrong_nodes.first_wrong_node import find
-from epcheck.models.wrong_nodes.node_check import check_node, kind_of_difference
+from epcheck.models.wrong_nodes.node_check import NodeCheck, check_node, kind_of_difference
 from epcheck.models.wrong_nodes.options import SearchOptions
 from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFailed
 
 MISMATCH, UNSTEADY = "mismatch", "unsteady"
 """Statuses of a part whose session ends regularly; other statuses are stages of model outcomes."""
-
-NAMED = (Kind.NODE, Kind.FUSION, Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED, Kind.UNSTEADY)
-"""Kinds of culprits that fail alone."""
 
 
 class ReduceError(EpcheckError, ValueError):
@@ -43,8 +42,8 @@ class Reduced:
     """A part that fails.
 
     status: `mismatch`, `unsteady`, or the stage at which the candidate's session fails. difference: its kind. feeds: of
-    the part. expected: the baseline's outputs. got: the candidate's, empty where its session fails. tolerance: the
-    `closeness.distance` up to which an output is right.
+    the part. expected: the baseline's outputs. got: the candidate's, empty where its session fails. truth: what its
+    outputs were judged by, tensors alone.
     """
 
     model: onnx.ModelProto
@@ -55,7 +54,7 @@ class Reduced:
     expected: Mapping[str, Feed]
     got: Mapping[str, Feed]
     level: Level
-    tolerance: float
+    truth: tuple[Output, ...]
     culprit: Culprit
 
 
@@ -117,7 +116,7 @@ class _Reduction:
             expected=expected.outputs if expected.stage == DONE else {},
             got=outcome.outputs if outcome.stage == DONE else {},
             level=search.options.level,
-            tolerance=self._allowed(expected.outputs.values()),
+            truth=self._truth(nodes, outcome.outputs, expected.outputs if expected.stage == DONE else {}),
             culprit=self._culprit,
         )
 
@@ -136,16 +135,30 @@ class _Reduction:
         return self._compared(nodes, outcome.outputs, expected.outputs) if expected.stage == DONE else None
 
     def _compared(self, nodes: Sequence[int], got: Mapping[str, Feed], expected: Mapping[str, Feed]) -> _Status | None:
-        search = self._search
-        if len(nodes) == 1 and not any(bodies(search.wiring.model.graph.node[nodes[0]])):
-            values = {**search.constants(nodes), **self._values}
-            check = check_node(search.wiring, nodes[0], values, got, expected)
+        if self._is_plain(nodes):
+            check = self._check(nodes, got, expected)
             return _Status(MISMATCH, check.kind) if check.wrong else None
         apart = {name: closeness.distance(expected[name], got[name]) for name in expected if name in got}
         worst = max(apart, key=lambda name: apart[name], default="")
         if not worst or apart[worst] <= self._allowed([expected[worst]]):
             return None
         return _Status(MISMATCH, kind_of_difference(expected[worst], got[worst]))
+
+    def _is_plain(self, nodes: Sequence[int]) -> bool:
+        """Whether they are one node without graphs of its own, which is judged by its operator's bound."""
+        return len(nodes) == 1 and not any(bodies(self._search.wiring.model.graph.node[nodes[0]]))
+
+    def _check(self, nodes: Sequence[int], got: Mapping[str, Feed], expected: Mapping[str, Feed]) -> NodeCheck:
+        values = {**self._search.constants(nodes), **self._values}
+        return check_node(self._search.wiring, nodes[0], values, got, expected)
+
+    def _truth(self, nodes: Sequence[int], got: Mapping[str, Feed], expected: Mapping[str, Feed]) -> tuple[Output, ...]:
+        """What the outputs of the part are judged by."""
+        if self._is_plain(nodes) and got and expected:
+            return self._check(nodes, got, expected).truth
+        tolerance = self._allowed(expected.values())
+        found = ((name, value) for name, value in expected.items() if isinstance(value, np.ndarray))
+        return tuple(closeness.within(name, value, tolerance) for name, value in found)
 
     def _allowed(self, values: Iterable[Feed]) -> float:
         """The distance up to which outputs of several nodes are right: the tolerance of the search, or the noise of the

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epcheck.conformance.records.terms import FAILURE
-from epcheck.reports.diff.classification import APPEARED, KINDS, REGRESSION
-from epcheck.reports.diff.difference import ComparedSummary, Difference
+from epcheck.reports.diff.classification import APPEARED, KINDS, OTHERWISE, REGRESSION, REPAIRED, TOLERATED
+from epcheck.reports.diff.difference import ComparedSummary, Difference, Group
+from epcheck.reports.diff.wording import Sides, describe_differing, wording
 from epcheck.reports.runs.fingerprint import describe_changes
 
 GOOD, WORSE, FIRST, NOT_RUN = "as good as before", "worse", "first night", "not run"
+SAME, DIFFERS = "no difference", "differs"
+"""The results of two sides that stand side by side, in the place of GOOD and WORSE."""
+
+DIFFERENT = (REGRESSION, REPAIRED, OTHERWISE, TOLERATED)
+"""Kinds that make two sides differ."""
 
 PLURALS = {kind: kind for kind in KINDS} | {REGRESSION: "new failures"}
 """What several cases of a kind are called."""
@@ -18,13 +25,20 @@ PLURALS = {kind: kind for kind in KINDS} | {REGRESSION: "new failures"}
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a comparison comes to. result: GOOD, WORSE, FIRST (nothing to compare with) or NOT_RUN. sentences: one or
-    several, for people. difference: None where there is nothing to compare."""
+    """What a comparison comes to. result: GOOD, WORSE, FIRST (nothing to compare with) or NOT_RUN; of two sides SAME or
+    DIFFERS. sentences: one or several, for people. difference: None where there is nothing to compare."""
 
     target: str
     result: str
     sentences: str
     difference: Difference | None = None
+
+    @property
+    def title(self) -> str:
+        """The result in a line: `dml: worse`, `differs between DmlExecutionProvider 1.20.1 and ... 1.24.4`."""
+        if self.difference and self.difference.sides and self.result in (SAME, DIFFERS):
+            return f"{self.result} between {self.difference.sides.older} and {self.difference.sides.newer}"
+        return f"{self.target}: {self.result}"
 
 
 def assess(difference: Difference) -> Assessment:
@@ -35,6 +49,8 @@ def assess(difference: Difference) -> Assessment:
         result = NOT_RUN
     elif not difference.compared:
         return Assessment(newer.target, NOT_RUN, "The two runs have no case in common.", difference)
+    elif difference.sides:
+        return _assess_sides(difference, difference.sides)
     else:
         result = WORSE if regressions else GOOD
     sentences = [describe_unfinished(newer)] if result == NOT_RUN else []
@@ -48,6 +64,32 @@ def assess(difference: Difference) -> Assessment:
         describe_changes(difference.changed),
     ]
     return Assessment(newer.target, result, " ".join(filter(None, sentences)), difference)
+
+
+def _assess_sides(difference: Difference, sides: Sides) -> Assessment:
+    worse = [(sides.newer, difference.of(REGRESSION)), (sides.older, difference.of(REPAIRED))]
+    counted = [
+        f"{_cases(groups)} in {_count(len(groups), 'group')} worse on {name}" for name, groups in worse if groups
+    ]
+    others = difference.cases(OTHERWISE, TOLERATED)
+    counted += [f"{others:,} otherwise different"] if others else []
+    both = f"between {sides.older} and {sides.newer}"
+    if counted:
+        sentence = f"Differs {both}: {', '.join(counted)}, of {difference.compared:,} that both have."
+    else:
+        sentence = f"No difference {both} in {difference.compared:,} cases."
+    unlike = "" if difference.same_class else _unlike(difference)
+    sentences = [sentence, _sides_beside(difference), unlike, describe_differing(difference.changed)]
+    return Assessment(
+        difference.newer.target, DIFFERS if counted else SAME, " ".join(filter(None, sentences)), difference
+    )
+
+
+def _sides_beside(difference: Difference) -> str:
+    names = wording(difference.sides).names
+    kinds = [kind for kind in KINDS if kind not in DIFFERENT and difference.cases(kind)]
+    counted = [f"{difference.cases(kind):,} {names[kind]}" for kind in kinds]
+    return f"Besides: {', '.join(counted)}." if counted else ""
 
 
 def assess_first(newer: ComparedSummary) -> Assessment:
@@ -96,6 +138,10 @@ def _beside(difference: Difference) -> str:
 
 def _unlike(difference: Difference) -> str:
     return f"They are not alike: {difference.older.fingerprint_class}; {difference.newer.fingerprint_class}."
+
+
+def _cases(groups: Sequence[Group]) -> str:
+    return _count(sum(len(group.case_ids) for group in groups), "case")
 
 
 def _count(number: int, what: str) -> str:

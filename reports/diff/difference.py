@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILURE, PASS
@@ -11,6 +11,7 @@ from epcheck.reports.diff import drift
 from epcheck.reports.diff.classification import APPEARED, KINDS, VANISHED, classify
 from epcheck.reports.diff.drift import AccuracyDrift, PlacementChange, SpeedDrift
 from epcheck.reports.diff.row import Row
+from epcheck.reports.diff.wording import Sides, sides_of
 from epcheck.reports.runs.dtypes import dtype_order
 from epcheck.reports.runs.findings import group_key, reason_stem, sample_stem
 from epcheck.reports.runs.fingerprint import Changed, FingerprintClass, changes, fingerprint, fingerprint_class
@@ -73,7 +74,8 @@ class Group:
 @dataclass(frozen=True)
 class Difference:
     """Two compared runs. changed: parts of the fingerprint. compared: cases that both have. groups: in the order of
-    KINDS, the largest first. accuracy, speed, placement: of cases that pass in both."""
+    KINDS, the largest first. accuracy, speed, placement: of cases that pass in both. sides: None where the older is
+    the newer at an earlier time."""
 
     older: ComparedSummary
     newer: ComparedSummary
@@ -83,6 +85,7 @@ class Difference:
     accuracy: tuple[AccuracyDrift, ...]
     speed: tuple[SpeedDrift, ...]
     placement: tuple[PlacementChange, ...]
+    sides: Sides | None = None
 
     def of(self, *kinds: str) -> tuple[Group, ...]:
         """The groups of some kinds."""
@@ -96,6 +99,13 @@ class Difference:
     def same_class(self) -> bool:
         """Whether provider, adapter and selection are the same."""
         return self.older.fingerprint_class == self.newer.fingerprint_class
+
+
+def compare_nights(
+    older: ComparedRun, newer: ComparedRun, flaky: Collection[str] = (), factor: float = drift.FACTOR
+) -> Difference:
+    """`compare` for a target that is held against an earlier night, whatever its release was then."""
+    return replace(compare(older, newer, flaky, factor), sides=None)
 
 
 def compare(
@@ -126,6 +136,7 @@ def compare(
         accuracy=drift.accuracy(passing, factor),
         speed=drift.speed(passing),
         placement=drift.placement(passing, providers[0], providers[1]),
+        sides=sides_of((older.run, older.target), (newer.run, newer.target)),
     )
 
 

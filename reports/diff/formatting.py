@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from epcheck.reports.diff.difference import ComparedSummary, Group
+import re
+
+from packaging.version import Version
+
+from epcheck.reports.diff.classification import REGRESSION
+from epcheck.reports.diff.difference import ComparedSummary, Difference, Group
 from epcheck.reports.diff.drift import AccuracyDrift, SpeedDrift
+from epcheck.reports.diff.wording import NIGHTS
 from epcheck.reports.text import moment
+
+WITH_RELEASES = ("cpu", "dml", "directml")
+"""Targets that `epcheck bisect` has the releases of."""
+
+RUNTIME = "onnxruntime"
+"""The part of a fingerprint that names the release."""
+
+WINDOWSML = "windowsml-"
+RELEASE = rf"(?:{WINDOWSML})?\d+(?:\.\d+)*"
 
 
 def format_run(summary: ComparedSummary) -> str:
@@ -18,18 +33,46 @@ def format_count(count: int) -> str:
     return f"{count:,} case{'' if count == 1 else 's'}"
 
 
-def format_change(group: Group) -> str:
-    """`pass → mismatch`; `refused (expected → failure)` where only the reading changed; otherwise the one status."""
+def format_change(group: Group, between: str = NIGHTS.between) -> str:
+    """`pass → mismatch`, with what stands `between`; `refused (expected → failure)` where only the reading changed;
+    otherwise the one status."""
     if not (group.older and group.newer):
         return group.newer or group.older
     if group.older != group.newer:
-        return f"{group.older} → {group.newer}"
-    return group.newer + (f" ({group.older_reading} → {group.reading})" if group.older_reading != group.reading else "")
+        return f"{group.older}{between}{group.newer}"
+    return group.newer + (
+        f" ({group.older_reading}{between}{group.reading})" if group.older_reading != group.reading else ""
+    )
 
 
-def format_accuracy(drift: AccuracyDrift) -> str:
+def format_bisect(difference: Difference, group: Group) -> str:
+    """The command line that finds the release in which a case of a regression broke, with the releases of the two runs
+    as ends where they differ; empty for other groups, and for a target that has no releases of its own."""
+    if group.kind != REGRESSION or not group.older:
+        return ""
+    older, _, older_release = difference.older.target.partition("@")
+    newer, _, newer_release = difference.newer.target.partition("@")
+    if newer not in WITH_RELEASES or older != newer:
+        return ""
+    runtime = next((change for change in difference.changed if change.part == RUNTIME), None)
+    if runtime is not None:
+        older_release, newer_release = older_release or runtime.older, newer_release or runtime.newer
+    ends = {older_release, newer_release}
+    command = f'epcheck bisect "{group.case_ids[0]}" --target {newer}'
+    if len(ends) < 2 or not all(re.fullmatch(RELEASE, end) for end in ends):
+        return command
+    first, last = sorted(ends, key=_order)
+    return f"{command} --releases {first}..{last}"
+
+
+def _order(release: str) -> tuple[bool, Version]:
+    number = release.removeprefix(WINDOWSML)
+    return number != release, Version(number)
+
+
+def format_accuracy(drift: AccuracyDrift, between: str = NIGHTS.between) -> str:
     """`0.5 → 12 ULP, 24 times`."""
-    return f"{drift.older:.3g} → {drift.newer:.3g} ULP, {drift.factor:.3g} times"
+    return f"{drift.older:.3g}{between}{drift.newer:.3g} ULP, {drift.factor:.3g} times"
 
 
 def format_speed(speed: SpeedDrift) -> str:

@@ -12,6 +12,7 @@ from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.classification import FLAPPING, NOT_RUN, REGRESSION, STILL
 from epcheck.reports.diff.difference import Group
 from epcheck.reports.diff.formatting import format_change, format_count
+from epcheck.reports.diff.wording import Wording, wording
 from epcheck.reports.text import visible
 
 SKIPPED = (NOT_RUN, FLAPPING, STILL)
@@ -45,17 +46,20 @@ def _testcases(assessment: Assessment) -> Iterator[Element]:
     for group in assessment.difference.groups if assessment.difference else ():
         again = (group.operator, group.sample) in named
         named.add((group.operator, group.sample))
-        yield _testcase(group, f"{group.sample} ({group.key})" if again else group.sample)
+        name = f"{group.sample} ({group.key})" if again else group.sample
+        yield _testcase(group, name, wording(assessment.difference.sides if assessment.difference else None))
 
 
-def _testcase(group: Group, name: str) -> Element:
+def _testcase(group: Group, name: str, words: Wording) -> Element:
     testcase = Element("testcase", classname=visible(group.operator), name=visible(name))
     tag = "skipped" if group.kind in SKIPPED else ""
     if group.kind == REGRESSION:
         tag = "error" if group.newer in (CRASH, TIMEOUT) else "failure"
     if tag:
-        what = f"{format_change(group)}, {format_count(len(group.case_ids))}: {group.reason}"
-        SubElement(testcase, tag, type=group.kind, message=visible(what)).text = visible(_details(group))
+        change = format_change(group, words.between)
+        what = f"{change}, {format_count(len(group.case_ids))}: {group.reason}"
+        element = SubElement(testcase, tag, type=visible(words.names[group.kind]), message=visible(what))
+        element.text = visible(_details(group))
     return testcase
 
 

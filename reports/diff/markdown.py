@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from epcheck.reports.diff.assessment import FIRST, GOOD, WORSE, Assessment
+from epcheck.reports.diff.assessment import DIFFERS, FIRST, GOOD, SAME, WORSE, Assessment
 from epcheck.reports.diff.classification import (
     APPEARED,
     FLAPPING,
@@ -20,11 +20,13 @@ from epcheck.reports.diff.difference import Difference, Group
 from epcheck.reports.diff.formatting import (
     PHASES,
     format_accuracy,
+    format_bisect,
     format_change,
     format_count,
     format_run,
     format_speed,
 )
+from epcheck.reports.diff.wording import Wording, wording
 from epcheck.reports.markdown import escaped, row
 
 SHOWN = 10
@@ -33,7 +35,7 @@ SHOWN = 10
 REASON = 200
 """Characters of a reason that are written out."""
 
-SIGNS = {GOOD: "✅", FIRST: "🆕", WORSE: "❌"}
+SIGNS = {GOOD: "✅", FIRST: "🆕", WORSE: "❌", SAME: "🟰", DIFFERS: "↔️"}
 NO_SIGN = "⚠️"
 
 LISTED = (REGRESSION, NOT_RUN, FLAPPING, REPAIRED, OTHERWISE, TOLERATED, APPEARED, VANISHED)
@@ -46,7 +48,7 @@ def markdown(title: str, assessments: Sequence[Assessment], links: Iterable[str]
 
 
 def _assessment(assessment: Assessment) -> Iterator[str]:
-    yield f"## {SIGNS.get(assessment.result, NO_SIGN)} {escaped(assessment.target)}: {assessment.result}"
+    yield f"## {SIGNS.get(assessment.result, NO_SIGN)} {escaped(assessment.title)}"
     yield ""
     yield escaped(assessment.sentences)
     yield ""
@@ -55,35 +57,43 @@ def _assessment(assessment: Assessment) -> Iterator[str]:
 
 
 def _difference(difference: Difference) -> Iterator[str]:
-    yield f"Before: {escaped(format_run(difference.older))}  "
-    yield f"Now: {escaped(format_run(difference.newer))}"
+    words = wording(difference.sides)
+    yield f"{escaped(words.older)}: {escaped(format_run(difference.older))}  "
+    yield f"{escaped(words.newer)}: {escaped(format_run(difference.newer))}"
     yield ""
-    counted = [(kind, difference.cases(kind), len(difference.of(kind))) for kind in KINDS]
+    counted = [(words.names[kind], difference.cases(kind), len(difference.of(kind))) for kind in KINDS]
     yield from _table(("", "cases", "groups"), [(k, f"{c:,}", f"{g:,}") for k, c, g in counted if c])
     for kind in LISTED:
-        yield from _groups(kind, difference.of(kind))
+        yield from _groups(kind, difference.of(kind), words)
+        yield from _since_which_release(difference, kind)
     accuracy = [
-        (change.operator, change.dtype, change.sample, format_accuracy(change), f"{len(change.case_ids):,}")
+        (
+            change.operator,
+            change.dtype,
+            change.sample,
+            format_accuracy(change, words.between),
+            f"{len(change.case_ids):,}",
+        )
         for change in difference.accuracy
     ]
-    yield from _section("less accurate, though it passes", ("operator", "dtype", "sample", "error", "cases"), accuracy)
+    yield from _section(words.accuracy, ("operator", "dtype", "sample", "error", "cases"), accuracy)
     speed = [
         (change.operator or "all together", PHASES[change.phase], format_speed(change)) for change in difference.speed
     ]
-    yield from _section("speed", ("operator", "", "takes now"), speed)
+    yield from _section(words.speed, ("operator", "", words.takes), speed)
     placement = [
         (change.operator, change.older, change.newer, f"{len(change.case_ids):,}") for change in difference.placement
     ]
-    yield from _section("placement", ("operator", "before", "now", "cases"), placement)
+    yield from _section(words.placement, ("operator", *words.columns, "cases"), placement)
 
 
-def _groups(kind: str, groups: Sequence[Group]) -> Iterator[str]:
+def _groups(kind: str, groups: Sequence[Group], words: Wording) -> Iterator[str]:
     rows = [
         (
             group.operator,
             group.sample,
             f"{len(group.case_ids):,}",
-            format_change(group),
+            format_change(group, words.between),
             group.blame or "nobody",
             _short(group.reason),
             group.case_ids[0],
@@ -92,7 +102,17 @@ def _groups(kind: str, groups: Sequence[Group]) -> Iterator[str]:
     ]
     head = ("operator", "sample", "cases", "status", "blame", "reason", "for example")
     total = format_count(sum(len(group.case_ids) for group in groups))
-    yield from _section(f"{kind}: {total}, {KINDS[kind]}", head, rows)
+    yield from _section(f"{words.names[kind]}: {total}, {words.meanings[kind]}", head, rows)
+
+
+def _since_which_release(difference: Difference, kind: str) -> Iterator[str]:
+    """The command line for each group that is written out, where the target has releases."""
+    commands = [format_bisect(difference, group) for group in difference.of(kind)[:SHOWN]]
+    if any(commands):
+        yield "Since which release?"
+        yield ""
+        yield from (f"- {escaped(command)}" for command in commands if command)
+        yield ""
 
 
 def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

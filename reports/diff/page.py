@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
-from epcheck.reports.diff.assessment import FIRST, GOOD, NOT_RUN, WORSE, Assessment
+from epcheck.reports.diff.assessment import DIFFERS, FIRST, GOOD, NOT_RUN, SAME, WORSE, Assessment
 from epcheck.reports.diff.classification import KINDS, REGRESSION, REPAIRED, STILL
 from epcheck.reports.diff.difference import Difference
 from epcheck.reports.diff.formatting import (
     PHASES,
     format_accuracy,
+    format_bisect,
     format_change,
     format_count,
     format_run,
     format_speed,
 )
+from epcheck.reports.diff.wording import wording
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import BARS, Chart, Series
 
-STATES = {GOOD: "ok", FIRST: "ok", WORSE: "failure", NOT_RUN: "incomplete"}
+STATES = {GOOD: "ok", FIRST: "ok", WORSE: "failure", NOT_RUN: "incomplete", SAME: "ok", DIFFERS: "noted"}
 """Result of an assessment -> the style class of its headline."""
 
 CHARTED = (REGRESSION, STILL, REPAIRED)
@@ -42,6 +44,7 @@ def write_page(file: IO[bytes], title: str, assessments: Sequence[Assessment]) -
         assessments=assessments,
         states=STATES,
         kinds=KINDS,
+        words=[wording(assessment.difference.sides if assessment.difference else None) for assessment in assessments],
         phases=PHASES,
         charts={
             assessment.target: by_operator(assessment.difference) for assessment in assessments if assessment.difference
@@ -49,6 +52,7 @@ def write_page(file: IO[bytes], title: str, assessments: Sequence[Assessment]) -
         most={"groups": GROUPS, "lines": LINES, "cases": CASES},
         format={
             "accuracy": format_accuracy,
+            "bisect": format_bisect,
             "count": format_count,
             "run": format_run,
             "speed": format_speed,
@@ -65,8 +69,9 @@ def by_operator(difference: Difference) -> Chart | None:
         of_operator[group.kind] += len(group.case_ids)
     if not counts:
         return None
+    names = wording(difference.sides).names
     largest = sorted(counts, key=lambda operator: (-counts[operator][REGRESSION], -sum(counts[operator].values())))
     shown = tuple(largest[:OPERATORS])
-    series = tuple(Series(kind, tuple(float(counts[operator][kind]) for operator in shown)) for kind in CHARTED)
+    series = tuple(Series(names[kind], tuple(float(counts[operator][kind]) for operator in shown)) for kind in CHARTED)
     rest = f" ({len(shown)} of {len(counts)} operators)" if len(shown) < len(counts) else ""
     return Chart(f"Cases by operator{rest}", shown, series, unit="cases", kind=BARS)

@@ -14,8 +14,10 @@ from markupsafe import Markup
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.record import Record, accuracy_of
+from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, OK
 from epcheck.reports.page.columns import Column, column
+from epcheck.reports.runs import fingerprint
 from epcheck.reports.runs.summary import Summary
 
 CHUNK = 1000
@@ -68,15 +70,17 @@ class CaseIndex:
             "finding": finding,
             "ulp": _worst_ulp(record),
             "ms": _milliseconds(record),
+            "claimed": record.claimed,
         }
         for name, value in row.items():
             self._columns.setdefault(name, []).append(self._same.setdefault(value, value))
         self._count += 1
 
-    def packed(self, summary: Summary) -> Markup:
-        """The index, with the accuracy of operators for the view of each."""
+    def packed(self, summary: Summary, run: Run) -> Markup:
+        """The index, with the accuracy of operators for the view of each, and the releases of the candidates."""
         rows: Column = {"o": {name: column(values) for name, values in self._columns.items()}}
-        return packed({"count": self._count, "rows": rows, "accuracy": _accuracy(summary), "bundle": CHUNK})
+        return packed({"count": self._count, "rows": rows, "accuracy": _accuracy(summary), "bundle": CHUNK,
+                       "releases": _releases(summary, run)})  # fmt: skip
 
 
 class RecordChunks:
@@ -159,6 +163,16 @@ def _accuracy(summary: Summary) -> list[list[Any]]:
         for target in summary.targets
         for profile in target.accuracy
     ]
+
+
+def _releases(summary: Summary, run: Run) -> list[list[str]]:
+    """[target, the provider and adapter that it is a release of, the release] of every candidate, oldest first."""
+    found = []
+    for target in summary.targets:
+        cls = fingerprint.fingerprint_class(run, target.target)
+        release = fingerprint.release_of(run.targets.get(target.target, {}))
+        found.append([target.target, f"{cls.provider} on {cls.adapter}", release])
+    return sorted(found, key=lambda named: fingerprint.release_order(named[2]))
 
 
 def _embedded(record: Record, fields: dict[str, Any]) -> dict[str, Any]:

@@ -7,28 +7,27 @@ style, charts and the page's policy are the shell's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import IO
 
-from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, OK
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import POINTS, Chart, Series
 from epcheck.reports.page.device_claims import Claims, claims
 from epcheck.reports.page.embedded_data import CaseIndex, EmbeddedRepros, RecordChunks, ReproArchiver
+from epcheck.reports.page.matrix import matrix_of, side_by_side
 from epcheck.reports.runs.accuracy import AccuracyProfile, ErrorStatistics
 from epcheck.reports.runs.dtypes import dtype_order
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry, spool
-from epcheck.reports.runs.summary import NOTHING_RAN, WORST_FIRST, Cell, Summary, TargetSummary
+from epcheck.reports.runs.summary import NOTHING_RAN, Summary, TargetSummary
 
 SCRIPTS = (
     "shell/shell_data.js",
     "run/page_data.js",
     "run/page_list.js",
+    "run/page_targets.js",
     "run/page_operator.js",
     "run/page_graph.js",
     "run/page_case.js",
@@ -76,59 +75,17 @@ class RunPage:
             summary=summary,
             headline=headline(self._run, summary),
             state=_state(self._run, summary),
-            matrix=_matrix,
+            matrix=matrix_of,
+            side_by_side=side_by_side(summary.targets),
             accuracy_charts=_accuracy_charts,
             facts=_facts(self._run),
             claims=_claims(self._run),
             symbols=SYMBOLS,
             meanings=MEANINGS,
-            index=self._index.packed(summary),
+            index=self._index.packed(summary, self._run),
             chunks=self._chunks.packed(),
             repros=self._repros.packed(),
         )
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """The cases of an operator, in all its versions, whose first varied dtype is the same."""
-
-    passes: int
-    total: int
-    worst: str
-
-
-@dataclass(frozen=True)
-class _Matrix:
-    """Operators x dtypes of one candidate: an operator that varies several dtypes stands at the first of them."""
-
-    dtypes: tuple[str, ...]
-    rows: tuple[tuple[str, str, dict[str, _Cell]], ...]
-    """Operator, its worst reading, and its cells by dtype."""
-
-
-def _matrix(target: TargetSummary) -> _Matrix:
-    together: dict[str, dict[str, list[Cell]]] = {}
-    for cell in target.matrix:
-        row = together.setdefault(qualified_name(cell.operator, cell.domain), {})
-        row.setdefault(cell.dtype.partition("-")[0], []).append(cell)
-    rows = {operator: {dtype: _joined(cells) for dtype, cells in row.items()} for operator, row in together.items()}
-    dtypes = {dtype for row in rows.values() for dtype in row}
-    return _Matrix(
-        tuple(sorted(dtypes, key=dtype_order)),
-        tuple(
-            (operator, _worst(cell.worst for cell in row.values()), row)
-            for operator, row in sorted(rows.items(), key=lambda item: ("::" in item[0], item[0]))
-        ),
-    )
-
-
-def _joined(cells: Iterable[Cell]) -> _Cell:
-    cells = tuple(cells)
-    return _Cell(sum(c.passes for c in cells), sum(c.total for c in cells), _worst(c.worst for c in cells))
-
-
-def _worst(readings: Iterable[str]) -> str:
-    return min(readings, key=(*WORST_FIRST, NOTHING_RAN).index)
 
 
 def _accuracy_charts(run: Run, target: TargetSummary) -> list[Chart]:

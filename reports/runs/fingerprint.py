@@ -10,12 +10,22 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from packaging.version import InvalidVersion, Version
+
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.target_facts import INCIDENTAL
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
 
 WHOLE_SUITE = "the whole suite"
+
+RELEASE_FACTS = ("plugin_library", "onnxruntime", "DirectML.dll", "onnx")
+"""Facts of a target that tell its provider's release: the first that it states. A plugin has a version of its own: its
+package's, or its library's. Other providers are released with ONNX Runtime; `directml` and `onnx.reference` need none.
+"""
+
+PLUGIN = "plugin"
+"""The fact that names a plugin's package with its version, `onnxruntime-ep-webgpu 0.4.0`, or its library's file."""
 
 
 @dataclass(frozen=True, order=True)
@@ -61,6 +71,22 @@ def provider_of(run: Run, target: str) -> str:
         return target
     known = {"dml": DML, "cpu": CPU}.get(target.partition("@")[0])
     return known or (CPU if "/" in path or "\\" in path else target)
+
+
+def release_of(facts: Mapping[str, str]) -> str:
+    """The release that a target's facts tell; empty where they tell none."""
+    package, _, version = facts.get(PLUGIN, "").partition(" ")
+    if package and version:
+        return version
+    return next((facts[name] for name in RELEASE_FACTS if facts.get(name)), "")
+
+
+def release_order(release: str) -> tuple[int, Version, str]:
+    """Sorts releases as versions; what is no version comes first."""
+    try:
+        return 1, Version(release), release
+    except InvalidVersion:
+        return 0, Version("0"), release
 
 
 PARTS: Mapping[str, str] = {

@@ -7,16 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from packaging.version import InvalidVersion, Version
-
 from epcheck.reports.runs import fingerprint
 from epcheck.reports.store.run_file import StoredRun
 
 SUFFIX = "ExecutionProvider"
-
-RELEASE_FACTS = ("provider_version", "onnxruntime", "DirectML.dll", "onnx")
-"""Facts of a target that tell its provider's release: the first that it states. A plugin library has a version of its
-own, other providers are released with ONNX Runtime; `directml` and `onnx.reference` need none."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +44,6 @@ class ProviderRelease:
         return " ".join(filter(None, (self.short_provider, self.release)))
 
 
-def release_of(facts: Mapping[str, str]) -> str:
-    """The release that a target's facts tell; empty where they tell none."""
-    return next((facts[name] for name in RELEASE_FACTS if facts.get(name)), "")
-
-
 def provider_releases(runs: Sequence[StoredRun]) -> tuple[ProviderRelease, ...]:
     """Every provider, release and adapter that has records, by provider and adapter, the oldest release first.
 
@@ -64,13 +53,13 @@ def provider_releases(runs: Sequence[StoredRun]) -> tuple[ProviderRelease, ...]:
     for stored in runs:
         for target in stored.counted:
             cls = fingerprint.fingerprint_class(stored.run, target)
-            release = release_of(stored.run.targets.get(target, {}))
+            release = fingerprint.release_of(stored.run.targets.get(target, {}))
             of_line = found.setdefault((cls.provider, cls.adapter), {})
             of_line.setdefault(release, []).append((stored, target))
     keys = _keys((*line, release) for line, releases in found.items() for release in releases)
     made = []
     for number, (line, releases) in enumerate(sorted(found.items())):
-        ordered = sorted(releases, key=_release_order)
+        ordered = sorted(releases, key=fingerprint.release_order)
         for ordinal, release in enumerate(ordered):
             stored, target = releases[release][-1]
             made.append(
@@ -106,10 +95,3 @@ def _keys(names: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], s
 
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-") or "provider"
-
-
-def _release_order(release: str) -> tuple[int, Version, str]:
-    try:
-        return 1, Version(release), release
-    except InvalidVersion:
-        return 0, Version("0"), release

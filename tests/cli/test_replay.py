@@ -17,9 +17,10 @@ from small_cases import HERE
 
 from epcheck.api import ReplayOptions, replay
 from epcheck.conformance.records.terms import MISMATCH, PASS
-from epcheck.conformance.test_data import model_file
+from epcheck.conformance.test_data import model_file, repro
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
+from epcheck.generators.truth import Output, Ulp
 
 pytestmark = pytest.mark.slow  # commands in processes of their own
 
@@ -332,3 +333,25 @@ def test_test_data_that_is_no_tensor_of_numbers_is_refused(tmp_path: Path, conte
     file = folder / "test_data_set_0/input_0.pb"
     file.write_bytes(content)
     assert refused("replay", str(folder), "-t", "cpu").startswith(f"'{file}' {words}")
+
+
+@pytest.mark.parametrize(("factor", "status"), [(0.5, PASS), (2.0, MISMATCH)])
+def test_a_folder_of_ours_is_judged_by_its_own_bound(tmp_path: Path, factor: float, status: str) -> None:
+    output = Output("y", RIGHT, Ulp(8.0, "made up"), RIGHT.astype(np.float64))
+    folder = tmp_path / "m"
+    repro.write_folder(folder, a_model().SerializeToString(), {"x": ONES}, repro.Judged("a model", (output,)))
+    unit = np.spacing(RIGHT[-1])
+    moved = RIGHT - np.float32([0, 0, 0, factor * 8 * unit])
+    data = folder / "test_data_set_0"
+    (data / "output_0.pb").write_bytes(numpy_helper.from_array(moved, "y").SerializeToString())
+    (data / "exact_0.pb").write_bytes(numpy_helper.from_array(moved.astype(np.float64), "y").SerializeToString())
+    assert [item.status for item in replay(ReplayOptions(folder, ("cpu",), "none"))] == [status]
+
+
+def test_a_bound_of_another_shape_is_refused(tmp_path: Path) -> None:
+    folder = a_folder(tmp_path / "m", inputs=[ONES], outputs=[RIGHT])
+    (folder / "case.json").write_text("{}")
+    wrong = numpy_helper.from_array(np.zeros(3), "y").SerializeToString()
+    (folder / "test_data_set_0" / "allowed_0.pb").write_bytes(wrong)
+    with pytest.raises(ModelFileError, match=r"allowed_0\.pb and exact_0\.pb must have the shape of output_0\.pb"):
+        list(replay(ReplayOptions(folder, ("cpu",), "none")))

@@ -14,13 +14,26 @@ from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import safe
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.models.validation import page
-from epcheck.models.validation.formatting import byte_size, failures, number, percent, reduce_command
+from epcheck.models.validation.formatting import (
+    NOT_LOOKED_FOR,
+    byte_size,
+    failures,
+    number,
+    percent,
+    reduce_command,
+)
 from epcheck.models.validation.formatting import failure as failure_of
-from epcheck.models.validation.validation import RIGHT, Validation
+from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
 
 app = typer.Typer(add_completion=False)
 
-COLOURS = {"right": "green", "error": "red", "warning": "yellow", "note": "blue"}
+COLOURS = {"right": "green", "unjudged": "yellow", "error": "red", "warning": "yellow", "note": "blue"}
+
+EXIT_CODES = {RIGHT: failure.GOOD, UNJUDGED: failure.CANNOT}
+"""Status -> exit code; that of the others is FAILURES."""
+
+MESSAGE = 600
+"""Characters of a runtime's message in the terminal; the page and the JSON document have all."""
 
 SHOWN = 12
 """Rows of each table in the terminal; the page has all."""
@@ -33,7 +46,8 @@ WIDTH = 120
 def validate_model(options: ValidateOptions) -> int:
     """Validate a model on a target: does it load, where does each node run and why, is it right, which node is wrong.
 
-    Exit code: 0 it runs and is right, 1 it does not load, fails or is wrong, 2 bad input or it could not run.
+    Exit code: 0 it runs and is right, 1 it does not load, fails or is wrong, 2 it cannot be told, bad input, or it
+    could not run.
     """
     console = Console(emoji=False, highlight=False, soft_wrap=True)
     console.width = console.width if console.is_terminal else WIDTH
@@ -41,7 +55,7 @@ def validate_model(options: ValidateOptions) -> int:
     validation = validate(replace(options, html=html), progress=TerminalProgress(console))
     show(console, validation)
     console.print(f"Page: {safe(str(html))}")
-    return failure.GOOD if validation.status == RIGHT else failure.FAILURES
+    return EXIT_CODES.get(validation.status, failure.FAILURES)
 
 
 def show(console: Console, validation: Validation) -> None:
@@ -67,12 +81,12 @@ def show(console: Console, validation: Validation) -> None:
             say(f"   with opset {placed.best_opset[0]} there would be kernels for {placed.best_opset[1]} nodes")
         for group in page.grouped(placed)[:SHOWN]:
             named = ", ".join(group.names[:3]) + (" …" if len(group.names) > 3 else "")
-            say(f"   {group.operator} × {len(group.names)} on {group.provider}: {group.reason} ({named})")
+            say(f"   {group.what} on {group.provider}: {group.reason} ({named})")
             if group.suggestion:
                 say(f"      → {group.suggestion}")
     say("3. Is it right?", "bold")
     for trials, step in failures(validation.steps):
-        say(f"   {step.target}, {trials}: {failure_of(step)}: {step.message}", "red")
+        say(f"   {step.target}, {trials}: {failure_of(step)}: {_cut(step.message)}", "red")
     for step in validation.steps:
         if step.repeat_differs or step.unwritten:
             changed = ", ".join((*step.repeat_differs, *step.unwritten))
@@ -83,13 +97,22 @@ def show(console: Console, validation: Validation) -> None:
             say(f"   and {len(validation.verdicts) - SHOWN} more, which the page has")
         for found in validation.verdicts:
             if not found.right:
-                say(f"   {found.output}, {found.trial}, against {found.against}: {found.why}", "red")
-    if validation.culprit is not None:
+                colour = "red" if found.wrong else "yellow"
+                say(f"   {found.output}, {found.trial}, against {found.against}: {found.why}", colour)
+    say(f"   {validation.truth}")
+    if validation.status not in (RIGHT, UNJUDGED):
         say("4. Which node is wrong?", "bold")
-        say(f"   {validation.culprit.words}")
+        say(f"   {_cut(validation.culprit.words) if validation.culprit else NOT_LOOKED_FOR}")
         say("5. Reproduce it", "bold")
         say(f"   {reduce_command(validation)}")
     say(validation.headline, f"bold {COLOURS.get(validation.status, 'red')}")
+
+
+def _cut(message: str) -> str:
+    """A message of at most MESSAGE characters."""
+    if len(message) <= MESSAGE:
+        return message
+    return f"{message[:MESSAGE]} … ({len(message)} characters; the page, and --json FILE, have all)"
 
 
 def _several(count: int, what: str) -> str:
@@ -109,6 +132,7 @@ def _table(validation: Validation) -> Table:
             (number(metrics.max_abs), number(metrics.max_ulp), f"{metrics.cosine:.6g}", number(metrics.snr_db),
              percent(metrics.top1)) if metrics else ("", "", "", "", "")
         )  # fmt: skip
-        words = (found.output, found.trial, found.against, "right" if found.right else "WRONG", *figures)
-        table.add_row(*(safe(word) for word in words), style="" if found.right else "red")
+        words = (found.output, found.trial, found.against, found.word, *figures)
+        style = "red" if found.wrong else "" if found.right else "yellow"
+        table.add_row(*(safe(word) for word in words), style=style)
     return table

@@ -14,9 +14,11 @@ app = typer.Typer(add_completion=False)
 
 @command(app, DiffOptions)
 def compare(options: DiffOptions) -> int:
-    """Compare two runs: what broke, what was fixed, what drifted, and what changed on the machine.
+    """Compare two runs: what broke, what was fixed, what drifted, and what changed on the machine. Two providers,
+    releases or targets of one run stand side by side: what differs between them is no regression.
 
-    Exit code: 0 no new failure, 1 new failures, 2 bad input, or RUN_B did not run to its end.
+    Exit code: 0 no new failure or no difference, 1 new failures or a difference, 2 bad input, or RUN_B did not run to
+    its end.
     """
     found = diff(options)
     comparison.show(Console(emoji=False), found)

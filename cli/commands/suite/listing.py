@@ -22,6 +22,7 @@ class What(StrEnum):
 
     cases = "cases"
     operators = "operators"
+    dtypes = "dtypes"
     targets = "targets"
     expectations = "expectations"
 
@@ -36,8 +37,9 @@ class ListOptions(CasesOptions):
 
 @command(app, ListOptions)
 def show(options: ListOptions) -> None:
-    """Print case ids, operators with their versions and case counts, the targets of this machine, or what is expected
-    of a target, with the condition under which it is."""
+    """Print case ids, operators with their versions and case counts, element types, the targets of this machine, or
+    what is expected of a target, with the condition under which it is. Of the operators and types of ONNX that have no
+    case it prints why."""
     if options.what is What.targets:
         for target in listing.available_targets():
             typer.echo(f"{target.name:10} {target.meaning}")
@@ -45,6 +47,12 @@ def show(options: ListOptions) -> None:
         for operator in listing.operators():
             versions = ", ".join(map(str, operator.since_versions))
             typer.echo(f"{operator.name:16} {operator.cases:5} cases  since_version {versions}")
+        for left_out in listing.left_out():
+            versions = ", ".join(map(str, left_out.since_versions)) or "unknown"
+            typer.echo(f"{left_out.name:16}     no case   since_version {versions}: {left_out.why}")
+    elif options.what is What.dtypes:
+        for dtype in listing.element_types():
+            typer.echo(f"{dtype.name:16} {f'no case: {dtype.why}' if dtype.why else 'has cases'}")
     elif options.what is What.expectations:
         chosen = CasesOptions(**{field.name: getattr(options, field.name) for field in fields(CasesOptions)})
         for entry in listing.expectations(options.target, chosen):

@@ -117,7 +117,10 @@ class Archive:
     from the constructor too, when no archive or no keyring can be found.
     """
 
-    def __init__(self, layout: Layout, mirror: str | None, say: Say, keep_open: int | None = None) -> None:
+    def __init__(
+        self, layout: Layout, mirror: str | None, say: Say, keep_open: int | None = None, suite: str | None = None
+    ) -> None:
+        """suite: of Debian; None for the one that a lab is tested with, whose versions are preferred."""
         if reason := missing():
             raise LabError(reason)
         found = mirror or find_mirror(machine_sources())
@@ -128,9 +131,10 @@ class Archive:
         for part in ("lists/partial", "archives/partial", "nothing/partial"):
             (self._apt / part).mkdir(parents=True, exist_ok=True)
         (self._apt / "status").write_text("")
-        line = f"[signed-by={self._keyring()}] {found} {read('debian.json')['suite']} main\n"
+        line = f"[signed-by={self._keyring()}] {found} {suite or read('debian.json')['suite']} main\n"
         atomic_file.write_text(self._apt / "sources.list", f"deb {line}deb-src {line}")
-        pins = [f"Package: {n}\nPin: version {p['version']}\nPin-Priority: 1001\n" for n, p in _manifest().items()]
+        pins = [f"Package: {n}\nPin: version {p['version']}\nPin-Priority: 1001\n"
+                for n, p in ({} if suite else _manifest()).items()]  # fmt: skip
         atomic_file.write_text(self._apt / "preferences", "\n".join(pins))
         atomic_file.write_text(self._apt / "apt.conf", self._configuration())
         self._updated = False

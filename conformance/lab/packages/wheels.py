@@ -15,8 +15,9 @@ from epcheck.conformance.lab.packages.pins import Wheel
 from epcheck.conformance.lab.process import Say, Watch, run
 from epcheck.conformance.records import atomic_file
 
-_WINDOWS = ("--platform", "win_amd64", "--python-version", "3.12", "--implementation", "cp", "--abi", "cp312",
-            "--abi", "abi3", "--abi", "none", "--only-binary", ":all:")  # fmt: skip
+FOR_WINDOWS = ("--platform", "win_amd64", "--python-version", "3.12", "--implementation", "cp", "--abi", "cp312",
+               "--abi", "abi3", "--abi", "none", "--only-binary", ":all:")  # fmt: skip
+"""What pip is told so that it takes files for the lab's Python."""
 
 
 def missing() -> str | None:
@@ -34,7 +35,7 @@ def pip_install_windows(requirements: Sequence[str], target: Path) -> None:
     """
     if reason := missing():
         raise LabError(reason)
-    _pip(["install", "--upgrade", "--target", str(target), "--no-compile", *_WINDOWS, *requirements],
+    _pip(["install", "--upgrade", "--target", str(target), "--no-compile", *FOR_WINDOWS, *requirements],
          f"installing {', '.join(requirements)} for Windows")  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def fetch(
             *(["install", "--target", str(part), "--no-compile"] if unpack else ["download", "--dest", str(part)]),
             "--no-deps",
             *(["--require-hashes"] if all(w.sha256 for w in wheels) else []),
-            *(_WINDOWS if windows else ()),
+            *(FOR_WINDOWS if windows else ()),
             "--requirement",
             str(requirements),
         ],

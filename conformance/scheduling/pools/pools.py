@@ -11,7 +11,7 @@ from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.scheduling import run_history
 from epcheck.conformance.scheduling.case_lifecycle import Where
 from epcheck.conformance.scheduling.plan import Facts, Plan
-from epcheck.conformance.scheduling.pools import worker_count, worker_probe
+from epcheck.conformance.scheduling.pools import pack_parity, worker_count, worker_probe
 from epcheck.conformance.scheduling.pools.pool import Incident, Pool
 from epcheck.conformance.scheduling.pools.session_times import SessionTimes
 from epcheck.conformance.scheduling.pools.supervisor import Supervisor
@@ -30,6 +30,11 @@ core, so where there are many cores there is one for each four of them."""
 WORTH_MEASURING = 10_000
 """Cases of a run from which on the number of workers is measured: that takes about 10 s, once for each adapter, and a
 second worker has saved 6.4 s of every so many on an H200."""
+
+
+WORTH_COMPARING = 1000
+"""Cases of a run from which on it is measured whether packs agree: that is about 500 sessions, once for each provider
+and release."""
 
 
 class Pools:
@@ -56,6 +61,7 @@ class Pools:
         self._own_processes: dict[str, Pool] = {}
         self._varied: dict[str, Pool] = {}
         self._last_watch = 0.0
+        self.apart: list[str] = []
 
     @property
     def facts(self) -> Facts:
@@ -113,11 +119,43 @@ class Pools:
                 pool.limit(workers)
                 say(worker_count.in_words(target, facts, workers, rates))
 
+    def choose_packing(self, say: Callable[[str], None]) -> None:
+        """Have cases share sessions only where they end then as they do alone, when the targets have just become ready.
+
+        say: takes why they do not, in words, which `apart` has, too. Where nothing is known and the run is too short to
+        measure it, they do not.
+        """
+        for pool in self._pools.values():
+            target = pool.target
+            if pool.sizing.largest == 1 or pack_parity.is_known(target):
+                continue
+            parity = run_history.pack_parity(self._cache, target, pool.facts)
+            if parity is None and self._remaining >= WORTH_COMPARING:
+                parity = pack_parity.measure(target, pack_parity.sample(), self._idle_workers)
+                if parity is None:
+                    self.apart.append(
+                        f"{target.name}: each case has a session of its own, because it could not be measured whether "
+                        f"cases end in company as they do alone"
+                    )
+                else:
+                    run_history.keep_pack_parity(self._cache, target, pool.facts, parity)
+            if parity is None or parity.differences:
+                pool.keep_apart()
+            if parity is not None and parity.differences:
+                self.apart.append(pack_parity.in_words(target, parity))
+        for sentence in self.apart:
+            say(sentence)
+
+    @property
+    def _remaining(self) -> int:
+        """How many cases the run still has."""
+        return sum(1 for case in self._plan.cases if self._plan.remaining(case))
+
     def _worker_rates(self, pool: Pool, most: int) -> worker_count.Rates:
         """What is known of the pool's workers, or is measured where that pays."""
         machine = worker_count.described(pool.facts)
         rates: worker_count.Rates = run_history.worker_rates(self._cache, pool.target, machine)
-        if not rates and sum(1 for case in self._plan.cases if self._plan.remaining(case)) >= WORTH_MEASURING:
+        if not rates and self._remaining >= WORTH_MEASURING:
             rates = worker_probe.measure(pool, self._events, worker_probe.probe_cases(), most)
             if rates:
                 run_history.keep_worker_rates(self._cache, pool.target, machine, rates)

@@ -35,8 +35,9 @@ def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: Mapping[
         if header["op"] == "exit":
             return
         if header["op"] == "hello":
-            trouble = getattr(backend, "trouble", "")
-            write_frame(answers, encode({"op": "hello", "protocol": PROTOCOL, "facts": facts, "trouble": trouble}, {}))
+            trouble = backend.trouble_with(header["canary"]) if header.get("canary") else ""
+            stated = {**facts, **backend.facts()}
+            write_frame(answers, encode({"op": "hello", "protocol": PROTOCOL, "facts": stated, "trouble": trouble}, {}))
             continue
         started = time.perf_counter()
         answer, outputs = _answer(header, body, backend, answers)
@@ -52,7 +53,10 @@ def _answer(
     header: dict[str, Any], body: bytes, backend: Any, answers: IO[bytes]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the backend says: an answer's header and the outputs."""
-    tensors = decode(header, body)
+    try:
+        tensors = iter(list(decode(header, body)))
+    except TypeError as error:  # numpy has no such dtype, as int4
+        return {"stage": "feed", **failure(error)}, {}
     if header["op"] != "model":
         model = next(tensors)[1].tobytes()
         result: tuple[dict[str, Any], dict[str, Any]] = backend.run(header, model, dict(tensors))

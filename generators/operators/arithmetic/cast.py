@@ -6,7 +6,8 @@ Sources: the operator pages Cast and CastLike. What they define: floating point 
 becomes infinity, anything but zero is true, NaN and fractions included, integers beyond the range of another integer
 type keep their lower bits. What they leave undefined has no sample: floating point beyond the range of an integer type,
 infinities and NaN among it. Fractions are cut off toward zero, as onnx's own reference evaluator does; the page has
-examples only. Of `saturate` and `round_mode`, which are about 8-bit floating point, no sample expects any effect.
+examples only. Of `saturate` and `round_mode`, which are about 8-bit floating point, none of these samples expects any
+effect; `families/narrow.py` has those of the types that numpy lacks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import Cast
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.families import narrow
 from epcheck.generators.families.broadcasting import Attributes, broadcast
+from epcheck.generators.families.narrow import NarrowSample
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
@@ -282,16 +285,46 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(Cast(tensor, result), (feed,))
 
 
+class CastOperator(Operator[CastSample | NarrowSample]):
+    """Cast, whose types are also those that numpy lacks."""
+
+    def dtypes(self, since_version: int) -> Iterator[tuple[str, ...]]:
+        """numpy's types, and then the narrow ones."""
+        yield from super().dtypes(since_version)
+        yield from narrow.pairs(self.name, since_version)
+
+
+def _cast_samples() -> Iterator[CastSample | NarrowSample]:
+    yield from samples("Cast")
+    yield from narrow.samples()
+
+
+def _cast_bindings(sample: CastSample | NarrowSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(sample, NarrowSample):
+        known = schema.schema("Cast", since_version).attributes.keys()
+        return narrow.bindings(sample, dtypes) if sample.attributes.keys() <= known else ()
+    return () if narrow.is_narrow(dtypes) else bindings("Cast", sample, since_version, dtypes)
+
+
+def _cast_node(sample: CastSample | NarrowSample, binding: Binding) -> Node:
+    return narrow.node(sample, binding) if isinstance(sample, NarrowSample) else node("Cast", sample, binding)
+
+
+def _is_narrow(node: Node) -> bool:
+    return node.surroundings is not None or node.array("input").dtype.name in narrow.ONNX_NAMES
+
+
+def _cast_truth(node: Node) -> Truth:
+    return narrow.truth(node) if _is_narrow(node) else truth(node)
+
+
+def _cast_lower(node: Node) -> Lowering | None:
+    """DirectML's CAST has none of the narrow types."""
+    return None if _is_narrow(node) else lower(node)
+
+
 OPERATORS = (
-    Operator(
-        "Cast",
-        partial(samples, "Cast"),
-        partial(bindings, "Cast"),
-        partial(node, "Cast"),
-        truth,
-        lower,
-        varied=("T1", "T2"),
-    ),
+    CastOperator("Cast", _cast_samples, _cast_bindings, _cast_node, _cast_truth, _cast_lower, varied=("T1", "T2")),
     Operator(
         "CastLike",
         partial(samples, "CastLike"),

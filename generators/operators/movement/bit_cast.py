@@ -2,7 +2,7 @@
 
 Source: the BitCast page. The shape stays, and bytes are little endian. `to` names T2 and must be as wide as the input,
 whose bits all arrive: NaN with any payload, denormals, the sign of a zero. bool is read from bytes of 0 and 1 alone;
-what another byte means the page does not say. Types that numpy cannot hold are in `families/narrow.py`.
+what another byte means the page does not say. Types that numpy cannot hold have no case.
 """
 
 from __future__ import annotations

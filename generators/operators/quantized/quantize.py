@@ -1,6 +1,6 @@
 """QuantizeLinear and DequantizeLinear of ai.onnx and com.microsoft -> DML_ELEMENT_WISE_QUANTIZE_LINEAR_OPERATOR_DESC,
 DML_ELEMENT_WISE_DEQUANTIZE_LINEAR_OPERATOR_DESC; from version 21 on DML_QUANTIZE_OPERATOR_DESC and
-DML_DEQUANTIZE_OPERATOR_DESC. DequantizeLinear reads int4 and uint4, too: as initializers, the way models have them.
+DML_DEQUANTIZE_OPERATOR_DESC. DequantizeLinear reads integers of 4 and 2 bits, as initializers, as models have them.
 
 Sources: the operator pages, every version; ONNX Runtime's ContribOperators.md for com.microsoft, where an axis that is
 left out means one scale for all. How the DML EP lowers them: DmlOperatorElementWise.cpp.
@@ -32,6 +32,8 @@ from epcheck.generators.directml.descriptions.quantized.linear_quantization impo
     Quantize,
 )
 from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.families import float8, narrow
+from epcheck.generators.families.float8 import Float8Sample
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Attribute, Node, Operand
@@ -203,19 +205,23 @@ class QuantizationOperator(Operator[S]):
         full = "x" if self.name == "QuantizeLinear" else "scale"
         types = {"x": signature.inputs[0], "scale": signature.inputs[1], "y": signature.outputs[0]}
         other = types["y" if full == "x" else "scale"]
-        return product(self._allowed(types["x"], since_version), self._allowed(other, since_version))
+        yield from product(self._allowed(types["x"], since_version), self._allowed(other, since_version))
+        yield from () if self.domain else float8.pairs(self.name, since_version)
 
     def _allowed(self, type_string: str, since_version: int) -> tuple[str, ...]:
         single = schema.element_name(type_string)
-        four_bits = () if self.domain or not self._reads_four_bits(type_string, since_version) else FOUR_BITS
-        return (single,) if single else (*schema.dtypes(self.name, since_version, type_string, self.domain), *four_bits)
+        few_bits = () if self.domain else self._few_bits(type_string, since_version)
+        return (single,) if single else (*schema.dtypes(self.name, since_version, type_string, self.domain), *few_bits)
 
-    def _reads_four_bits(self, type_string: str, since_version: int) -> bool:
-        """Whether x may have 4 bits. No runtime returns such a tensor to numpy, so QuantizeLinear has no such y."""
+    def _few_bits(self, type_string: str, since_version: int) -> tuple[str, ...]:
+        """The types of 4 and 2 bits that x may have. No runtime returns such a tensor to numpy, so QuantizeLinear has
+        no such y."""
         definition = schema.schema(self.name, since_version, self.domain)
         allowed = {c.type_param_str: c.allowed_type_strs for c in definition.type_constraints}
         is_read = self.name == "DequantizeLinear" and type_string == definition.inputs[0].type_str
-        return is_read and "tensor(int4)" in allowed.get(type_string, ())
+        return tuple(
+            name for name in quantization.NARROW if is_read and f"tensor({name})" in allowed.get(type_string, ())
+        )
 
     def types(self, node: Node, truth: Truth, dtypes: tuple[str, ...]) -> Mapping[str, str]:
         """The type of a refused node's output, which nothing binds, is the one that its attributes ask for."""
@@ -226,7 +232,8 @@ class QuantizationOperator(Operator[S]):
 FIRST = ("float32", "uint8")
 """x and y of QuantizeLinear in which every sample has a case; y and x of DequantizeLinear."""
 
-FOUR_BITS = tuple(quantization.FOUR_BITS)
+FOUR_BITS = ("int4", "uint4")
+"""Those of DirectML; it has none of 2 bits."""
 
 INT32_SAMPLES = frozenset({"per_tensor", "every_level", "boundary", "blocked_2_of_6", "per_axis_default"})
 """Of DequantizeLinear. The page: int32 has no zero point, so all samples that only differ in it are one."""
@@ -310,11 +317,11 @@ class _Family:
         else:
             x = _levels(sample, quantised, scale_dtype, filled, rng)
         prefix = "y" if self.quantizes else "x"
-        # numpy cannot feed 4 bits: x travels inside the model then, and the scale is what is fed.
-        has_four_bits = quantised.name in quantization.FOUR_BITS
+        # numpy cannot feed 4 or 2 bits: x travels inside the model then, and the scale is what is fed.
+        is_narrow = quantised.name in quantization.NARROW
         operands = [
-            Operand("x", x, parameter=has_four_bits),
-            Operand(f"{prefix}_scale", scale, parameter=not has_four_bits),
+            Operand("x", x, parameter=is_narrow),
+            Operand(f"{prefix}_scale", scale, parameter=not is_narrow),
         ]
         if has_zero_point:
             operands.append(Operand(f"{prefix}_zero_point", zero_point, parameter=True))
@@ -395,7 +402,7 @@ def _levels(
             low, high = quantization.ends(dtype)
             middle = (low + high + 1) // 2
             return np.resize(np.arange(max(low, middle - 128), min(high, middle + 127) + 1), sample.x).astype(dtype)
-        case "boundary" if dtype.name in quantization.FOUR_BITS:
+        case "boundary" if dtype.name in quantization.NARROW:
             return np.resize(quantization.ends(dtype), sample.x).astype(dtype)
         case "boundary" if not (dtype.itemsize > 1 and full == np.float16):
             return np.resize(data.boundary_integers(dtype), sample.x)
@@ -549,15 +556,38 @@ def _lower_blocked(node: Node, x: Array, scale: Array, zero_point: Array | None)
     return Lowering(desc, (x_view, *(view for _, view in tensors)))
 
 
-def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> QuantizationOperator[QuantizationSample]:
+def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> QuantizationOperator[Any]:
     family = _Family(name, domain)
 
-    def expressible() -> Iterable[QuantizationSample]:
+    def expressible() -> Iterable[QuantizationSample | Float8Sample]:
         known = frozenset().union(*(family.attributes(v) for v in schema.since_versions(name, domain)))
         implicit = (s for s in its_samples() if s.needs <= known)
-        return (s for s in implicit if not domain or "axis" in dict(s.attributes) or not isinstance(s.scale, tuple))
+        yield from (s for s in implicit if not domain or "axis" in dict(s.attributes) or not isinstance(s.scale, tuple))
+        if not domain:
+            yield from float8.quantize_samples() if family.quantizes else float8.dequantize_samples()
 
-    return QuantizationOperator(name, expressible, family.bindings, family.node, truth, lower, domain=domain)
+    def bindings(sample: QuantizationSample | Float8Sample, version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+        if isinstance(sample, Float8Sample):
+            return float8.bindings(sample, version, name, dtypes)
+        return () if set(narrow.FLOAT8) & set(dtypes) else family.bindings(sample, version, dtypes)
+
+    def node(sample: QuantizationSample | Float8Sample, binding: Binding) -> Node:
+        if isinstance(sample, Float8Sample):
+            return (float8.quantize_node if family.quantizes else float8.dequantize_node)(sample, binding)
+        return family.node(sample, binding)
+
+    def its_truth(of: Node) -> Truth:
+        truth_of_float8 = float8.quantize_truth if family.quantizes else float8.dequantize_truth
+        return truth_of_float8(of) if _has_float8(of) else truth(of)
+
+    return QuantizationOperator(
+        name, expressible, bindings, node, its_truth, lambda of: None if _has_float8(of) else lower(of), domain=domain
+    )
+
+
+def _has_float8(node: Node) -> bool:
+    """DirectML has no such type."""
+    return any(operand is not None and operand.value.dtype.name in narrow.FLOAT8 for operand in node.inputs)
 
 
 OPERATORS = tuple(

@@ -98,11 +98,21 @@ def test_a_callable_has_no_provider_to_prove() -> None:
         "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for TopK(24) node with name 'n'",
         "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Failed to find kernel for com.microsoft.QAttention(1) (node:'n')",
         "graph_partitioner.cc IsNodeCompatibleWithProvider !node_provider_type.empty() was false",
+        "transformer_memcpy.cc:253 bool onnxruntime::TransformerMemcpyImpl::IsNodeCompatibleWithProvider"
+        "(const onnxruntime::Node&) const !node_provider_type.empty() was false. Provider type for op node is not set.",
     ],
 )
 @pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
 def test_a_node_that_nobody_takes_is_unplaced(message: str, case: PreparedCase) -> None:
     assert judged(Outcome(FAILED, "create", message), case) == ("unplaced", message)
+
+
+def test_a_feed_that_numpy_has_no_dtype_for_is_nobody_s_failure() -> None:
+    outcome = Outcome(FAILED, "feed", "data type 'int4' not understood")
+    status, message = judged(outcome)
+    assert (status, message) == (
+        "skipped", "not run, because a feed cannot be given to it: data type 'int4' not understood",
+    )  # fmt: skip
 
 
 def test_an_error_refuses_a_valid_node_and_passes_where_it_must() -> None:

@@ -47,6 +47,14 @@ def blame_and_reading(*arguments: object, **keywords: object) -> tuple[str, str]
 FAILING = ("mismatch", "refused", "crash", "timeout", "flaky", "order-dependent")
 
 
+def test_what_the_device_lacks_is_no_failure_of_the_provider() -> None:
+    message = "[ONNXRuntimeError] : 1 : FAIL : Program Add requires f16 but the device does not support it."
+    found = judge.verdict(CLAIMED, DIRECTML, Evidence(replace(opinion_of("refused"), message=message)))
+    assert (found.status, found.blame, found.reading) == ("refused", "", "noted")
+    assert found.reason == f"dml is not asked of this device, which has no f16: {message}"
+    assert judge.verdict(CLAIMED, DIRECTML, Evidence(replace(opinion_of("mismatch"), message=message))).blame
+
+
 def test_a_pass_where_it_is_claimed_is_ok() -> None:
     assert blame_and_reading("pass") == ("", "ok")
     assert blame_and_reading("pass", REFUSAL) == ("", "ok")

@@ -35,7 +35,7 @@ def test_a_named_provider_is_not_asked_for_and_reaches_the_worker_with_its_devic
     library = broken_library(tmp_path)
     table = {"ep": str(library), "provider": "MineExecutionProvider", "ep_device": {"vendor": "0x10de", "index": 1}}
     target = resolve("mine", {"targets": {"mine": {**table, "env": {"MINE": 1}, "options": {"level": 2}}}})
-    assert (target.provider, target.is_plugin, target.device) == ("MineExecutionProvider", True, None)
+    assert (target.provider, target.is_plugin, target.device) == ("MineExecutionProvider", True, "cpu")
     assert target.config["session.disable_cpu_ep_fallback"] == "1"
     assert target.arguments[:2] == ("onnxruntime", "--plugin")
     assert json.loads(target.arguments[2]) == {

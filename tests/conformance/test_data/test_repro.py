@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import numpy_helper
 from small_cases import identity
@@ -15,7 +19,7 @@ from small_cases import identity
 from epcheck.conformance.test_data import repro
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase
-from epcheck.generators.truth import Refusal
+from epcheck.generators.truth import Refusal, Selection
 
 SLICE = "Slice-13/float32/rank_3_last_axis[runtime]"
 REFUSED = next(c.id for c in suite.cases(["Slice"]) if isinstance(c.build().truth, Refusal))
@@ -48,7 +52,8 @@ def test_model_inputs_and_outputs_are_onnx_test_data(built: BuiltCase, tmp_path:
 def test_the_script_runs_on_a_provider_and_says_as_expected(built: BuiltCase, tmp_path: Path) -> None:
     done = run_script(repro.write(built, tmp_path), "CPUExecutionProvider")
     (name,) = repro.true_outputs(built)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{name} as expected\n", "")
+    right = f"right on CPUExecutionProvider, onnxruntime {onnxruntime.__version__}"
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, [f"{name} as expected", right], "")
 
 
 def test_the_script_shows_what_is_wrong(built: BuiltCase, tmp_path: Path) -> None:
@@ -59,6 +64,8 @@ def test_the_script_shows_what_is_wrong(built: BuiltCase, tmp_path: Path) -> Non
     np.savez(folder / "data.npz", **arrays)
     done = run_script(folder, "CPUExecutionProvider")
     assert done.stdout.startswith(f"{name} WRONG\n")
+    assert done.returncode == 1
+    assert run_script(folder, "CPUExecutionProvider", "--git-bisect").returncode == 1
 
 
 def test_a_case_that_must_be_refused_has_no_outputs_and_says_why(tmp_path: Path) -> None:
@@ -66,7 +73,99 @@ def test_a_case_that_must_be_refused_has_no_outputs_and_says_why(tmp_path: Path)
     folder = repro.write(built, tmp_path)
     assert isinstance(built.truth, Refusal)
     assert list((folder / "test_data_set_0").glob("output_*")) == []
-    assert f"must be refused ({built.truth.reason})" in (folder / "run.py").read_text()
+    assert json.loads((folder / "case.json").read_text())["refused"] == built.truth.reason
+    done = run_script(folder, "CPUExecutionProvider")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("right: refused, as it must be: [ONNXRuntimeError]")
+
+
+def test_a_provider_that_is_not_there_is_no_pass(built: BuiltCase, tmp_path: Path) -> None:
+    folder = repro.write(built, tmp_path)
+    done = run_script(folder)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert re.match(r"CANNOT RUN: onnxruntime \S+ has no DmlExecutionProvider; it has \['", done.stdout)
+    assert run_script(folder, "DmlExecutionProvider", "--git-bisect").returncode == 125
+
+
+CHANGES = {
+    "elsewhere": ("operator", "Add", "CANNOT RUN"),
+    "refused": ("refused", "a rule", "WRONG: accepted what must be refused: a rule"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_the_case_demands_is_checked(built: BuiltCase, tmp_path: Path, change: str) -> None:
+    folder = repro.write(built, tmp_path)
+    key, value, said = CHANGES[change]
+    case = json.loads((folder / "case.json").read_text())
+    (folder / "case.json").write_text(json.dumps({**case, key: value}))
+    if change == "elsewhere":  # as where a provider leaves the node to another one
+        spoil(folder, "session.get_provider_graph_assignment_info()", "[]")
+    done = run_script(folder, "CPUExecutionProvider")
+    assert done.stdout.startswith(said)
+    assert done.returncode == (2 if change == "elsewhere" else 1)
+
+
+def spoil(folder: Path, part: str, other: str) -> None:
+    """Plant a fault of a provider in the script."""
+    script = (folder / "run.py").read_text()
+    assert part in script
+    (folder / "run.py").write_text(script.replace(part, other))
+
+
+FAULTS = {
+    "dies": ("session.run(None, feeds)", "os.abort()", "WRONG: the process died with exit code"),
+    "hangs": ("session.run(None, feeds)", "__import__('time').sleep(9)", "WRONG: it does not end within 2 s"),
+    "refuses": ("session.run(None, feeds)", "1 / 0", "WRONG: refused: division by zero"),
+    "unsteady": ("session.run(None, feeds)", "[np.random.rand(3)]", "WRONG"),
+    "takes nothing": ("session.run(None, feeds)", "feeds['NOT_IMPLEMENTED : Could not find an implementation']",
+                      "CANNOT RUN: CPUExecutionProvider does not take it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_told_by_the_exit_code(built: BuiltCase, tmp_path: Path, fault: str) -> None:
+    folder = repro.write(built, tmp_path)
+    part, other, said = FAULTS[fault]
+    spoil(folder, part, other)
+    spoil(folder, "TIMEOUT_S = 300", "TIMEOUT_S = 2")
+    done = run_script(folder, "CPUExecutionProvider")
+    assert said in done.stdout
+    assert done.returncode == (2 if fault == "takes nothing" else 1), done.stdout
+
+
+def test_outputs_are_judged_by_the_bound_of_the_operator(tmp_path: Path) -> None:
+    built = suite.case_by_id("Exp-13/float32/whole_range[runtime]").build()
+    folder = repro.write(built, tmp_path)
+    arrays = dict(np.load(folder / "data.npz"))
+    (name,) = repro.true_outputs(built)
+    value, allowed = arrays[f"output.{name}"], arrays[f"allowed.{name}"]
+    assert allowed.shape == value.shape
+    at = np.unravel_index(int(np.argmin(np.abs(value - 1))), value.shape)
+    (output,) = built.truth.outputs  # type: ignore[union-attr]
+    assert allowed[at] == output.bound.bound * np.spacing(value[at])
+    for factor, code in ((0.5, 0), (3, 1)):
+        moved = value.copy()
+        moved[at] += factor * allowed[at]
+        assert run_with(folder, arrays, f"exact.{name}", moved.astype(np.float64), f"output.{name}", moved) == code
+    assert onnx.load_tensor(folder / "test_data_set_0/allowed_0.pb").name == name
+
+
+def run_with(folder: Path, arrays: dict[str, Any], *changed: Any) -> int:
+    np.savez(folder / "data.npz", **{**arrays, **dict(zip(changed[::2], changed[1::2], strict=True))})
+    return run_script(folder, "CPUExecutionProvider").returncode
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_a_selection_is_right_where_it_is_one_of_those_accepted(tmp_path: Path, spoilt: bool) -> None:
+    case = next(c for c in suite.cases(["TopK"], ["float32"]) if isinstance(c.build().truth, Selection))
+    folder = repro.write(case.build(), tmp_path)
+    arrays = dict(np.load(folder / "data.npz"))
+    arrays["accepted.1.0"], arrays["accepted.1.1"] = arrays["accepted.0.0"], arrays["accepted.0.1"]
+    changed = ("accepted.0.0", arrays["accepted.0.0"] + 1)
+    assert run_with(folder, arrays, *changed, *(("accepted.1.1", arrays["accepted.0.1"] + 1) if spoilt else ())) == (
+        1 if spoilt else 0
+    )
 
 
 def test_every_true_selection_and_output_is_written(tmp_path: Path) -> None:
@@ -91,7 +190,7 @@ def test_no_name_leads_out_of_the_folder_or_into_the_script(tmp_path: Path, name
     assert folder.is_dir()
     compile((folder / "run.py").read_text(), "run.py", "exec")
     done = run_script(folder, "CPUExecutionProvider")
-    assert (done.stdout, done.stderr) == ("y as expected\n", "")
+    assert (done.stdout.splitlines()[0], done.returncode, done.stderr) == ("y as expected", 0, "")
 
 
 def test_a_folder_that_cannot_be_made_is_named(built: BuiltCase, tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ class FakeProcesses:
     def __init__(self) -> None:
         self.taken: list[FakeProcess] = []
         self.kept: list[FakeProcess] = []
+        self.proved: list[str] = []
 
     def take(self, _target: Target, _events: queue.SimpleQueue[Event]) -> WorkerProcess:
         self.taken.append(FakeProcess())
@@ -87,6 +88,9 @@ class FakeProcesses:
 
     def give(self, process: WorkerProcess) -> None:
         self.kept.append(cast(FakeProcess, process))
+
+    def started(self, target: Target) -> None:
+        self.proved.append(target.name)
 
 
 class Driven:

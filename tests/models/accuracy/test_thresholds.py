@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx
 import pytest
+import written_models
 from onnx import TensorProto, helper
 
 from epcheck.models.accuracy import thresholds
@@ -49,3 +50,53 @@ def test_an_override_never_loosens_what_is_exact_but_by_agreement() -> None:
     exact = Threshold(agreement=1.0)
     assert Override(relative=1.0).apply(exact) == exact
     assert Override(agreement=0.5).apply(exact).agreement == 0.5
+
+
+def roundings(graph: str, opset: int = 17) -> float:
+    """The roundings on the way to `y`, from its threshold in float32."""
+    built = onnx.shape_inference.infer_shapes(written_models.model(graph, opset), data_prop=True)
+    relative = thresholds.of_outputs(built)["y"].relative
+    return round((relative / thresholds.HEADROOM / thresholds.UNITS["float32"]) ** 2 - 1)
+
+
+def test_the_bodies_of_a_loop_round_in_every_turn() -> None:
+    body = "b (int64 i, bool c, float[4, 4] a) => (bool d, float[4, 4] e, float[4, 4] s) " \
+        "{ d = Identity(c) e = MatMul(a, a) s = Identity(e) }"  # fmt: skip
+    graph = "g (float[4, 4] x) => (float[4, 4] y) { n = Constant <value_int=10> () t = Constant <value_int=1> () " \
+        "u = Cast <to=9> (t) y, z = Loop <body = " + body + "> (n, u, x) }"  # fmt: skip
+    inferred = onnx.shape_inference.infer_shapes(written_models.model(graph))
+    inferred.graph.value_info.append(onnx.helper.make_tensor_value_info("z", 1, [10, 4, 4]))
+    found = thresholds.of_outputs(inferred)["y"].relative
+    before, turn = 2, 4 + 1
+    assert round((found / thresholds.HEADROOM / thresholds.UNITS["float32"]) ** 2 - 1) == before + 10 * turn
+
+
+def test_the_longer_branch_of_an_if_counts() -> None:
+    graph = "g (bool c, float[4, 8] x, float[8, 4] w) => (float[4, 4] y) { y = If (c) " \
+        "<then_branch = t () => (float[4, 4] a) { a = MatMul(x, w) }, " \
+        "else_branch = e () => (float[4, 4] b) { m = MatMul(x, w) b = Relu(m) }> }"  # fmt: skip
+    assert roundings(graph) == 9
+
+
+def test_a_fourier_transform_sums_its_frame() -> None:
+    stft = "g (float[1, 400, 1] x, float[64] w) => (float[1, n, 33, 2] y) " \
+        "{ s = Constant <value_int=16> () y = STFT(x, s, w) }"  # fmt: skip
+    assert roundings(stft) == 1 + 64
+    assert roundings("g (float[1, 50, 1] x) => (float[1, 50, 2] y) { y = DFT <axis=1> (x) }") == 50
+
+
+def test_a_threshold_takes_over_what_is_chosen_for_its_kind() -> None:
+    real, whole = thresholds.Threshold(1e-5), thresholds.Threshold(agreement=0.99)
+    assert thresholds.Override(absolute=0.5).apply(real) == thresholds.Threshold(
+        0.0, absolute=0.5, source=thresholds.YOURS
+    )
+    assert thresholds.Override(relative=0.0, absolute=0.5).apply(whole) == whole
+    assert thresholds.Override(agreement=0.5).apply(real) == real
+
+
+def test_a_share_is_as_exact_as_1_and_not_as_itself() -> None:
+    moved = written_models.model("g (float[4] x) => (float[2, 2] y) { s = Sigmoid(x) n = Constant <value_ints=[2, 2]> () y = Reshape(s, n) }")  # noqa: E501  # fmt: skip
+    scaled = written_models.model("g (float[4] x) => (float[4] y) { s = Sigmoid(x) y = Mul(s, x) }")
+    found = [thresholds.of_outputs(onnx.shape_inference.infer_shapes(built))["y"] for built in (moved, scaled)]
+    assert [threshold.absolute for threshold in found] == [8 * 2.0**-24, None]
+    assert thresholds.Override(relative=1e-3).apply(found[0]).absolute is None

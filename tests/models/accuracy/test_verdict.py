@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from epcheck.models.accuracy.thresholds import Threshold
+from epcheck.models.accuracy.thresholds import YOURS, Threshold
 from epcheck.models.accuracy.verdict import judge
 
 ROW = np.array([[1.0, -2.0, 4.0]], np.float32)
@@ -31,7 +32,50 @@ def test_the_truth_decides_between_candidate_and_baseline() -> None:
 
 def test_a_candidate_may_be_as_far_from_the_truth_as_the_baseline() -> None:
     truth = ROW.astype(np.float64)
-    assert verdicts(ROW * np.float32(1.02), ROW * np.float32(0.99), truth) == [True, True]
+    assert verdicts(ROW * np.float32(1.005), ROW * np.float32(0.998), truth) == [True, True]
+
+
+def words(got: object, expected: object, truth: object, bound: Threshold | None = None) -> list[str]:
+    outputs = ({"y": np.asarray(value)} for value in (got, expected, truth))
+    found = judge("t", *outputs, {"y": bound or Threshold(1e-3)})
+    return [verdict.word for verdict in found]
+
+
+def test_a_baseline_far_from_the_truth_proves_nothing() -> None:
+    truth = ROW.astype(np.float64)
+    assert words(ROW * np.float32(1.5), ROW * np.float32(1.5), truth) == ["right", "undecided"]
+    assert words(ROW * np.float32(1.5), ROW * np.float32(1.02), truth) == ["WRONG", "WRONG"]
+    assert words(ROW * np.float32(1.005), ROW * np.float32(1.005), truth, Threshold(1e-3, source=YOURS)) == [
+        "right",
+        "WRONG",
+    ]
+
+
+def test_a_shape_that_both_have_and_the_oracle_has_not_is_undecided() -> None:
+    assert words(ROW, ROW, np.zeros((3, 1))) == ["right", "undecided"]
+    assert words(ROW, ROW[0], np.zeros(3)) == ["WRONG", "WRONG"]
+
+
+def test_the_truth_judges_alone_where_there_is_no_baseline() -> None:
+    found = list(judge("t", {"y": ROW, "z": ROW}, None, {"y": ROW.astype(np.float64)}, {"y": Threshold(1e-3)}))
+    assert [(verdict.output, verdict.against, verdict.right) for verdict in found] == [("y", "oracle", True)]
+
+
+def test_bfloat16_is_compared_with_a_truth_in_float64() -> None:
+    narrow = ROW.astype(ml_dtypes.bfloat16)
+    assert words(narrow, narrow, ROW.astype(np.float64) * 1.0005) == ["right", "right"]
+
+
+def test_a_relative_error_of_nothing_is_allowed() -> None:
+    assert verdicts(ROW, ROW, threshold=Threshold(0.0, source=YOURS)) == [True]
+    (verdict,) = judge("t", {"y": ROW * np.float32(1.01)}, {"y": ROW}, None, {"y": Threshold(0.0, source=YOURS)})
+    assert (verdict.right, verdict.why) == (False, "relative error 0.01, where none is allowed")
+
+
+def test_an_absolute_error_may_be_allowed() -> None:
+    near = ROW + np.float32(0.01)
+    assert verdicts(near, ROW, threshold=Threshold(0.0, absolute=0.02, source=YOURS)) == [True]
+    assert verdicts(near, ROW, threshold=Threshold(0.0, absolute=0.005, source=YOURS)) == [False]
 
 
 def test_another_shape_or_dtype_or_a_missing_output_is_wrong() -> None:

@@ -8,28 +8,34 @@ import onnx
 import pytest
 from small_models import layers
 
+from epcheck.api import ValidateOptions, validate
+from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU
-from epcheck.models.execution.evaluators import LARGE_BYTES, choose
+from epcheck.models.execution.evaluators import choose
 from epcheck.models.validation.formatting import reduce_command
-from epcheck.models.validation.options import ValidateOptions
-from epcheck.models.validation.validate import validate
 from epcheck.models.validation.validation import WRONG
 
 
-def test_the_reference_says_what_is_right_about_a_small_model_on_cpu() -> None:
-    assert choose("cpu", None).for_size(LARGE_BYTES).unlike("all")[0] == choose("cpu", "reference").baseline
-
-
-def test_cpu_without_optimisation_says_it_about_a_large_one() -> None:
-    baseline, level = choose("cpu", None).for_size(LARGE_BYTES + 1).unlike("all")
+def test_cpu_is_compared_with_itself_without_optimisation() -> None:
+    evaluators = choose("cpu", None)
+    baseline, level = evaluators.unlike("all")
     assert baseline is not None
     assert (baseline.name, baseline.provider, level) == ("cpu without optimisation", CPU, "disabled")
+    assert evaluators.compares_with_itself
 
 
-@pytest.mark.parametrize("named", ["reference", "none"])
-def test_a_baseline_that_is_named_is_taken_whatever_the_size(named: str) -> None:
-    evaluators = choose("cpu", named)
-    assert evaluators.for_size(LARGE_BYTES + 1) == evaluators
+def test_a_candidate_that_is_not_optimised_is_compared_with_one_that_is() -> None:
+    baseline, level = choose("cpu", None).unlike("disabled")
+    assert baseline is not None
+    assert (baseline.name, level) == ("cpu with all optimisations", "all")
+
+
+def test_another_target_is_compared_with_cpu_as_it_is() -> None:
+    evaluators = choose(resolve("reference"), None)
+    baseline, level = evaluators.unlike("basic")
+    assert baseline is not None
+    assert (baseline.name, level, evaluators.compares_with_itself) == ("cpu", "basic", False)
+    assert choose("cpu", "none").baseline is None
 
 
 @pytest.mark.slow
@@ -41,7 +47,7 @@ def test_the_command_that_reproduces_names_the_trial_that_failed(
     onnx.save(layers(1), path)
     wrong = "python:wrong_backends:doubles_relu"
     found = validate(
-        path, ValidateOptions(wrong, "cpu", dims={"batch": (2,)}, seeds=(3,), level="basic", culprit=False)
+        ValidateOptions(path, wrong, "cpu", dims={"batch": (2,)}, seeds=(3,), level="basic", culprit=False)
     )
     assert found.status == WRONG
     assert reduce_command(found) == (

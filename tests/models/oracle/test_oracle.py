@@ -263,3 +263,54 @@ def test_a_loop_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     with pytest.raises(OracleError, match="goes on beyond 50 iterations"):
         oracle.evaluate(built, {"go": np.array(True)})
+
+
+ML = ', "ai.onnx.ml": 3'
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        ("SVMClassifier <classlabels_ints=[0, 1]> (x)", "other scores than scikit-learn"),
+        ('Normalizer <norm="MAX"> (x)', "largest magnitude"),
+        ("LinearClassifier <classlabels_ints=[0, 1], coefficients=[1.0, 2.0]> (x)", "one score becomes those of two"),
+        ('LinearRegressor <post_transform="PROBIT", coefficients=[1.0, 2.0]> (x)', "another PROBIT"),
+    ],
+)
+def test_what_the_reference_gets_wrong_has_no_oracle(node: str, why: str) -> None:
+    built = model(f"g (float[3, 2] x) => (float[n, m] y) {{ y = ai.onnx.ml.{node} }}", imports=ML)
+    with pytest.raises(OracleError, match=f"has no oracle: .*{why}"):
+        oracle.evaluate(built, {"x": normal(3, 2)})
+
+
+def test_two_classes_with_logistic_have_one() -> None:
+    weights = "coefficients=[1.0, 2.0], intercepts=[0.5]"
+    node = f'LinearClassifier <classlabels_ints=[0, 1], {weights}, post_transform="LOGISTIC"> (x)'
+    built = model(f"g (float[3, 2] x) => (int64[3] l, float[3, 2] p) {{ l, p = ai.onnx.ml.{node} }}", imports=ML)
+    x = normal(3, 2)
+    score = 1 / (1 + np.exp(-(x.astype(np.float64) @ [1.0, 2.0] + 0.5)))
+    np.testing.assert_allclose(says(built, {"x": x})["p"], np.stack([1 - score, score], 1), rtol=1e-6)
+
+
+def test_batch_normalization_that_trains_has_no_oracle_before_opset_14() -> None:
+    built = model("g (float[2, 3] x, float[3] s) => (float[2, 3] y, float[3] m) "
+                  "{ y, m, v, a, b = BatchNormalization(x, s, s, s, s) }", opset=12)  # fmt: skip
+    with pytest.raises(OracleError, match="has no oracle: in opset 12 it trains"):
+        oracle.evaluate(built, {"x": normal(2, 3), "s": normal(3)})
+
+
+def test_a_fourier_transform_of_a_signal_without_its_last_dimension() -> None:
+    built = model(
+        "g (float[1, 32] x, float[8] w) => (float[1, n, 5, 2] y) { s = Constant <value_int=4> () y = STFT(x, s, w) }"
+    )
+    x, w = normal(1, 32), np.ones(8, np.float32)
+    frames = np.stack([x[0, at : at + 8].astype(np.float64) for at in range(0, 25, 4)])
+    expected = np.fft.rfft(frames)
+    found = says(built, {"x": x, "w": w})["y"][0]
+    np.testing.assert_allclose(found, np.stack([expected.real, expected.imag], -1), atol=1e-12)
+
+
+def test_the_oracle_stops_when_its_time_is_up() -> None:
+    built = model("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    with pytest.raises(OracleTooLargeError, match="its time was up at the Relu"):
+        oracle.evaluate(built, {"x": normal(2)}, max_seconds=-1)

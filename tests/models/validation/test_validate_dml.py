@@ -13,12 +13,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from epcheck.api import ReduceOptions, reduce
+from epcheck.api import ReduceOptions, ValidateOptions, reduce, validate
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import DML, Target
 from epcheck.models.validation import page
-from epcheck.models.validation.options import ValidateOptions
-from epcheck.models.validation.validate import validate
 from epcheck.models.validation.validation import FAILS, REFUSED, WRONG, Validation
 from epcheck.models.wrong_nodes.culprit import Kind
 
@@ -138,7 +136,7 @@ def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_lea
     dml: Target, tmp_path: Path
 ) -> None:
     path = tagger(tmp_path / "tagger.onnx")
-    found = validate(path, ValidateOptions(dml, "cpu", seeds=(0,)))
+    found = validate(ValidateOptions(path, dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (WRONG, ["gru"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.NODE
@@ -150,13 +148,13 @@ def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_lea
 
 
 def test_a_wrong_node_among_fused_ones_is_named(dml: Target, tmp_path: Path) -> None:
-    found = validate(convolutions(tmp_path / "convolutions.onnx"), ValidateOptions(dml, "cpu", seeds=(0,)))
+    found = validate(ValidateOptions(convolutions(tmp_path / "convolutions.onnx"), dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (WRONG, ["cropped"])
 
 
 def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_path: Path) -> None:
     path = bias_for_the_whole_batch(tmp_path / "encoder.onnx")
-    found = validate(path, ValidateOptions(dml, "cpu", seeds=(0,)))
+    found = validate(ValidateOptions(path, dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (REFUSED, ["attention"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.REFUSED
@@ -167,7 +165,7 @@ def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_p
 
 
 def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) -> None:
-    found = validate(no_zero_points(tmp_path / "encoder.onnx"), ValidateOptions(dml, "cpu", seeds=(0,)))
+    found = validate(ValidateOptions(no_zero_points(tmp_path / "encoder.onnx"), dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (FAILS, ["attention"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.CRASH
@@ -178,7 +176,7 @@ def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) 
 
 
 def test_a_fusion_that_loses_an_output_is_named_with_its_level(dml: Target, tmp_path: Path) -> None:
-    found = validate(hidden_layer_as_output(tmp_path / "hidden.onnx"), ValidateOptions(dml, "cpu", seeds=(0,)))
+    found = validate(ValidateOptions(hidden_layer_as_output(tmp_path / "hidden.onnx"), dml, "cpu", seeds=(0,)))
     assert (found.status, named(found)) == (REFUSED, ["projected", "relu"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.FUSION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import unescape
 from io import BytesIO
 from xml.etree import ElementTree
 
@@ -11,7 +12,7 @@ from compared_rows import a_compared_run, a_row
 from epcheck.conformance.records import strict_json
 from epcheck.reports.diff import assessment, difference
 from epcheck.reports.diff.assessment import Assessment
-from epcheck.reports.diff.difference import compare
+from epcheck.reports.diff.difference import compare, compare_nights
 from epcheck.reports.diff.json_document import DIFFERENCE_SCHEMA, document
 from epcheck.reports.diff.junit import junit
 from epcheck.reports.diff.markdown import SHOWN, markdown
@@ -48,7 +49,9 @@ def test_a_night_with_new_failures_is_worse_and_says_how() -> None:
 def test_a_night_without_new_failures_is_as_good_as_before_though_much_still_fails() -> None:
     rows = [a_row("rank_1"), a_row("rank_2", "mismatch")]
     older, newer = ({"dml": {"adapter": "H200", "onnxruntime": release}} for release in ("1.24.4", "1.30.0"))
-    found = assessment.assess(compare(a_compared_run(*rows, targets=older), a_compared_run(*rows, targets=newer)))
+    found = assessment.assess(
+        compare_nights(a_compared_run(*rows, targets=older), a_compared_run(*rows, targets=newer))
+    )
     assert found.result == assessment.GOOD
     assert found.sentences == (
         "As good as before: no new failure in 2 cases. Besides: 1 still failing. Changed: onnxruntime: 1.24.4 → 1.30.0."
@@ -224,3 +227,34 @@ def test_the_chart_has_what_changed_by_operator() -> None:
         "still failing": (0.0,),
         "fixed": (1.0,),
     }
+
+
+RELEASE_ENDS = [
+    ("dml", "dml", "1.20.1", "1.24.4", " --target dml --releases 1.20.1..1.24.4"),
+    ("dml", "dml", "1.24.4", "1.9.2", " --target dml --releases 1.9.2..1.24.4"),  # a step back
+    ("cpu", "cpu", "1.24.4", "1.24.4", " --target cpu"),  # the driver changed, or the machine
+    ("dml", "dml", "", "1.24.4", " --target dml"),
+    ("dml@1.20.1", "dml@windowsml-1.30.0", "1.20.1", "1.30.0", " --target dml --releases 1.20.1..windowsml-1.30.0"),
+    ("dml", "cpu", "1.20.1", "1.24.4", None),
+    ("python:a:b", "python:a:b", "1.20.1", "1.24.4", None),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "older", "newer", "offered"), RELEASE_ENDS)
+def test_a_regression_comes_with_the_command_that_finds_its_release(
+    before: str, now: str, older: str, newer: str, offered: str | None
+) -> None:
+    rows = [a_row("rank_1"), a_row("zero", "mismatch")], [a_row("rank_1", "mismatch"), a_row("zero")]
+    runs = (
+        a_compared_run(*of_run, target=target, targets={target: {"onnxruntime": release}})
+        for of_run, target, release in zip(rows, (before, now), (older, newer), strict=True)
+    )
+    found = assessment.assess(compare(*runs))
+    command = f'epcheck bisect "Slice-13/float32/rank_1[runtime]"{offered}'
+    file = BytesIO()
+    write_page(file, "a night", [found])
+    page, text = unescape(file.getvalue().decode()), markdown("a night", [found]).replace("\\", "")
+    assert page.count("epcheck bisect") == text.count("epcheck bisect") == (offered is not None)
+    if offered:
+        assert f"<code>{command}</code>" in page
+        assert f"- {command}" in text.splitlines()

@@ -10,6 +10,7 @@ from stored_records import a_run, a_slice, a_wrong_slice, an_opinion
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
+from epcheck.reports.runs.fingerprint import release_of
 from epcheck.reports.site.deviations import deviations_of
 from epcheck.reports.site.page import Total, headline
 from epcheck.reports.site.provider_release import ProviderRelease, provider_releases
@@ -184,3 +185,17 @@ def test_only_what_is_all_right_is_a_hundred_percent(total: Total, share: str, t
 def test_a_name_of_a_provider_that_is_only_the_suffix_stays() -> None:
     release = ProviderRelease("x", "ExecutionProvider", "", "", 0, 0, True, "", {})
     assert release.name == "ExecutionProvider"
+
+
+@pytest.mark.parametrize(
+    ("facts", "release"),
+    [
+        ({"plugin": "onnxruntime-ep-webgpu 0.4.0", "plugin_library": "1.27.0", "onnxruntime": "1.31.1"}, "0.4.0"),
+        ({"plugin": "provider.so", "plugin_library": "1.27.0", "onnxruntime": "1.31.1"}, "1.27.0"),
+        ({"plugin": "provider.so", "plugin_library": "", "onnxruntime": "1.31.1"}, "1.31.1"),
+        ({"DirectML.dll": "1.15.4.0"}, "1.15.4.0"),
+        ({}, ""),
+    ],
+)
+def test_the_release_of_a_plugin_is_its_own(facts: dict[str, str], release: str) -> None:
+    assert release_of(facts) == release

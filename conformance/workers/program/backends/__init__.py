@@ -1,6 +1,7 @@
 """What computes in a worker. A backend has
 
     facts() -> {str: str}                                     versions and whatever else its answers depend on
+    trouble_with(sessions) -> str                             why its provider cannot be used; asked of ONNX Runtime's
     run(request, model, feeds) -> answer, outputs             one case: the session is created, run twice, dropped
     model(request, model, tensors, begin) -> answer, outputs  a whole model, whose session is kept; `begin` reports the
                                                               step that begins

@@ -18,6 +18,7 @@ from ..failure import failure
 from ..machine import file_version
 from ..protocol import LEVELS
 from . import variants
+from .canary import trouble_with
 from .plugin import PluginError, RegisteredPlugin
 from .values import differing, flattened, model_feeds
 
@@ -41,6 +42,10 @@ class OnnxRuntimeBackend:
                 self.plugin = RegisteredPlugin(plugin)
             except PluginError as error:
                 self.trouble = str(error)
+
+    def trouble_with(self, sessions: dict[str, Any]) -> str:
+        """Why sessions of this kind cannot be had, in one sentence; empty where they can."""
+        return self.trouble or trouble_with(self, sessions)
 
     @property
     def provider(self) -> str:
@@ -113,7 +118,7 @@ class OnnxRuntimeBackend:
             answer["assignment"] = self.placed
             outputs = dict(zip(request["outputs"], values))
             begin("repeat")
-            if can_be_bound(request, feeds, outputs):
+            if can_be_bound(request, feeds, outputs) and are_declared(self.kept, outputs):
                 self.run_dirtied(self.kept, request, feeds, outputs, answer)
             else:
                 again = dict(zip(request["outputs"], self.kept.run(request["outputs"], feeds)))
@@ -183,7 +188,7 @@ class OnnxRuntimeBackend:
             binding.bind_cpu_input(name, value)
         buffers = {}
         for name, value in outputs.items():
-            if value.size == 0:
+            if value.size == 0 or name in feeds:  # an input that is an output as well is not written anywhere
                 binding.bind_output(name, "cpu")
                 continue
             dirty = np.full(value.nbytes, PATTERN, np.uint8).view(value.dtype).reshape(value.shape)
@@ -209,6 +214,20 @@ def finish_commands(device: str | None) -> None:
     if device == "dml":
         with contextlib.suppress(Exception):  # the failure of the session is what counts
             onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(1, np.float32), device, 0).numpy()
+
+
+def are_declared(session: Any, outputs: dict[str, Any]) -> bool:
+    """Whether the outputs have the shapes that the model declares. ONNX Runtime warns of others, and refuses to write
+    them into buffers of ours."""
+    declared = {output.name: output.shape for output in session.get_outputs()}
+    return all(
+        name not in declared
+        or (
+            len(declared[name]) == value.ndim
+            and all(not isinstance(size, int) or size in (-1, real) for size, real in zip(declared[name], value.shape))
+        )
+        for name, value in outputs.items()
+    )
 
 
 def can_be_bound(request: dict[str, Any], feeds: dict[str, Any], outputs: dict[str, Any]) -> bool:

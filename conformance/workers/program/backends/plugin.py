@@ -18,13 +18,20 @@ _SIGNATURE = r"[^()\n]*\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)(?: const)?(?:::<lam
 _SOURCE = re.compile(rf"/\S+\.(?:cc|cpp|h):\d+ (?:{_SIGNATURE} )?")
 
 
+_WINDOWS_SOURCE = re.compile(
+    r"[A-Z]:\\\S+\.(?:cc|cpp|h)\(\d+\)|\\?onnxruntime\w*\.(?:pyd|dll)![0-9A-Fa-f]+: |\(caller: [0-9A-Fa-f]+\) "
+    r"|Exception\(\d+\) tid\([0-9a-f]+\) "
+)
+"""How DirectML's provider says where in its code an error is from."""
+
+
 class PluginError(Exception):
     """A plugin cannot be used; the message is one sentence with the reason."""
 
 
 def reason(message: str) -> str:
     """A message of ONNX Runtime without its codes, source files and C++ signatures, on one line."""
-    return " ".join(_SOURCE.sub("", _ORT_PREFIX.sub("", message)).split())
+    return " ".join(_WINDOWS_SOURCE.sub("", _SOURCE.sub("", _ORT_PREFIX.sub("", message))).split())
 
 
 class RegisteredPlugin:

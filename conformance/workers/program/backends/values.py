@@ -18,8 +18,10 @@ def flattened(values: dict[str, Any]) -> dict[str, Any]:
             found.update(flattened({f"{name}[{index}]": each for index, each in enumerate(value)}))
             continue
         if isinstance(value, dict):
-            parts = {f"{name}.keys": np.array(list(value)), f"{name}.values": np.array(list(value.values()))}
-            found.update(flattened(parts))
+            keys = np.array(list(value))
+            if keys.dtype.kind == "i":
+                keys = keys.astype(np.int64)  # numpy 1 on Windows makes int32 of Python's int
+            found.update(flattened({f"{name}.keys": keys, f"{name}.values": np.array(list(value.values()))}))
             continue
         array = np.asarray(value)
         found[name] = text_as_bytes(array) if array.dtype.kind in "OSU" else array

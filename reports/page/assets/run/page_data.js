@@ -1,12 +1,13 @@
 // The data embedded in the page: the index of all cases, their records in chunks, and small repros.
 
-const index = { rows: [], accuracy: [], bundle: 1, archives: null };
+const index = { rows: [], accuracy: [], releases: [], bundle: 1, archives: null };
 
 /** The index: one row object a case, in the order of the run's journal. */
 async function loadIndex() {
   const packed = await unpack("index");
   index.bundle = packed.bundle;
   index.accuracy = packed.accuracy;
+  index.releases = packed.releases;
   if (!packed.count) return;
   const columns = Object.entries(packed.rows.o).map(([name, column]) => [name, expand(column, packed.count)]);
   for (let number = 0; number < packed.count; number += 1) {

@@ -93,10 +93,13 @@ function notFound(what, name) {
 
 const matrixForm = document.getElementById("matrix-controls");
 const matrixRows = [...document.querySelectorAll("#matrix tbody tr")];
+const DIFFERS = "differs";
+const differing = new Set(matrixRows.filter((row) => "differs" in row.dataset).map((row) => row.dataset.operator));
 const find = el("input", { type: "search", name: "find", placeholder: "Find an operator", "aria-label": "Find an operator", input: () => goMatrix() });
 const worst = el("select", { name: "worst", "aria-label": "Operators by their worst case", change: () => goMatrix() },
   el("option", { value: "" }, "all operators"),
-  ...READINGS.slice(0, 4).map((reading) => el("option", { value: reading }, `with ${reading}`)));
+  ...READINGS.slice(0, 4).map((reading) => el("option", { value: reading }, `with ${reading}`)),
+  document.getElementById("side-by-side") ? el("option", { value: DIFFERS }, "where targets differ") : null);
 
 function goMatrix() {
   history.replaceState(null, "", linkTo({ section: "matrix", find: find.value, worst: worst.value }));
@@ -106,11 +109,11 @@ function goMatrix() {
 /** The rows of the matrix that the address asks for. */
 function showMatrix(state) {
   if (document.activeElement !== find) find.value = state.find || "";
-  worst.value = READINGS.includes(state.worst) ? state.worst : "";
+  worst.value = [...worst.options].some(({ value }) => value === state.worst) ? state.worst : "";
   const wanted = find.value.toLowerCase();
   let left = 0;
   for (const row of matrixRows) {
-    row.hidden = !row.dataset.operator.toLowerCase().includes(wanted) || (worst.value !== "" && !row.querySelector(".cell." + worst.value));
+    row.hidden = !row.dataset.operator.toLowerCase().includes(wanted) || (worst.value !== "" && !(worst.value === DIFFERS ? differing.has(row.dataset.operator) : row.querySelector(".cell." + worst.value)));
     left += !row.hidden;
   }
   document.getElementById("matrix-empty").hidden = left > 0 || !matrixRows.length;

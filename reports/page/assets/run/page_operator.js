@@ -11,6 +11,7 @@ function operatorView(name, rows, list) {
       el("p", { class: "steps" }, el("a", { href: "#section=matrix" }, "← All operators")),
       el("h1", {}, name),
       el("p", { class: "verdict" }, countsInWords(rows))),
+    ...(targets.length > 1 ? [sideBySide(name, targets, rows)] : []),
     ...targets.map((targetName) => el("section", {},
       el("h2", {}, "Version × dtype", list.several ? el("span", { class: "quiet" }, " on ", targetName) : null), versionsTable(name, targetName, of(targetName), list))),
     ...targets.flatMap((targetName) => findingsOf(targetName, of(targetName), list)),

@@ -91,7 +91,7 @@ class Placing:
         return {"stage": "placed", "assignment": [["CPUExecutionProvider", "TopK", "node"]]}, {}
 
 
-backends.make = lambda _specification: Placing()
+backends.make = lambda _specification, _plugin: Placing()
 main.main(sys.argv[1:])
 """
 """A worker in which nodes are assigned to the CPU provider one by one, and not together."""

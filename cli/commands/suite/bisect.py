@@ -1,0 +1,25 @@
+"""`epcheck bisect`: the release of a provider in which a case became wrong, or right."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from epcheck.api.releases.bisect import BisectOptions, bisect
+from epcheck.cli.options import command
+from epcheck.cli.terminal import failure, release_table
+from epcheck.cli.terminal.progress import TerminalProgress
+
+app = typer.Typer(add_completion=False)
+
+
+@command(app, BisectOptions)
+def bisect_releases(options: BisectOptions) -> int:
+    """Find the first release of a provider that is wrong, or right, in a case or in the failures of a run.
+
+    Exit code: 0 no case is wrong in the newest release that was tried, 1 one is, 2 bad input or it could not run.
+    """
+    console = Console(emoji=False)
+    bisected = bisect(options, progress=TerminalProgress(console))
+    release_table.show(console, bisected)
+    return failure.FAILURES if bisected.wrong_now else failure.GOOD

@@ -1,0 +1,17 @@
+"""Limits of a device: what a provider implements and the adapter of this machine lacks."""
+
+from __future__ import annotations
+
+import re
+
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.opinion import Opinion
+
+_LACKING = re.compile(r"requires (?P<feature>\S+) but the device does not support it")
+"""How WebGPU's provider words it: the feature is `f16` on an adapter without the WebGPU feature `shader-f16`."""
+
+
+def lacking_feature(candidate: Opinion) -> str:
+    """The feature that the device lacks, where that is why the candidate refuses a node; otherwise empty."""
+    found = _LACKING.search(candidate.message) if candidate.status == terms.REFUSED else None
+    return found["feature"] if found else ""

@@ -1,0 +1,1 @@
+"""Provider profiles: what a provider claims and which deviations are expected of it, as one JSON document."""

@@ -1,0 +1,161 @@
+"""Environments that are made from recipes: each in a folder of its own in the user's cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from epcheck.conformance.lab.folder import size
+from epcheck.conformance.lab.process import Progress
+from epcheck.conformance.records import atomic_file
+from epcheck.conformance.targets import environments
+from epcheck.conformance.targets.environments import RuntimeInstallError
+from epcheck.conformance.targets.recipes import swiftshader
+from epcheck.conformance.targets.recipes.recipe import RECIPES, Recipe
+from epcheck.conformance.targets.target import TargetError
+
+COMPLETE, DRIVER = "environment.json", "swiftshader"
+"""The file that marks an environment which is complete, and the folder of its Vulkan driver."""
+
+VERSIONS = """\
+import importlib.metadata, json, sys
+print(json.dumps({name: importlib.metadata.version(name) for name in sys.argv[1:]}))"""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One that was made, or could be. name: of the recipe, with `@RELEASE` where one was named. versions: package ->
+    version; empty where it was not made. driver: its Vulkan driver in words, empty for the machine's or none."""
+
+    name: str
+    recipe: Recipe
+    folder: Path
+    versions: Mapping[str, str] = field(default_factory=dict)
+    driver: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.versions)
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+    def variables(self) -> Mapping[str, str]:
+        """What is set for programs that run in it."""
+        libraries = os.environ.get("LD_LIBRARY_PATH", "")
+        return swiftshader.environment(self.folder / DRIVER, libraries) if self.driver else {}
+
+
+def is_recipe(name: str) -> bool:
+    """Whether a target's name is that of a recipe, with a release or without."""
+    return name.partition("@")[0] in RECIPES
+
+
+def environment(name: str) -> Environment:
+    """The environment of a recipe, as it is. name: `webgpu`, or `webgpu@0.4.0` for a release of the provider's package.
+
+    Raises TargetError for what is no recipe.
+    """
+    start, at, release = name.partition("@")
+    if start not in RECIPES:
+        raise TargetError(f"there is no recipe '{start}'; there are {', '.join(RECIPES)}")
+    if at and not re.fullmatch(r"\d+(\.\d+)*\w*", release):
+        raise TargetError(f"'{name}': '{release}' is no release; write for example {start}@1.2.3")
+    folder = environments.folder() / name.replace("@", "-")
+    found = Environment(name, RECIPES[start], folder)
+    try:
+        made = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
+        return Environment(name, RECIPES[start], folder, dict(made["versions"]), str(made["driver"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return found
+
+
+def known_environments() -> Iterator[Environment]:
+    """The environment of each recipe, and those of releases that were made."""
+    for name in RECIPES:
+        yield environment(name)
+        for folder in sorted(environments.folder().glob(f"{name}-*")):
+            release = folder.name.removeprefix(f"{name}-")
+            if release[:1].isdigit() and (folder / COMPLETE).is_file():
+                yield environment(f"{name}@{release}")
+
+
+def create(
+    name: str,
+    mirror: str | None = None,
+    software_driver: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Environment:
+    """Make the environment of a recipe anew. mirror: the Debian archive for the software Vulkan driver, None for that
+    of this machine's apt. software_driver: take it even where the machine has a driver.
+
+    Raises TargetError, RuntimeInstallError and LabError; nothing is left behind that would look complete.
+    """
+    wanted = environment(name)
+    recipe, folder = wanted.recipe, wanted.folder
+    with_driver = recipe.software_vulkan and (software_driver or swiftshader.is_needed())
+    total = 3 if with_driver else 2
+
+    def say(step: str, index: int, message: str, done: int | None = None, of: int | None = None) -> None:
+        if progress:
+            progress(Progress(step, index, total, message, done, of))
+
+    (folder / COMPLETE).unlink(missing_ok=True)
+    say("environment", 1, "making a virtual environment")
+    _run(name, [sys.executable, "-m", "venv", "--clear", str(folder)])
+    say("packages", 2, f"installing {', '.join(recipe.packages)}")
+    release = name.partition("@")[2]
+    requirements = [*recipe.packages[:-1], f"{recipe.packages[-1]}=={release}" if release else recipe.packages[-1]]
+    pip = [str(wanted.python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    _run(name, [*pip, "numpy", *requirements])
+    driver = ""
+    if with_driver:
+        driver = swiftshader.install(
+            folder / DRIVER, mirror, lambda message, done, of: say("driver", total, message, done, of)
+        )
+    versions = json.loads(_run(name, [str(wanted.python), "-c", VERSIONS, *recipe.packages, "numpy"]))
+    text = json.dumps({"recipe": recipe.name, "versions": versions, "driver": driver}, indent=1)
+    atomic_file.write_text(folder / COMPLETE, f"{text}\n")
+    return environment(name)
+
+
+def remove(name: str) -> int:
+    """Delete an environment; returns the bytes that were freed. Raises TargetError when there is none."""
+    found = environment(name)
+    if not found.folder.is_dir():
+        raise TargetError(f"the environment '{name}' was not made; `epcheck env list` shows which were")
+    freed = size(found.folder)
+    (found.folder / COMPLETE).unlink(missing_ok=True)
+    shutil.rmtree(found.folder)
+    return freed
+
+
+def ready(name: str) -> Environment:
+    """An environment that a target runs in; one of a release is made where it is not there.
+
+    Raises TargetError, with the command that makes it, RuntimeInstallError and LabError.
+    """
+    found = environment(name)
+    if found.is_complete:
+        return found
+    if "@" in name:
+        return create(name)
+    raise TargetError(f"target '{name}': its environment was not made; run: epcheck env create {name}")
+
+
+def _run(what: str, command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines
+        raise RuntimeInstallError(f"environment '{what}' cannot be made: {errors[-1] if errors else 'no message'}")
+    return done.stdout

@@ -1,0 +1,62 @@
+"""What each recipe consists of: packages, the provider, and what has to be set for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An environment for one provider. packages: what pip installs, the one that has the provider last.
+
+    provider: its name in ONNX Runtime. plugin: the module that has its library; empty where the runtime has the
+    provider built in. options: of the provider. software_vulkan: it needs a Vulkan driver, a software one where the
+    machine has none. about: in a few words what it is.
+    """
+
+    name: str
+    packages: tuple[str, ...]
+    provider: str
+    about: str
+    plugin: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    software_vulkan: bool = False
+
+
+RECIPES: Mapping[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            "webgpu",
+            ("onnxruntime", "onnxruntime-ep-webgpu"),
+            "WebGpuExecutionProvider",
+            "WebGPU, on the machine's Vulkan driver, or on SwiftShader where there is none",
+            plugin="onnxruntime_ep_webgpu",
+            software_vulkan=True,
+        ),
+        Recipe(
+            "openvino",
+            ("onnxruntime-openvino",),
+            "OpenVINOExecutionProvider",
+            "OpenVINO on the CPU, built into a runtime of its own",
+            options={"device_type": "CPU"},
+        ),
+        Recipe(
+            "openvino-plugin",
+            ("onnxruntime", "onnxruntime-ep-openvino"),
+            "OpenVINOExecutionProvider",
+            "OpenVINO as a plugin, which takes CPUs, GPUs and NPUs of Intel only",
+            plugin="onnxruntime_ep_openvino",
+        ),
+        Recipe(
+            "qnn",
+            ("onnxruntime", "onnxruntime-qnn"),
+            "QNNExecutionProvider",
+            "QNN on Qualcomm's simulator of an HTP, in float16",
+            plugin="onnxruntime_qnn",
+            options={"backend_type": "htp", "htp_arch": "75", "soc_model": "57"},
+        ),
+    )
+}
+"""Name -> recipe; the name is that of the target, too."""

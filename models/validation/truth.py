@@ -1,0 +1,67 @@
+"""The truth of a model's trials: what the oracle computes, as far as it can be had in reasonable time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from epcheck.models.feeds.trials import Trial
+from epcheck.models.graph.feed import Feed
+from epcheck.models.oracle import oracle
+from epcheck.models.oracle.node import OracleError
+
+ORACLE_S = 90.0
+"""Seconds that the oracle may take for all trials of a model together."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """values: for each trial its true outputs by name, those of a sequence `s` as `s[0]`, `s[1]` ...; None where they
+    are not known. words: a sentence that says who computed them, or why nobody did."""
+
+    values: tuple[Mapping[str, Feed] | None, ...]
+    words: str
+
+
+def unknown(trials: int, why: str) -> Truth:
+    """No truth for so many trials."""
+    return Truth((None,) * trials, why)
+
+
+def of_trials(model: onnx.ModelProto, tried: Sequence[Trial], seconds: float | None = None) -> Truth:
+    """The truth of the trials, one after the other until the time is up. model: with all its weights in it.
+    seconds: for all of them, ORACLE_S by default."""
+    started, most = time.monotonic(), ORACLE_S if seconds is None else seconds
+    found: list[Mapping[str, Feed]] = []
+    operations, why = 0, ""
+    for trial in tried:
+        left = most - (time.monotonic() - started)
+        try:
+            evaluation = oracle.evaluate(model, trial.inputs, max_seconds=left)
+        except OracleError as error:
+            why = str(error)
+            break
+        found.append(dict(_tensors(evaluation.values)))
+        operations += evaluation.operations
+    values = (*found, *[None] * (len(tried) - len(found)))
+    if not found:
+        return Truth(values, f"no oracle knows the truth of this model: {why}")
+    took = f"{operations:.2g} operations, {time.monotonic() - started:.1f} s"
+    which = f"all {len(tried)} trials" if len(tried) > 1 else "the trial"
+    if len(found) == len(tried):
+        return Truth(values, f"an oracle in float64 computed the truth of {which} ({took})")
+    return Truth(
+        values, f"an oracle in float64 computed the truth of {len(found)} of {len(tried)} trials ({took}); then {why}"
+    )
+
+
+def _tensors(values: Mapping[str, Feed]) -> Iterator[tuple[str, Feed]]:
+    for name, value in values.items():
+        if isinstance(value, list):
+            yield from _tensors({f"{name}[{index}]": element for index, element in enumerate(value)})
+        elif isinstance(value, np.ndarray):
+            yield name, value

@@ -1,0 +1,142 @@
+"""`validate` where nothing, or not everything, can be compared: it says so, and never that the model is right."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import written_models
+from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner
+
+from epcheck.api import ValidateOptions, validate
+from epcheck.cli.main import app
+from epcheck.conformance.targets.target import Target
+from epcheck.models.accuracy.verdict import ORACLE
+from epcheck.models.execution.model_outcome import RUN
+from epcheck.models.validation import truth
+from epcheck.models.validation.validation import FAILS, RIGHT, UNJUDGED, WRONG, Validation
+
+HERE = Path(__file__).parents[1]
+
+SQUARE = "g (float[batch, 4] x) => (float[batch, 4] y) { y = Mul(x, x) }"
+RANDOM = "g (float[4] x) => (float[4] y) { r = RandomUniformLike <seed=1.0> (x) z = Sub(r, r) y = Add(x, z) }"
+PICKY = "g (float[n] x) => (float[3, 4] y) { s = Constant <value_ints=[3, 4]> () y = Reshape(x, s) }"
+
+
+def backend(name: str) -> Target:
+    return Target(name, (sys.executable,), (f"python:whole_model_backends:{name}", "--path", str(HERE)))
+
+
+def saved(folder: Path, graph: str) -> Path:
+    path = folder / "model.onnx"
+    onnx.save(written_models.model(graph), path)
+    return path
+
+
+def checked(path: Path, target: str | Target, baseline: str | Target | None = None, **more: Any) -> Validation:
+    return validate(ValidateOptions(path, target, baseline, **more))
+
+
+def test_without_a_baseline_the_oracle_judges_alone(tmp_path: Path) -> None:
+    found = checked(saved(tmp_path, SQUARE), "cpu", "none")
+    assert found.status == RIGHT
+    assert [(verdict.trial, verdict.against) for verdict in found.verdicts] == [("seed 0", ORACLE), ("seed 1", ORACLE)]
+
+
+def test_a_wrong_model_without_a_baseline_is_wrong(tmp_path: Path) -> None:
+    relu = "g (float[1, 4] x) => (float[1, 4] y) { n = Neg(x) y = Relu(n) }"
+    found = checked(saved(tmp_path, relu), backend("relu_is_leaky"), "none")
+    assert (found.status, found.culprit) == (WRONG, None)
+
+
+def test_where_neither_baseline_nor_oracle_answers_nobody_can_tell(tmp_path: Path) -> None:
+    path = saved(tmp_path, RANDOM)
+    found = checked(path, "cpu", "none")
+    assert (found.status, found.verdicts) == (UNJUDGED, ())
+    assert "nothing was compared: there is no baseline, and no oracle knows the truth" in found.headline
+    assert "draws random numbers" in found.headline
+    done = CliRunner().invoke(app, ["validate", str(path), "--target", "cpu", "--baseline", "none"])
+    assert done.exit_code == 2, done.output
+    assert "cannot be told" in done.output
+
+
+def test_a_baseline_that_crashes_leaves_the_oracle(tmp_path: Path) -> None:
+    relu = "g (float[1, 4] x) => (float[1, 4] y) { y = Relu(x) }"
+    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,))
+    assert (found.status, [verdict.against for verdict in found.verdicts]) == (RIGHT, [ORACLE])
+
+
+def test_a_baseline_that_crashes_where_no_oracle_answers_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(truth, "ORACLE_S", -1.0)
+    relu = "g (float[1, 4] x) => (float[1, 4] y) { y = Relu(x) }"
+    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,))
+    assert (found.status, found.verdicts) == (UNJUDGED, ())
+    assert "'dies_of_relu' gives nothing to compare with" in found.headline
+
+
+def test_made_up_feeds_with_which_the_baseline_fails_as_well_do_not_suit(tmp_path: Path) -> None:
+    path = saved(tmp_path, PICKY)
+    found = checked(path, "cpu", dims={"n": (5,)})
+    assert {step.stage for step in found.steps} == {RUN}
+    assert found.status == UNJUDGED
+    assert "fails on the made-up feeds as well; give feeds" in found.headline
+    np.savez(tmp_path / "mine.npz", x=np.ones(5, np.float32))
+    mine = checked(path, "cpu", feeds=tmp_path / "mine.npz", culprit=False)
+    assert mine.status == FAILS
+    assert mine.headline.endswith("does not run; nor does it on the baseline")
+
+
+def test_trials_that_were_not_compared_are_in_the_headline(tmp_path: Path) -> None:
+    found = checked(saved(tmp_path, PICKY), "cpu", seeds=(0,), dims={"n": (12, 5)})
+    assert found.status == RIGHT
+    assert "1 of 2 trials were not compared: seed 0, n=5" in found.headline
+
+
+def test_the_same_runtime_alone_is_a_weak_witness_and_said_so(tmp_path: Path) -> None:
+    found = checked(saved(tmp_path, RANDOM), "cpu")
+    assert (found.status, {verdict.against for verdict in found.verdicts}) == (RIGHT, {"baseline"})
+    assert "it was compared with 'cpu without optimisation' alone, the same runtime" in found.headline
+    assert "draws random numbers" in found.headline
+
+
+def test_the_oracle_judges_every_trial(tmp_path: Path) -> None:
+    found = checked(saved(tmp_path, SQUARE), "cpu", dims={"batch": (1, 3)})
+    assert sorted(verdict.trial for verdict in found.verdicts if verdict.against == ORACLE) == [
+        "seed 0, batch=1", "seed 0, batch=3", "seed 1, batch=1", "seed 1, batch=3",
+    ]  # fmt: skip
+    assert "the truth of all 4 trials" in found.truth
+
+
+def test_a_node_that_the_runtime_gets_wrong_on_every_level_is_seen_by_the_oracle(tmp_path: Path) -> None:
+    """Candidate and baseline are alike, and wrong alike."""
+    leaky = backend("relu_is_leaky")
+    found = checked(saved(tmp_path, "g (float[1, 9] x) => (float[1, 9] y) { y = Relu(x) }"), leaky, leaky, seeds=(0,))
+    assert (found.status, {verdict.word for verdict in found.verdicts}) == (UNJUDGED, {"right", "undecided"})
+    assert "candidate and baseline are both far from what the oracle computes for y" in found.headline
+
+
+def test_a_model_of_a_billion_operations_has_a_truth(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    weights = numpy_helper.from_array(rng.standard_normal((1024, 1024), np.float32), "w")
+    sizes = [512, 1024]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", values[:1], values[1:], [weights])
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    found = checked(path, "cpu", seeds=(0,))
+    assert found.truth.startswith("an oracle in float64 computed the truth of the trial (1.1e+09 operations")
+    assert found.status == RIGHT
+
+
+@pytest.mark.parametrize("command", ["validate", "reduce"])
+def test_two_targets_are_refused_in_a_sentence(command: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, [command, str(saved(tmp_path, SQUARE)), "-t", "cpu", "--target", "reference"])
+    assert done.exit_code == 2
+    assert "--target is given 2 times (cpu, reference)" in done.output
