@@ -6,6 +6,7 @@ import io
 import os
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -230,7 +231,7 @@ def test_a_deep_link_opens_a_failing_case_with_all_there_is_to_know(browser: Bro
 
 
 def test_a_case_lists_its_variants(browser: Browser, tmp_path: Path) -> None:
-    worse = changed(WRONG.candidate, target="dml level=all")
+    worse = replace(WRONG.candidate, target="dml level=all")
     found = (VariantResult("level=basic", "same"), VariantResult("level=all", "differs", "is wrong: y", worse))
     record = changed(a_slice("float32"), variants=found)
     browser.open(write_html(stored(tmp_path / "run", [record])), link(record))
