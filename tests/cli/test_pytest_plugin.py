@@ -144,6 +144,16 @@ def test_what_the_provider_does_not_claim_is_skipped_with_the_reason(tmp_path: P
 
 
 @pytest.mark.slow
+def test_variants_are_run_and_an_unknown_axis_is_a_usage_error(tmp_path: Path) -> None:
+    suite = ("--pyargs", "epcheck.conformance", "--ep", "cpu", "--op", "Relu", "-k", "float32 and ordinary")
+    code, out = run_pytest(*suite, "--variants", "level,packing", cwd=tmp_path)
+    assert code == 0, out
+    code, out = run_pytest(*suite, "--variants", "speed", cwd=tmp_path)
+    assert code == 4
+    assert "epcheck: --variants: there is no axis 'speed'; write some of level, binding, context" in out
+
+
+@pytest.mark.slow
 def test_it_runs_in_parallel(tmp_path: Path) -> None:
     options = ("--ep", "cpu", "--baseline", "none", "--op", "Slice", "--dtype", "int8", "-q", "-n", "2")
     count = len(call("list", "--op", "Slice", "--dtype", "int8").out.splitlines())

@@ -6,6 +6,7 @@ import io
 import os
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,7 +25,7 @@ from stored_records import (
 
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.case_facts import DirectML, Value
-from epcheck.conformance.records.record import Expected, Record
+from epcheck.conformance.records.record import Expected, Record, VariantResult
 from epcheck.conformance.records.run import Run
 from epcheck.reports import read_run, write_html
 
@@ -227,6 +228,17 @@ def test_a_deep_link_opens_a_failing_case_with_all_there_is_to_know(browser: Bro
     assert len(browser.texts(".heat rect.wrong")) == 6
     assert browser.texts(".graph .name") == ["data", "starts", "ends", "axes", "steps", "output"]
     assert "float16[1,1,4,4]" in " ".join(browser.texts(".graph .type"))
+
+
+def test_a_case_lists_its_variants(browser: Browser, tmp_path: Path) -> None:
+    worse = replace(WRONG.candidate, target="dml level=all")
+    found = (VariantResult("level=basic", "same"), VariantResult("level=all", "differs", "is wrong: y", worse))
+    record = changed(a_slice("float32"), variants=found)
+    browser.open(write_html(stored(tmp_path / "run", [record])), link(record))
+    browser.wait("return document.querySelector('section[aria-label=Variants]')")
+    cells = browser.texts("section[aria-label=Variants] table.opinions tbody td")
+    assert cells[:7] == ["level=basic", "same", "–", "–", "level=all", "differs", "is wrong: y"]
+    assert "dml level=all" in browser.text("section[aria-label=Variants] .difference h3")
 
 
 def test_a_case_shows_the_errors_of_all_its_elements(browser: Browser, page: Path) -> None:
