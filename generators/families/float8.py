@@ -59,7 +59,7 @@ def pairs(operator: str, since_version: int) -> Iterator[tuple[str, str]]:
     yield from (("float32", name) if operator == "QuantizeLinear" else (name, "float32") for name in allowed)
 
 
-def variants(sample: Float8Sample, since_version: int, operator: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: Float8Sample, since_version: int, operator: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """The zero point, and what has the type float8 already, are initializers."""
     known = schema.schema(operator, since_version).attributes.keys()
     is_float8 = any(name in narrow.FLOAT8 for name in dtypes)

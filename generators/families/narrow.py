@@ -106,7 +106,7 @@ def is_narrow(dtypes: tuple[str, ...]) -> bool:
     return any(name in ONNX_NAMES for name in dtypes)
 
 
-def variants(sample: NarrowSample, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: NarrowSample, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """What casts from a narrow type has it as an initializer."""
     source, target = dtypes
     narrow, wide = (source, target) if sample.from_narrow else (target, source)

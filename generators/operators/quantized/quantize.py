@@ -259,10 +259,10 @@ class _Family:
         return last in self.attributes(since_version)
 
     def established(self) -> int:
-        """The newest version that providers' tables have; it is tried in every variant."""
+        """The newest version that providers' tables have; it is tried in every binding."""
         return max(v for v in schema.since_versions(self.name, self.domain) if not self.is_newer(v))
 
-    def variants(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    def bindings(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         if not self._applies(sample, since_version, dtypes):
             return ()
         first = dtypes == (FIRST if self.quantizes else FIRST[::-1])
@@ -273,7 +273,7 @@ class _Family:
             return (graph.INITIALIZER,) if sample.every_dtype else ()
         if since_version != self.established() or self.domain:
             return (graph.INITIALIZER,)
-        every = tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
+        every = tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
         return every if sample.x else tuple(v for v in every if v != graph.SYMBOLIC)
 
     def _applies(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> bool:
@@ -566,10 +566,10 @@ def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> Quantizat
         if not domain:
             yield from float8.quantize_samples() if family.quantizes else float8.dequantize_samples()
 
-    def variants(sample: QuantizationSample | Float8Sample, version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    def bindings(sample: QuantizationSample | Float8Sample, version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         if isinstance(sample, Float8Sample):
-            return float8.variants(sample, version, name, dtypes)
-        return () if set(narrow.FLOAT8) & set(dtypes) else family.variants(sample, version, dtypes)
+            return float8.bindings(sample, version, name, dtypes)
+        return () if set(narrow.FLOAT8) & set(dtypes) else family.bindings(sample, version, dtypes)
 
     def node(sample: QuantizationSample | Float8Sample, binding: Binding) -> Node:
         if isinstance(sample, Float8Sample):
@@ -581,7 +581,7 @@ def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> Quantizat
         return truth_of_float8(of) if _has_float8(of) else truth(of)
 
     return QuantizationOperator(
-        name, expressible, variants, node, its_truth, lambda of: None if _has_float8(of) else lower(of), domain=domain
+        name, expressible, bindings, node, its_truth, lambda of: None if _has_float8(of) else lower(of), domain=domain
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ from whole_suite import whole_suite_ids
 from epcheck.conformance.records.opinion import Difference, Opinion
 from epcheck.conformance.records.record import Expected
 from epcheck.conformance.records.terms import STATUSES
-from epcheck.conformance.targets import expectation, expectation_file
+from epcheck.conformance.targets import environments, expectation, expectation_file
+from epcheck.conformance.targets.condition import Condition
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
+from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
 
@@ -239,3 +243,16 @@ def test_every_shipped_expectation_matches_a_case(target: str) -> None:
     shipped = expectation_file.shipped(target)
     assert len(shipped) >= 9
     assert expectation.stale(shipped, whole_suite_ids()) == ()
+
+
+def test_a_release_of_its_own_keeps_what_says_for_which_releases_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Today's expectations were seen on today's release."""
+    seen = Expectation("Abs-*", "mismatch", "seen")
+    ranged = Expectation("Neg-*", "mismatch", "seen", when=Condition((("runtime", (">=1.17",)),)))
+    adapter = Expectation("Log-*", "mismatch", "seen", when=Condition((("adapter", ("*llvmpipe*",)),)))
+    monkeypatch.setattr(expectation_file, "shipped", lambda _name: (seen, ranged, adapter))
+    monkeypatch.setattr(environments, "ensure", lambda _package, _version: Path(sys.executable))
+    today = importlib.metadata.version("onnxruntime")
+    assert resolve("cpu").expectations == (seen, ranged, adapter)
+    assert resolve(f"cpu@{today}").expectations == (seen, ranged, adapter)
+    assert resolve("cpu@1.20.1").expectations == (ranged,)
