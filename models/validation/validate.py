@@ -205,7 +205,7 @@ class _Validator:
             return found
         with self._phases.timed("looking for the node at fault"):
             culprit = self._culprit(self._trials[at], outcomes[at], candidate, baseline, found.inspection.bytes)
-        return replace(found, culprit=_in_agreement(culprit, found))
+        return replace(found, culprit=in_agreement(culprit, found))
 
     def _culprit(
         self, trial: Trial, outcome: ModelOutcome, candidate: ModelSessions, baseline: ModelSessions, size: int
@@ -263,7 +263,7 @@ def _first_failing(found: Validation, tried: Sequence[Trial], outcomes: Sequence
     )
 
 
-def _in_agreement(culprit: Culprit, found: Validation) -> Culprit:
+def in_agreement(culprit: Culprit, found: Validation) -> Culprit:
     """The culprit, which says why no node is named where an output is wrong nevertheless."""
     if culprit.kind not in (Kind.RIGHT, Kind.ACCUMULATED):
         return culprit

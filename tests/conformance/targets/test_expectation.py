@@ -174,7 +174,7 @@ def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino"])
 def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target: str) -> None:
     shipped = expectation_file.shipped(target)
     mine = Target("mine", (), (), expectations=shipped)
@@ -211,7 +211,7 @@ def test_a_record_keeps_what_was_expected_and_why() -> None:
     assert kept == Expected("Slice-*", "crash", "known", "issue 2")
 
 
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino"])
 def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) -> None:
     shipped = expectation_file.shipped(target)
     assert [e.case for e in expectation.stale(shipped, whole_suite_ids())] == []
@@ -220,7 +220,7 @@ def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) ->
 
 def test_targets_of_other_names_have_none() -> None:
     nothing: tuple[Any, ...] = ()
-    assert expectation_file.shipped("openvino") == nothing
+    assert expectation_file.shipped("migraphx") == nothing
 
 
 def test_a_list_of_globs_is_an_expectation_for_each() -> None:
@@ -238,7 +238,7 @@ def test_a_list_holds_globs_only(globs: str) -> None:
         expectation_file.parse(text, "dml.toml")
 
 
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino"])
 def test_every_shipped_expectation_matches_a_case(target: str) -> None:
     shipped = expectation_file.shipped(target)
     assert len(shipped) >= 9

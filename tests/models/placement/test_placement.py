@@ -196,3 +196,12 @@ def test_arithmetic_is_counted_from_shapes(
     operator: str, inputs: list[flops.Shape], outputs: list[flops.Shape], expected: float | None
 ) -> None:
     assert flops.of(helper.make_node(operator, [], []), inputs, outputs) == expected
+
+
+def test_a_folded_node_is_nowhere_and_not_on_the_cpu() -> None:
+    """Elu-22 has no kernel, so that the claims send it to the CPU; the session that was made has no such node."""
+    whole = model(node("Elu", "x", "e"), node("Relu", "e", "y"), opset=22)
+    found = placed(whole, [(DML, "Relu", "y")])
+    assert [(each.name, each.provider) for each in found.nodes] == [("e", ""), ("y", DML)]
+    assert (found.elsewhere, found.count(DML)) == ((), 1)
+    assert [each.name for each in placed(whole, [(CPU, "Elu", "e"), (DML, "Relu", "y")]).elsewhere] == ["e"]

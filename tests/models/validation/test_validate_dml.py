@@ -172,7 +172,9 @@ def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) 
     assert found.culprit.words.startswith(
         "node 4 `attention` (QAttention) brings the process down in session creation: the worker process ended"
     )
-    assert found.headline == f"encoder.onnx does not load on {DML}: session creation does not survive it"
+    assert found.headline == (
+        f"encoder.onnx does not load on {DML}: session creation does not survive it: node 4 `attention` (QAttention)"
+    )
 
 
 def test_a_fusion_that_loses_an_output_is_named_with_its_level(dml: Target, tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""What the headline, the terminal and the page say of a validation, for results that are put together by hand."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from epcheck.cli.commands.models import validate as command
+from epcheck.conformance.targets.target import CPU, DML
+from epcheck.conformance.workers.program.backends.values import flattened
+from epcheck.models.accuracy.thresholds import Threshold
+from epcheck.models.accuracy.verdict import BASELINE, ORACLE, Verdict
+from epcheck.models.inspection.inspect import Inspection
+from epcheck.models.placement.placement import NodePlacement, Placement
+from epcheck.models.validation import page
+from epcheck.models.validation.validate import in_agreement
+from epcheck.models.validation.validation import FAILS, RIGHT, UNJUDGED, WRONG, Step, Validation
+from epcheck.models.wrong_nodes.culprit import Culprit, GraphNode, Kind
+
+RUN = Step("seed 0", "dml", "done", "", "", 0.1, 0.1, (), (), ("y",))
+GOOD = Verdict("y", "seed 0", ORACLE, "float32", (1,), None, None, Threshold(1e-5), True, "equal to the last bit")
+
+
+def at(name: str, provider: str, reason: str = "", operator: str = "Relu") -> NodePlacement:
+    return NodePlacement(0, name, operator, "", "", "", provider, provider, "", reason, "do this", 1.0)
+
+
+def validation(*nodes: NodePlacement, **changes: object) -> Validation:
+    inspection = Inspection(
+        Path("m.onnx"), 8, (("ai.onnx", 17),), "", len(nodes), {}, 0, 10, (), {}, {}, {}, (), ()
+    )  # fmt: skip
+    placed = Placement(DML, nodes or (at("a", DML),), 1, (), 1.0, (), None, True)
+    found = Validation(
+        Path("m.onnx"), "dml", "cpu", DML, "all", {}, inspection, placed, (RUN,), (GOOD,), "an oracle computed it", None
+    )
+    return replace(found, **changes)  # type: ignore[arg-type]
+
+
+def test_a_model_of_which_no_node_is_on_the_provider_is_not_judged() -> None:
+    found = validation(at("a", CPU), at("b", CPU))
+    assert found.status == UNJUDGED
+    assert f"not one of its nodes is on {DML}" in found.headline
+    assert validation(at("a", CPU), at("b", DML)).headline == (
+        f"m.onnx runs and is right; 1 of its 2 nodes are not on {DML}"
+    )
+
+
+def test_the_node_at_fault_is_in_the_headline_and_on_the_page() -> None:
+    culprit = Culprit(Kind.NODE, (GraphNode(7, "conv", "Conv", "", ("y",)),), "it is wrong")
+    found = validation(verdicts=(replace(GOOD, right=False),), culprit=culprit)
+    assert found.status == WRONG
+    assert found.headline == f"m.onnx runs on {DML}, but its outputs are not right: node 7 `conv` (Conv)"
+    text = page.render(found)
+    assert "outputs are not right: node 7 `conv` (Conv)</h1>" in text
+    for anchor in ("load", "where", "right", "node", "reproduce", "facts"):
+        assert text.count(f'href="#{anchor}"') == text.count(f'id="{anchor}"') == 1
+
+
+def test_a_reason_is_on_the_page_once() -> None:
+    nodes = [at(f"n{index}", CPU, "no kernel for it", f"Op{index % 2}") for index in range(40)]
+    found = validation(at("a", DML), *nodes)
+    assert found.placement is not None
+    (group,) = page.grouped(found.placement)
+    assert (group.what, len(group.names)) == ("Op0 × 20, Op1 × 20", 40)
+    text = page.render(found)
+    assert text[: text.index("<details><summary>All 41 nodes")].count("no kernel for it") == 1
+
+
+def test_a_search_that_names_no_node_says_why_the_status_is_wrong() -> None:
+    found = validation(verdicts=(replace(GOOD, right=False, why="relative error 0.2"),))
+    nothing = Culprit(Kind.RIGHT, (), "outputs and nodes agree with the baseline")
+    words = in_agreement(nothing, found).words
+    assert words.startswith("no node is named: nodes are compared with the baseline, with which the candidate agrees")
+    assert words.endswith("The oracle finds the outputs wrong: 'y' (seed 0): relative error 0.2")
+    against = replace(found, verdicts=(replace(GOOD, right=False, against=BASELINE, why="relative error 0.2"),))
+    assert in_agreement(nothing, against).words.startswith("no single node is wrong, but the outputs are: 'y'")
+    named = Culprit(Kind.NODE, (), "node 3 is wrong")
+    assert in_agreement(named, found) == named
+
+
+def test_a_message_of_9000_characters_is_cut_in_the_terminal() -> None:
+    failed = replace(RUN, stage="run", during="the run", message="x" * 9000, outputs=())
+    found = validation(steps=(failed,), verdicts=())
+    assert found.status == FAILS
+    console = Console(file=io.StringIO(), width=120)
+    command.show(console, found)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert text.count("x") < 700
+    assert "(9000 characters; the page, and --json FILE, have all)" in text.replace("\n", "")
+    assert "x" * 9000 in page.render(found)
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+def test_what_was_not_compared_is_said(trials: int) -> None:
+    more = tuple(replace(RUN, trial=f"seed {index + 1}") for index in range(trials))
+    found = validation(steps=(RUN, *more))
+    assert found.status == RIGHT
+    assert f"; {trials} of {trials + 1} trials were not compared: seed 1" in found.headline
+
+
+def test_the_keys_of_a_map_are_int64_on_every_system() -> None:
+    made = flattened({"m": {np.int32(1).item(): 0.5, 2: 0.25}})
+    assert made["m.keys"].dtype == np.int64
+    assert made["m.values"].tolist() == [0.5, 0.25]
