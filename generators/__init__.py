@@ -13,8 +13,8 @@ are what following these steps gives):
    thread group of 1024, each attribute absent and at its ends, and the boundary values in `data`. `every_dtype=True`
    marks those that deserve a case in each dtype; the others have one in the first. Samples named `refused_...` break a
    rule.
-3. `variants(sample, since_version, dtypes)` says where a sample applies, and how its inputs enter the model there:
-   any of `graph.VARIANTS`; an empty tuple where the version or the dtypes have no such case. `operator.spread` is the
+3. `bindings(sample, since_version, dtypes)` says where a sample applies, and how its inputs enter the model there:
+   any of `graph.BINDINGS`; an empty tuple where the version or the dtypes have no such case. `operator.spread` is the
    usual answer. Every way is tried in one version, `claims.established_version`: the newest that a provider claims.
    Where no provider claims the operator, name that version yourself (`established=`): the newest of onnx may not be
    released.
@@ -26,7 +26,7 @@ are what following these steps gives):
 6. `lower(node)` gives the DirectML description that the DML EP turns the node into (`directml/descriptions/FAMILY/`),
    or None where nothing is executed. Where the operator never is a single DirectML operator, it is one of
    `operator.NotLowered`: `NO_KERNEL`, `GRAPH`, `SHADERS`, `ON_CPU`, `CPU_KERNEL`, or one with a reason of its own.
-7. `OPERATORS = (Operator("Compress", samples, variants, node, truth, lower),)`; `varied` names the type constraints
+7. `OPERATORS = (Operator("Compress", samples, bindings, node, truth, lower),)`; `varied` names the type constraints
    that make the dtype axis. `epcheck list --op Compress` shows the cases.
 8. Add mutants to `tests/mutants/faults/FAMILY/compress.py`: a `MUTANTS` list made with `mutant.attribute`, `misread`,
    `inputs`, `outputs`. Each is a mistake that a provider could make and that a case must tell; a mutant that no case

@@ -73,7 +73,7 @@ class Case:
     since_version: int
     dtype: str
     sample: str
-    variant: str
+    binding: str
     builder: Callable[[Case], BuiltCase] = field(compare=False, repr=False)
 
     @property
@@ -84,7 +84,7 @@ class Case:
     @cached_property
     def id(self) -> str:
         """`Slice-13/float16/negative_step[runtime]`; a domain other than ai.onnx stands before it with '::'."""
-        return f"{self.operator_key}-{self.since_version}/{self.dtype}/{self.sample}[{self.variant}]"
+        return f"{self.operator_key}-{self.since_version}/{self.dtype}/{self.sample}[{self.binding}]"
 
     def build(self) -> BuiltCase:
         """Make the model, the feeds and the truth. The random data comes from the id alone."""

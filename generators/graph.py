@@ -15,7 +15,7 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 INITIALIZER, RUNTIME, SYMBOLIC, CONSTANT = "initializer", "runtime", "symbolic", "constant"
-VARIANTS = {
+BINDINGS = {
     INITIALIZER: "parameters are initializers, the rest are graph inputs, shapes are static",
     RUNTIME: "every input is a graph input, shapes are static",
     SYMBOLIC: "parameters are initializers, every dimension of the graph inputs is symbolic",
@@ -33,14 +33,14 @@ def ir_version_for(opset: int) -> int:
     return max(OLDEST_IR, int(helper.find_min_ir_version_for([helper.make_opsetid("", opset)])))
 
 
-def is_initializer(operand: Operand, variant: str) -> bool:
-    """Whether an input travels inside the model in this variant."""
-    return variant == CONSTANT or (operand.parameter and variant != RUNTIME)
+def is_initializer(operand: Operand, binding: str) -> bool:
+    """Whether an input travels inside the model in this binding."""
+    return binding == CONSTANT or (operand.parameter and binding != RUNTIME)
 
 
-def feeds(node: Node, variant: str) -> dict[str, Array]:
+def feeds(node: Node, binding: str) -> dict[str, Array]:
     """Graph input name -> array for the inputs that do not travel inside the model."""
-    return {o.name: o.value for o in node.inputs if o is not None and not is_initializer(o, variant)}
+    return {o.name: o.value for o in node.inputs if o is not None and not is_initializer(o, binding)}
 
 
 def type_bindings(node: Node) -> Mapping[str, str]:
@@ -81,7 +81,7 @@ def output_types(node: Node, types: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def model(node: Node, variant: str, types: Mapping[str, str], output_ranks: Sequence[int]) -> bytes:
+def model(node: Node, binding: str, types: Mapping[str, str], output_ranks: Sequence[int]) -> bytes:
     """A ModelProto of the node under test, named `node`, and its surroundings if it has any; serialized.
 
     Outputs have a rank, which ONNX demands, and no sizes: a wrong shape is then an answer that can be judged instead
@@ -92,16 +92,16 @@ def model(node: Node, variant: str, types: Mapping[str, str], output_ranks: Sequ
         _value_info(
             o.name,
             schema.dtype_name(o.value.dtype),
-            tuple(f"{o.name}_{i}" for i in range(o.value.ndim)) if variant == SYMBOLIC else o.value.shape,
+            tuple(f"{o.name}_{i}" for i in range(o.value.ndim)) if binding == SYMBOLIC else o.value.shape,
         )
         for o in present
-        if not is_initializer(o, variant)
+        if not is_initializer(o, binding)
     ]
     outputs = [
         _value_info(name, dtype, (None,) * rank)
         for (name, dtype), rank in zip(output_types(node, types).items(), output_ranks, strict=True)
     ]
-    initializers = [numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, variant)]
+    initializers = [numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, binding)]
     opset = schema.opset_for(node.since_version, node.domain)
     ai_onnx = opset if not node.domain else 17
     imports = [helper.make_opsetid("", ai_onnx)] + ([helper.make_opsetid(node.domain, opset)] if node.domain else [])

@@ -28,7 +28,7 @@ from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Sel
 if TYPE_CHECKING:
     from onnx.backend.test.case.test_case import TestCase
 
-VARIANT = "onnx"
+BINDING = "onnx"
 """What stands for the way inputs enter the model in the ids of these cases."""
 
 WITH_TRAINING_MODE = 3
@@ -79,7 +79,7 @@ def cases(operators: Operators) -> Iterator[Case]:
             test.node.since_version,
             _dtype(test.node, operator),
             test.name,
-            VARIANT,
+            BINDING,
             partial(_build, test, operator),
         )
         if case.id not in seen:

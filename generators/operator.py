@@ -43,7 +43,7 @@ class Operator(Generic[S]):
     """One ONNX operator: everything that the suite knows of it.
 
     samples: the situations worth testing, independent of version and dtype.
-    variants: (sample, since_version, dtypes) -> how its inputs enter the model; empty where it does not apply.
+    bindings: (sample, since_version, dtypes) -> how its inputs enter the model; empty where it does not apply.
     node: the sample with version, dtypes and random data applied.
     truth: what the text of the ONNX standard says of a node.
     lower: the DirectML operator that the DML EP turns a node into; None where it executes nothing, or where that is no
@@ -53,7 +53,7 @@ class Operator(Generic[S]):
 
     name: str
     samples: Callable[[], Iterable[S]]
-    variants: Callable[[S, int, tuple[str, ...]], tuple[str, ...]]
+    bindings: Callable[[S, int, tuple[str, ...]], tuple[str, ...]]
     node: Callable[[S, Binding], Node]
     truth: Callable[[Node], Truth]
     lower: Callable[[Node], Lowering | None]
@@ -88,14 +88,14 @@ class Operator(Generic[S]):
         for since_version in schema.since_versions(self.name, self.domain):
             for dtypes in self.dtypes(since_version):
                 for sample in samples:
-                    for variant in self.variants(sample, since_version, dtypes):
+                    for binding in self.bindings(sample, since_version, dtypes):
                         yield Case(
                             self.name,
                             self.domain,
                             since_version,
                             "-".join(dtypes),
                             sample.name,
-                            variant,
+                            binding,
                             partial(_build, self, sample),
                         )
 
@@ -109,8 +109,8 @@ def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
         case=case,
         node=node,
         opset=schema.opset_for(case.since_version, operator.domain),
-        model=graph.model(node, case.variant, types, _output_ranks(node, truth)),
-        feeds=graph.feeds(node, case.variant),
+        model=graph.model(node, case.binding, types, _output_ranks(node, truth)),
+        feeds=graph.feeds(node, case.binding),
         truth=truth,
         types=types,
         lowering=operator.lower(node),
@@ -150,14 +150,14 @@ def random_source(case_id: str) -> np.random.Generator:
 
 
 def spread(sample: Sample, *, first: bool, newest: bool, scalar: bool = False) -> tuple[str, ...]:
-    """The variants of a sample of an operator whose parameters are inputs.
+    """The bindings of a sample of an operator whose parameters are inputs.
 
     first: these are the operator's first dtypes, where every sample has a case; in the others only those worth it have.
     newest: this is the newest version, where every way for inputs to enter the model is tried.
     scalar: the data has no dimension that could be symbolic.
     """
     if first:
-        every = tuple(variant for variant in graph.VARIANTS if not (scalar and variant == graph.SYMBOLIC))
+        every = tuple(binding for binding in graph.BINDINGS if not (scalar and binding == graph.SYMBOLIC))
         return every if newest else (graph.INITIALIZER,)
     if not sample.every_dtype:
         return ()

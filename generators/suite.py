@@ -195,7 +195,7 @@ def _expression(pattern: str) -> str:
 
 def case_by_id(case_id: str) -> Case:
     """The case of exactly that id. Raises SelectionError, naming close ids, when there is none."""
-    source = Source.ONNX if case_id.endswith(f"[{onnx_tests.VARIANT}]") else Source.SUITE
+    source = Source.ONNX if case_id.endswith(f"[{onnx_tests.BINDING}]") else Source.SUITE
     of_operator = _by_id(source, case_id.partition("/")[0].rpartition("-")[0])
     if case_id in of_operator:
         return of_operator[case_id]

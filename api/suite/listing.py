@@ -14,10 +14,10 @@ from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.conformance.targets.expectation import Expectation as Expectation
 from epcheck.conformance.targets.recipes.environment import Environment, known_environments
 from epcheck.conformance.targets.specification import resolve
-from epcheck.generators import left_out as left_out_of_suite
 from epcheck.generators import suite
 from epcheck.generators.case import Case as Case
-from epcheck.generators.left_out import LeftOut as LeftOut
+from epcheck.generators.left_out import left_out as left_out_of_suite
+from epcheck.generators.left_out.left_out import LeftOut as LeftOut
 from epcheck.generators.suite import SelectionError as SelectionError
 from epcheck.generators.suite import Source as Source
 

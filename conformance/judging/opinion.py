@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from epcheck.conformance.comparison import compare
+from epcheck.conformance.comparison import compare, precision
 from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.preparation import directml_program
 from epcheck.conformance.preparation.prepared_case import PreparedCase
@@ -109,6 +109,8 @@ def _status(
     truth = prepared.truth
     if isinstance(truth, Refusal):
         return terms.MISMATCH, f"accepted what must be refused: {truth.reason}", ()
+    truth = precision.judged(truth, target.float32_precision, target.on_cpu)
+    assert not isinstance(truth, Refusal)
     if wrong := compare.differences(truth, outcome.outputs, accuracy):
         return terms.MISMATCH, "; ".join(f"{d.output}: {d.reason}" for d in wrong), wrong
     if outcome.unwritten:

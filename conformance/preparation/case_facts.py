@@ -47,7 +47,7 @@ def of_unbuilt(case: Case) -> CaseFacts:
         opset=0,
         dtype=case.dtype,
         sample=case.sample,
-        variant=case.variant,
+        variant=case.binding,
         types={},
         attributes={},
         values=(),
@@ -59,7 +59,7 @@ def of_unbuilt(case: Case) -> CaseFacts:
 
 @lru_cache(maxsize=1024)
 def _directml(desc: OperatorDesc) -> DirectML:
-    """What a record shows of a description; the variants of a sample share theirs."""
+    """What a record shows of a description; the bindings of a sample share theirs."""
     violations = tuple(f"{v.constraint}: {v.message}" for v in desc.validate(DIRECTML_LEVEL))
     return DirectML(desc.NAME, desc.as_dict(), violations)
 

@@ -62,7 +62,7 @@ def to_json(profile: ProviderProfile) -> dict[str, Any]:
         "execution_provider": profile.provider,
         "target": profile.target,
         "support": None if profile.claims is None else _support(profile.claims),
-        **({"support_when": _patterns(profile.claims.when)} if profile.claims and profile.claims.when else {}),
+        **({"support_when": dict(profile.claims.when)} if profile.claims and profile.claims.when else {}),
         "exclusions": [_exclusion(expectation) for expectation in profile.expectations],
     }
 
@@ -132,16 +132,12 @@ def _support(claims: Claims) -> list[dict[str, Any]]:
     return rows
 
 
-def _patterns(when: Mapping[str, str | list[str]]) -> dict[str, list[str]]:
-    return {name: [patterns] if isinstance(patterns, str) else list(patterns) for name, patterns in when.items()}
-
-
-def _claims(provider: str, rows: list[dict[str, Any]], when: Mapping[str, list[str]]) -> Claims:
+def _claims(provider: str, rows: list[dict[str, Any]], when: Mapping[str, str | list[str]]) -> Claims:
     keys = [(_text(row["domain"]), _text(row["operator"]), int(row["since_version"])) for row in rows]
     types = [_constraints(row["types"]) for row in rows]
     partial = {key: _constraints(row["partial"]) for key, row in zip(keys, rows, strict=True) if "partial" in row}
     kernels = {key: _kernel(row["kernel"]) for key, row in zip(keys, rows, strict=True) if "kernel" in row}
-    return Claims(provider, dict(zip(keys, types, strict=True)), kernels, partial, _patterns(when))
+    return Claims(provider, dict(zip(keys, types, strict=True)), kernels, partial, dict(when))
 
 
 def _constraints(types: Mapping[str, list[str]]) -> dict[str, frozenset[str]]:

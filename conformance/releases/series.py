@@ -16,11 +16,17 @@ from epcheck.conformance.releases.error import ReleaseError, UnusableReleaseErro
 from epcheck.conformance.releases.package_index import releases_of
 from epcheck.conformance.targets import environments
 from epcheck.conformance.targets.environments import RuntimeInstallError
+from epcheck.conformance.targets.recipes import environment as recipes
+from epcheck.conformance.targets.recipes.recipe import RECIPES
 from epcheck.conformance.targets.specification import NEED_LAB, ProgressCallback, resolve
 from epcheck.conformance.targets.target import Target, TargetError
 
-PACKAGES = {"cpu": "onnxruntime", **dict.fromkeys(NEED_LAB, "onnxruntime-directml")}
-"""Target -> the package whose releases it can be had in, as `NAME@RELEASE`."""
+PACKAGES = {
+    "cpu": "onnxruntime",
+    **dict.fromkeys(NEED_LAB, "onnxruntime-directml"),
+    **{name: recipe.packages[-1] for name, recipe in RECIPES.items()},
+}
+"""Target -> the package whose releases it can be had in, as `NAME@RELEASE`; of a recipe the one with the provider."""
 
 WINDOWSML = "windowsml-"
 """Before the number of a release of onnxruntime-windowsml, which has the target `dml` as well."""
@@ -142,6 +148,9 @@ def _listed(series: Series, oldest: str, newest: str) -> tuple[str, ...]:
 
 
 def _installed(series: Series) -> tuple[str, ...]:
+    if series.base in RECIPES:
+        names = (made.name.partition("@") for made in recipes.known_environments() if made.is_complete)
+        return tuple(release for name, _, release in names if name == series.base and release)
     return lab.status().runtimes if series.in_lab else environments.installed(series.package)
 
 

@@ -18,8 +18,8 @@ from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.target_facts import INCIDENTAL
 from epcheck.conformance.scheduling.case_lifecycle import Settled
+from epcheck.conformance.scheduling.parity import Difference, Parity
 from epcheck.conformance.scheduling.plan import Facts, Plan
-from epcheck.conformance.scheduling.pools.pack_parity import Difference, Parity
 from epcheck.conformance.targets.target import Target
 
 KNOWN = (("onnxruntime",), ("reference",))
@@ -36,7 +36,15 @@ def fingerprint(target: Target, facts: Mapping[str, str]) -> bytes | None:
         return None
     own = target.environment
     environment = {} if own is None else {k: v for k, v in own.items() if os.environ.get(k) != v}
-    parts = (target.command, target.arguments, target.provider, target.options, target.config, target.device)
+    parts = (
+        target.command,
+        target.arguments,
+        target.provider,
+        target.options,
+        target.config,
+        target.device,
+        str(target.float32_precision),
+    )
     return json.dumps([*map(repr, parts), environment, dict(facts)], sort_keys=True).encode()
 
 

@@ -12,7 +12,7 @@ from itertools import product
 from epcheck.generators.suite import matches
 
 _PARTS = re.compile(
-    r"(?P<operator>.*)-(?P<version>\d+)/(?P<dtype>[^/]*)/(?P<sample>.*)\[(?P<variant>[^\[\]]*)\]", re.DOTALL
+    r"(?P<operator>.*)-(?P<version>\d+)/(?P<dtype>[^/]*)/(?P<sample>.*)\[(?P<binding>[^\[\]]*)\]", re.DOTALL
 )
 _NUMBER = re.compile(r"\d+")
 
@@ -43,13 +43,13 @@ def _alone(case_id: str, excluded: Collection[str]) -> str:
 
 
 def _wider(case_id: str) -> Iterator[str]:
-    """The globs that a case may be one of: `*` for its version, its dtype, its variant, its sample or the numbers in
+    """The globs that a case may be one of: `*` for its version, its dtype, its binding, its sample or the numbers in
     that, in any combination."""
     parts = _PARTS.fullmatch(case_id)
     if parts is None or "*" in case_id or "?" in case_id:
         return
-    operator, version, dtype, sample, variant = parts.groups()
+    operator, version, dtype, sample, binding = parts.groups()
     samples = dict.fromkeys((sample, _NUMBER.sub("*", sample), "*"))
-    for chosen in product((version, "*"), (dtype, "*"), samples, (variant, "*")):
+    for chosen in product((version, "*"), (dtype, "*"), samples, (binding, "*")):
         if any("*" in part for part in chosen):
             yield "{}-{}/{}/{}[{}]".format(operator, *chosen)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from epcheck.conformance.comparison.precision import FORMATS
 from epcheck.conformance.targets.target import TargetError
 
 CONFIG = "epcheck.toml"
@@ -16,7 +17,7 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
     "base": str, "python": str, "function": str, "ep": str, "ep_device": dict, "provider": str, "options": dict,
     "config": dict, "env": dict, "device": str, "deadline_s": (int, float), "startup_s": (int, float),
     "memory_mib": int, "window": int, "pack": int, "jobs": int, "expectations": str,
-    "claims": str, "precisions": dict,
+    "claims": str, "precisions": dict, "float32_precision": dict,
 }  # fmt: skip
 """The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f,
 `ep` a plugin's package or library, `ep_device` which of its devices (`plugin.DEVICE`),
@@ -67,10 +68,24 @@ def _check_table(where: str, table: object) -> None:
                 raise TargetError(f"{where}: '{key}' holds a NUL character")
     if len({"base", "python", "function"} & table.keys()) > 1:
         raise TargetError(f"{where}: give one of base, python, function")
+    if "float32_precision" in table:
+        _check_float32_precision(where, table["float32_precision"])
     if "ep" in table and {"base", "function"} & table.keys():
         raise TargetError(f"{where}: 'ep' goes with 'python', not with base or function")
     if "ep_device" in table and "ep" not in table:
         raise TargetError(f"{where}: 'ep_device' chooses a device of the plugin that 'ep' names; add ep")
+
+
+def _check_float32_precision(where: str, stated: Mapping[str, object]) -> None:
+    example = 'float32_precision = { format = "float16", source = "https://..." }'
+    if stated.keys() != {"format", "source"} or not str(stated["source"]).strip():
+        raise TargetError(
+            f"{where}: 'float32_precision' says what float32 is computed in, and who says so; write {example}"
+        )
+    if stated["format"] not in FORMATS:
+        raise TargetError(
+            f"{where}: 'float32_precision' is '{stated['format']}'; float32 may be computed in {', '.join(FORMATS)}"
+        )
 
 
 def _check_precisions(where: str, precisions: Mapping[str, object]) -> None:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance import lab
+from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.targets import claim_file, environments, expectation_file
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.plugin import PREFIX, Plugin, device_of, provider_of
@@ -300,6 +301,8 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
         base = os.environ if target.environment is None else target.environment
         changes["variables"] = {**target.variables, **{key: str(value) for key, value in table["env"].items()}}
         changes["environment"] = {**base, **changes["variables"]}
+    if "float32_precision" in table:
+        changes["float32_precision"] = Precision(**table["float32_precision"])
     if "memory_mib" in table:
         changes["memory_bytes"] = table["memory_mib"] * MEBIBYTE
     if "expectations" in table:

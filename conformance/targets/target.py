@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.targets import condition, expectation
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.windows_path import windows_path
@@ -42,6 +43,9 @@ MEASURED = -1
 """In place of a number of workers: as many as pay on the adapter, which is measured; until then 1."""
 
 
+ON_CPU = (CPU, "XnnpackExecutionProvider", "DnnlExecutionProvider")
+"""Providers that compute on a CPU, whatever their options."""
+
 NO_CLAIMS = Claims("", {})
 """In place of a claim table: none is used, the one that epcheck ships neither."""
 
@@ -68,6 +72,7 @@ class Target:
     in_lab: it runs under Wine, where files have other names.
     is_plugin: its provider is not the runtime's own, but that of a library which the arguments name.
     variables: what of the environment was set for it. known: facts that its worker cannot tell.
+    float32_precision: what float32 is computed in, where that is less.
     claim_table: what the provider claims, in place of the table that epcheck ships of it; NO_CLAIMS for nothing.
     precisions: name -> the options with which the provider computes in that precision.
     base, variant: of a target that is a variant of another, that one's name, and the
@@ -104,6 +109,12 @@ class Target:
     packed: bool = False
     expectations: tuple[Expectation, ...] = ()
     claim_table: Claims | None = None
+    float32_precision: Precision | None = None
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether its provider computes on a CPU."""
+        return self.provider in ON_CPU or self.options.get("device_type", "").upper().startswith("CPU")
 
     @property
     def claims(self) -> Claims | None:
@@ -126,8 +137,9 @@ class Target:
         """What belongs to its fingerprint and its worker cannot tell: what was set for its provider and its sessions.
         What proves placement is not among it: it is the same for all."""
         config = {key: value for key, value in self.config.items() if key not in STRICT}
+        lowered = {"float32_precision": str(self.float32_precision)} if self.float32_precision else {}
         stated = {"provider_options": self.options, "session_config": config, "environment": self.variables}
-        return {**self.known, **{name: _listed(entries) for name, entries in stated.items() if entries}}
+        return {**self.known, **lowered, **{name: _listed(entries) for name, entries in stated.items() if entries}}
 
     def name_of(self, file: Path) -> str:
         """A file of this machine as the target's interpreter names it."""

@@ -115,7 +115,7 @@ def operator(rule: Rule) -> Operator[ElementwiseSample]:
     return Operator(
         rule.name,
         partial(_samples, rule),
-        partial(variants, rule),
+        partial(bindings, rule),
         partial(node, rule),
         partial(truth, rule),
         rule.describe if isinstance(rule.describe, NotLowered) else partial(lower, rule),
@@ -191,7 +191,7 @@ def refused_pairs() -> Iterator[ElementwiseSample]:
     yield ElementwiseSample(name="refused_two_dtypes", shapes=((3, 5), (3, 5)), mixed=True)
 
 
-def variants(rule: Rule, sample: ElementwiseSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(rule: Rule, sample: ElementwiseSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """The first dtype that a sample is about has every sample, the others those worth it; few are spread."""
     allowed = [
         name
@@ -205,7 +205,7 @@ def variants(rule: Rule, sample: ElementwiseSample, since_version: int, dtypes: 
         return (graph.RUNTIME,) if sample.every_dtype else ()
     if not sample.spread:
         return (graph.RUNTIME,)
-    return tuple(v for v in graph.VARIANTS if rule.arity > 1 or v != graph.INITIALIZER)
+    return tuple(v for v in graph.BINDINGS if rule.arity > 1 or v != graph.INITIALIZER)
 
 
 def _is_about(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What operators that work element by element have in common: shapes, kinds of values, variants."""
+"""What operators that work element by element have in common: shapes, kinds of values, bindings."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Domain:
 class ElementwiseSample(Sample):
     """values: a name in the domain's limits or a kind, see `values_of`. attributes: of the node, by name.
 
-    every_variant: the sample is worth a case in each way for its inputs to enter the model.
+    every_binding: the sample is worth a case in each way for its inputs to enter the model.
     """
 
     shape: tuple[int, ...] = (3, 7)
     values: str = "ordinary"
     attributes: tuple[tuple[str, Attribute], ...] = ()
-    every_variant: bool = False
+    every_binding: bool = False
 
 
 INTEGER_KINDS = frozenset({"boundary", "small_integers", "zero"})
@@ -85,7 +85,7 @@ def shapes() -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def samples(domain: Domain) -> Iterator[ElementwiseSample]:
     """The samples of an operator of one input without attributes."""
-    yield ElementwiseSample(name="ordinary", every_dtype=True, every_variant=True)
+    yield ElementwiseSample(name="ordinary", every_dtype=True, every_binding=True)
     for name, shape in shapes():
         yield ElementwiseSample(name=name, shape=shape, every_dtype=name == "length_1025")
     yield from value_samples(domain)
@@ -102,14 +102,14 @@ def value_samples(domain: Domain, prefix: str = "", **attribute_values: Attribut
         )  # fmt: skip
 
 
-def variants(sample: ElementwiseSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    """A node of one input has no parameters, so that an initializer would be the constant variant."""
+def bindings(sample: ElementwiseSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    """A node of one input has no parameters, so that an initializer would be the constant binding."""
     is_float = np.dtype(dtypes[0]).kind == "f"
     if is_float == (sample.values in INTEGER_KINDS):
         return ()
     if is_float and dtypes != ("float32",) and not sample.every_dtype:
         return ()
-    if sample.every_variant and dtypes == ("float32",):
+    if sample.every_binding and dtypes == ("float32",):
         return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT)
     return (graph.RUNTIME,)
 

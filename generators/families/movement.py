@@ -96,7 +96,7 @@ def movement(
     return Operator(
         name,
         samples,
-        partial(variants, name, established, varied, parameters),
+        partial(bindings, name, established, varied, parameters),
         make,
         partial(truth, result),
         lower if isinstance(lower, NotLowered) else partial(lowering, result, lower),
@@ -110,7 +110,7 @@ def parameters_of(name: str, since_version: int, parameters: frozenset[str] | No
     return frozenset(formals[1:]) if parameters is None else parameters & frozenset(formals)
 
 
-def variants(
+def bindings(
     name: str,
     established: int | None,
     varied: tuple[str, ...],
@@ -119,7 +119,7 @@ def variants(
     since_version: int,
     dtypes: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """`spread`, without the variants that would be the same model twice.
+    """`spread`, without the bindings that would be the same model twice.
 
     Every way for inputs to enter the model is tried in the established version. Later ones have a few of its samples,
     and all that it lacks.

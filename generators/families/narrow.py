@@ -47,7 +47,7 @@ ONNX_NAMES: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class NarrowSample(Sample):
-    """values: what is cast, a key of `_values` or, from a narrow type, 'every_code'. types: the narrow types that the
+    """values: what is cast, a key of `values_of` or, from a narrow type, 'every_code'. types: the narrow types that the
     sample is about. wide: the other types. attributes: of the node."""
 
     values: str
@@ -106,7 +106,7 @@ def is_narrow(dtypes: tuple[str, ...]) -> bool:
     return any(name in ONNX_NAMES for name in dtypes)
 
 
-def variants(sample: NarrowSample, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: NarrowSample, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """What casts from a narrow type has it as an initializer."""
     source, target = dtypes
     narrow, wide = (source, target) if sample.from_narrow else (target, source)
@@ -130,7 +130,7 @@ def node(sample: NarrowSample, binding: Binding) -> Node:
         types={"T1": source.name, "T2": target.name},
         after=(helper.make_node("Cast", ["narrow"], ["output"], name="back", to=to),),
     )
-    values = Operand("input", _values(sample.values, source, target))
+    values = Operand("input", values_of(sample.values, source, target))
     return Node("Cast", "", binding.since_version, (values,), ("output",), attributes, around)
 
 
@@ -151,8 +151,8 @@ def _held(dtype: np.dtype[Any]) -> Array:
     return np.unique(wide[np.isfinite(wide) & ((np.abs(wide) >= 2.0**-126) | (wide == 0))] + 0.0)
 
 
-def _values(kind: str, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
-    """1-D, of the source's dtype."""
+def values_of(kind: str, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
+    """What is cast to a narrow type, 1-D, of the source's dtype."""
     held = _held(target)
     middles = (held[:-1] + held[1:]) / 2
     match kind:
@@ -203,11 +203,15 @@ def truth(node: Node) -> Truth:
         target, name = np.dtype(np.float32), node.surroundings.types["T2"]
         if name in INTEGERS:
             return Outputs((Output("output", _lower_bits(values, name).astype(np.int32)),))
-        exact = _rounded(values.astype(np.float64), name, node)
-    tiny = float(bounds.finfo(target).tiny)
-    if not np.any((exact != 0) & (np.abs(exact) < tiny)):
-        return Outputs((Output("output", exact.astype(target)),))
-    return Outputs((bounds.rounded("output", exact, target, bounds.ulp(0.0, bounds.D3D, target)),))
+        exact = rounded(values.astype(np.float64), name, node)
+    return Outputs((widened("output", exact, target),))
+
+
+def widened(name: str, exact: Array, target: np.dtype[Any]) -> Output:
+    """An output all of whose bits are defined, float64, which `target` holds; denormals may be flushed (D3D)."""
+    if not np.any((exact != 0) & (np.abs(exact) < float(bounds.finfo(target).tiny))):
+        return Output(name, exact.astype(target))
+    return bounds.rounded(name, exact, target, bounds.ulp(0.0, bounds.D3D, target))
 
 
 def _lower_bits(values: Array, name: str) -> Array:
@@ -216,7 +220,7 @@ def _lower_bits(values: Array, name: str) -> Array:
     return np.asarray((np.rint(values).astype(np.int64) - low) % (high - low + 1) + low)
 
 
-def _rounded(values: Array, name: str, node: Node) -> Array:
+def rounded(values: Array, name: str, node: Node) -> Array:
     """The value of the narrow type that each becomes, as float64."""
     if name == E8M0:
         return _power_of_two(values, node.text("round_mode", "up"))

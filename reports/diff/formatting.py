@@ -12,11 +12,11 @@ from epcheck.reports.diff.drift import AccuracyDrift, SpeedDrift
 from epcheck.reports.diff.wording import NIGHTS
 from epcheck.reports.text import moment
 
-WITH_RELEASES = ("cpu", "dml", "directml")
-"""Targets that `epcheck bisect` has the releases of."""
-
-RUNTIME = "onnxruntime"
-"""The part of a fingerprint that names the release."""
+WITH_RELEASES = {
+    **dict.fromkeys(("cpu", "dml", "directml", "openvino"), "onnxruntime"),
+    **dict.fromkeys(("webgpu", "openvino-plugin", "qnn"), "plugin"),
+}
+"""Target of which `epcheck bisect` has the releases -> the part of a fingerprint that names its release, last."""
 
 WINDOWSML = "windowsml-"
 RELEASE = rf"(?:{WINDOWSML})?\d+(?:\.\d+)*"
@@ -54,9 +54,10 @@ def format_bisect(difference: Difference, group: Group) -> str:
     newer, _, newer_release = difference.newer.target.partition("@")
     if newer not in WITH_RELEASES or older != newer:
         return ""
-    runtime = next((change for change in difference.changed if change.part == RUNTIME), None)
-    if runtime is not None:
-        older_release, newer_release = older_release or runtime.older, newer_release or runtime.newer
+    changed = next((change for change in difference.changed if change.part == WITH_RELEASES[newer]), None)
+    if changed is not None:
+        older_release = older_release or changed.older.rpartition(" ")[2]
+        newer_release = newer_release or changed.newer.rpartition(" ")[2]
     ends = {older_release, newer_release}
     command = f'epcheck bisect "{group.case_ids[0]}" --target {newer}'
     if len(ends) < 2 or not all(re.fullmatch(RELEASE, end) for end in ends):

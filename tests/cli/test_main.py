@@ -25,7 +25,8 @@ from epcheck.api.suite.selection import resumed, selection
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILURE
 from epcheck.conformance.scheduling.shard import Shard
-from epcheck.generators import left_out, suite
+from epcheck.generators import suite
+from epcheck.generators.left_out import left_out
 
 pytestmark = pytest.mark.slow  # commands in processes of their own
 

@@ -100,7 +100,7 @@ def test_feeds_are_the_graph_inputs_with_their_dtypes_and_shapes() -> None:
         for name, value in built.feeds.items():
             assert onnx.helper.tensor_dtype_to_np_dtype(inputs[name].elem_type) == value.dtype
             dims = inputs[name].shape.dim
-            if built.case.variant == graph.SYMBOLIC:
+            if built.case.binding == graph.SYMBOLIC:
                 assert [dim.dim_param for dim in dims] == [f"{name}_{i}" for i in range(value.ndim)]
             else:
                 assert tuple(dim.dim_value for dim in dims) == value.shape
@@ -115,10 +115,10 @@ def test_initializers_hold_the_values_of_the_node() -> None:
             assert numpy_helper.to_array(tensor).tobytes() == value.tobytes()
 
 
-def test_where_inputs_enter_the_model_in_each_variant() -> None:
+def test_where_inputs_enter_the_model_in_each_binding() -> None:
     entering = {
-        variant: sorted(suite.case_by_id(f"TopK-11/float32/defaults[{variant}]").build().feeds)
-        for variant in graph.VARIANTS
+        binding: sorted(suite.case_by_id(f"TopK-11/float32/defaults[{binding}]").build().feeds)
+        for binding in graph.BINDINGS
     }
     assert entering == {"initializer": ["X"], "runtime": ["K", "X"], "symbolic": ["X"], "constant": []}
 

@@ -27,7 +27,7 @@ def cases() -> tuple[Case, ...]:
 def test_there_are_more_than_a_thousand_each_with_an_id_of_its_own() -> None:
     assert len(cases()) > 1000
     assert [case_id for case_id, count in Counter(case.id for case in cases()).items() if count > 1] == []
-    assert {case.variant for case in cases()} == {"onnx"}
+    assert {case.binding for case in cases()} == {"onnx"}
 
 
 def test_a_case_has_the_model_the_inputs_and_the_outputs_of_the_test() -> None:

@@ -50,10 +50,10 @@ def test_element_types_by_their_numpy_names(onnx_name: str, numpy_name: str) -> 
     assert schema.element_name(onnx_name) == numpy_name
 
 
-def test_every_sample_is_tried_in_every_variant_in_the_first_dtype_of_the_newest_version() -> None:
+def test_every_sample_is_tried_in_every_binding_in_the_first_dtype_of_the_newest_version() -> None:
     rare, often = Sample("rare"), Sample("often", every_dtype=True)
     for sample in (rare, often):
-        assert spread(sample, first=True, newest=True) == tuple(graph.VARIANTS)
+        assert spread(sample, first=True, newest=True) == tuple(graph.BINDINGS)
         assert spread(sample, first=True, newest=False) == (graph.INITIALIZER,)
 
 
@@ -65,5 +65,5 @@ def test_the_other_dtypes_have_the_samples_that_are_worth_it() -> None:
 
 
 def test_a_scalar_has_no_dimension_that_could_be_symbolic() -> None:
-    variants = spread(Sample("scalar"), first=True, newest=True, scalar=True)
-    assert variants == (graph.INITIALIZER, graph.RUNTIME, graph.CONSTANT)
+    bindings = spread(Sample("scalar"), first=True, newest=True, scalar=True)
+    assert bindings == (graph.INITIALIZER, graph.RUNTIME, graph.CONSTANT)

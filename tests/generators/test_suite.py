@@ -37,11 +37,11 @@ def test_ids_are_those_that_were_released() -> None:
     assert changed == [], f"{len(changed)} operator versions have other ids: {changed[:10]}; {how}"
 
 
-def test_an_id_is_operator_version_dtype_sample_and_variant() -> None:
+def test_an_id_is_operator_version_dtype_sample_and_binding() -> None:
     case = next(suite.cases(["Slice"], ["float16"], ["negative_step_past_both_ends[runtime]"]))
     assert case.id == "Slice-13/float16/negative_step_past_both_ends[runtime]"
     assert (case.operator, case.domain, case.since_version) == ("Slice", "", 13)
-    assert (case.dtype, case.sample, case.variant) == ("float16", "negative_step_past_both_ends", "runtime")
+    assert (case.dtype, case.sample, case.binding) == ("float16", "negative_step_past_both_ends", "runtime")
 
 
 def test_a_domain_stands_before_the_id() -> None:
@@ -75,15 +75,15 @@ def test_every_sample_that_is_declared_has_a_case() -> None:
         assert with_cases[name] == set(samples), name
 
 
-def test_every_operator_is_tried_in_every_variant_that_differs() -> None:
-    """A node without parameters has no variant of its own in which they are initializers."""
-    variants = collections.defaultdict(set)
+def test_every_operator_is_tried_in_every_binding_that_differs() -> None:
+    """A node without parameters has no binding of its own in which they are initializers."""
+    bindings = collections.defaultdict(set)
     for case in whole_suite():
-        variants[case.operator_key].add(case.variant)
-    assert variants.keys() == suite.all_operators().keys()
+        bindings[case.operator_key].add(case.binding)
+    assert bindings.keys() == suite.all_operators().keys()
     for name in FIRST:
-        assert variants[name] == set(graph.VARIANTS)
-    for name, tried in variants.items():
+        assert bindings[name] == set(graph.BINDINGS)
+    for name, tried in bindings.items():
         assert tried & {graph.RUNTIME, graph.INITIALIZER}, name
 
 

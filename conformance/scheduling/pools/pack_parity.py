@@ -13,13 +13,13 @@ import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.outcome import Outcome
+from epcheck.conformance.scheduling.parity import Difference, Parity
 from epcheck.conformance.scheduling.pools.pool import Pool
 from epcheck.conformance.scheduling.pools.supervisor import Job
 from epcheck.conformance.targets.target import PACKS_AGREE, Target
@@ -44,14 +44,6 @@ TICK_S = 0.05
 """How often deadlines are looked at, in seconds."""
 
 
-class Difference(NamedTuple):
-    """A case of the sample that ends otherwise in company."""
-
-    case_id: str
-    alone: str
-    in_company: str
-
-
 def sample() -> list[PreparedCase]:
     """The cases: small, always the same, of one opset."""
     cases = (
@@ -63,14 +55,6 @@ def sample() -> list[PreparedCase]:
     shells = [case.shell for case in prepared]
     shell = max(set(shells), key=shells.count)
     return [case for case in prepared if case.graph and case.shell == shell and not case.must_be_refused]
-
-
-class Parity(NamedTuple):
-    """What was measured. cases: how many the sample has. differences: those that end otherwise in company than alone,
-    by their status."""
-
-    cases: int
-    differences: Sequence[Difference]
 
 
 def is_known(target: Target) -> bool:

@@ -156,7 +156,7 @@ def _attributes() -> Iterator[CastSample]:
     yield CastSample(name="refused_to_no_type", only_cast=True, to=1000, pair=SHAPES_OF)
 
 
-def variants(name: str, sample: CastSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(name: str, sample: CastSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """Values for every pair of dtypes that they are about; shapes and attributes for one pair."""
     known = schema.schema(name, since_version).attributes.keys()
     if not {attribute for attribute, _ in sample.attributes} <= known or not _is_about(sample, *dtypes):
@@ -299,11 +299,11 @@ def _cast_samples() -> Iterator[CastSample | NarrowSample]:
     yield from narrow.samples()
 
 
-def _cast_variants(sample: CastSample | NarrowSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def _cast_bindings(sample: CastSample | NarrowSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if isinstance(sample, NarrowSample):
         known = schema.schema("Cast", since_version).attributes.keys()
-        return narrow.variants(sample, dtypes) if sample.attributes.keys() <= known else ()
-    return () if narrow.is_narrow(dtypes) else variants("Cast", sample, since_version, dtypes)
+        return narrow.bindings(sample, dtypes) if sample.attributes.keys() <= known else ()
+    return () if narrow.is_narrow(dtypes) else bindings("Cast", sample, since_version, dtypes)
 
 
 def _cast_node(sample: CastSample | NarrowSample, binding: Binding) -> Node:
@@ -324,11 +324,11 @@ def _cast_lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = (
-    CastOperator("Cast", _cast_samples, _cast_variants, _cast_node, _cast_truth, _cast_lower, varied=("T1", "T2")),
+    CastOperator("Cast", _cast_samples, _cast_bindings, _cast_node, _cast_truth, _cast_lower, varied=("T1", "T2")),
     Operator(
         "CastLike",
         partial(samples, "CastLike"),
-        partial(variants, "CastLike"),
+        partial(bindings, "CastLike"),
         partial(node, "CastLike"),
         truth,
         lower,

@@ -144,12 +144,12 @@ def has_two_types(since_version: int) -> bool:
     return schema.schema("Pow", since_version).inputs[1].type_str != "T"
 
 
-def variants(sample: PowSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: PowSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if sample.name == "refused_two_dtypes":
         return (graph.RUNTIME,) if not has_two_types(since_version) and dtypes == ("float32",) else ()
     if sample.exponent and (not has_two_types(since_version) or sample.exponent == dtypes[0]):
         return ()
-    return broadcasting.variants(RULE, sample, since_version, dtypes)
+    return broadcasting.bindings(RULE, sample, since_version, dtypes)
 
 
 def _draw(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:
@@ -220,4 +220,4 @@ RULE = Rule(
     one_type=False,
 )
 
-OPERATORS = (Operator("Pow", samples, variants, node, partial(broadcasting.truth, RULE), lower),)
+OPERATORS = (Operator("Pow", samples, bindings, node, partial(broadcasting.truth, RULE), lower),)

@@ -193,7 +193,7 @@ def _clip_values() -> Iterator[ClipSample]:
     yield ClipSample(name="min_beyond_float", low=2**53 + 1, values=wide, kinds="iu", every_dtype=True)
 
 
-def clip_variants(sample: ClipSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def clip_bindings(sample: ClipSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """Attributes in Clip-6; from then on initializers, and inputs of every kind in the newest version."""
     dtype = np.dtype(dtypes[0])
     definition = schema.schema("Clip", since_version)
@@ -311,5 +311,5 @@ def _clip_description(node: Node, tensor: TensorDesc, low: Array, high: Array) -
 
 OPERATORS = (
     operator(WHERE),
-    Operator("Clip", clip_samples, clip_variants, clip_node, clip_truth, clip_lower),
+    Operator("Clip", clip_samples, clip_bindings, clip_node, clip_truth, clip_lower),
 )

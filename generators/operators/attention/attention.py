@@ -149,13 +149,13 @@ def multi_head_samples() -> Iterator[AttentionSample]:
     yield AttentionSample(name="past_attention_bias", past=4, attention_bias=(True, True))
 
 
-def variants(sample: AttentionSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: AttentionSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes in (("float32",), QUANTIZED), newest=True)
 
 
-def multi_head_variants(sample: AttentionSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def multi_head_bindings(sample: AttentionSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """The bias is the only parameter."""
-    ways = variants(sample, since_version, dtypes)
+    ways = bindings(sample, since_version, dtypes)
     return ways if sample.bias or graph.RUNTIME not in ways else tuple(w for w in ways if w != graph.INITIALIZER)
 
 
@@ -494,11 +494,11 @@ def multi_head_lower(node: Node) -> Lowering | None:
 OPERATORS = tuple(
     Operator(name, samples, ways, node, truth, lower, varied, DOMAIN)
     for name, samples, ways, node, truth, lower, varied in (
-        ("Attention", attention_samples, variants, attention_node, attention_truth, GRAPH, ("T",)),
+        ("Attention", attention_samples, bindings, attention_node, attention_truth, GRAPH, ("T",)),
         (
             "QAttention",
             quantized_samples,
-            variants,
+            bindings,
             quantized_node,
             quantized_truth,
             GRAPH,
@@ -507,7 +507,7 @@ OPERATORS = tuple(
         (
             "MultiHeadAttention",
             multi_head_samples,
-            multi_head_variants,
+            multi_head_bindings,
             multi_head_node,
             multi_head_truth,
             multi_head_lower,

@@ -60,7 +60,7 @@ def samples() -> Iterator[EmbedSample]:
     yield EmbedSample(name="batch_1", batch=1)
 
 
-def variants(sample: EmbedSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: EmbedSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
@@ -136,4 +136,4 @@ def _normalised(precision: Precision, total: Estimate, epsilon: float) -> Estima
     return precision.multiply(away, Estimate(inverse, inverse * (relative + 6 * precision.unit)))
 
 
-OPERATORS = (Operator("EmbedLayerNormalization", samples, variants, node, truth, GRAPH, ("T",), DOMAIN),)
+OPERATORS = (Operator("EmbedLayerNormalization", samples, bindings, node, truth, GRAPH, ("T",), DOMAIN),)

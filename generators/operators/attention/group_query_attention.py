@@ -78,7 +78,7 @@ def group_samples() -> Iterator[GroupSample]:
     yield GroupSample(name="prompt_rotary_part", head=32, rotary=8, attributes=(("do_rotary", 1),))
 
 
-def group_variants(sample: GroupSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def group_bindings(sample: GroupSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
@@ -234,7 +234,7 @@ def onnx_samples() -> Iterator[OnnxSample]:
     yield OnnxSample(name="refused_heads_not_divisible", heads=4, kv_heads=3)
 
 
-def onnx_variants(sample: OnnxSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def onnx_bindings(sample: OnnxSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     known = schema.schema("Attention", since_version)
     if sample.lengths and all(formal.name != "nonpad_kv_seqlen" for formal in known.inputs):
         return ()
@@ -341,6 +341,6 @@ def _bias(node: Node, past: int, sequence: int, total: int) -> Array:
 
 
 OPERATORS = (
-    Operator("GroupQueryAttention", group_samples, group_variants, group_node, group_truth, GRAPH, ("T",), DOMAIN),
-    Operator("Attention", onnx_samples, onnx_variants, onnx_node, onnx_truth, NO_KERNEL, ("T1",)),
+    Operator("GroupQueryAttention", group_samples, group_bindings, group_node, group_truth, GRAPH, ("T",), DOMAIN),
+    Operator("Attention", onnx_samples, onnx_bindings, onnx_node, onnx_truth, NO_KERNEL, ("T1",)),
 )

@@ -111,7 +111,7 @@ def _refused(plain: LinearAttentionSample) -> Iterator[LinearAttentionSample]:
         yield replace(full, name=f"refused_{name}", shapes=((key, shape),))
 
 
-def variants(sample: LinearAttentionSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: LinearAttentionSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """All inputs are data: there is no initializer. Two types only where past_state tells the second."""
     if dtypes == ("float32", "float32"):
         every = (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.every_dtype else (graph.RUNTIME,)
@@ -236,4 +236,4 @@ def _step(precision: Precision, node: Node, state: Estimate, position: int) -> E
     return precision.add(state, precision.multiply(key, value))
 
 
-OPERATORS = (Operator("LinearAttention", samples, variants, node, truth, NO_KERNEL, varied=("T", "S")),)
+OPERATORS = (Operator("LinearAttention", samples, bindings, node, truth, NO_KERNEL, varied=("T", "S")),)

@@ -70,7 +70,7 @@ def samples(domain: str) -> Iterator[RotarySample]:
         )
 
 
-def variants(sample: RotarySample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: RotarySample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
@@ -160,7 +160,7 @@ OPERATORS = tuple(
     Operator(
         "RotaryEmbedding",
         partial(samples, domain),
-        variants,
+        bindings,
         partial(node, domain),
         truth,
         GRAPH if domain else NO_KERNEL,

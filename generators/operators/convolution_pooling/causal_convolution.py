@@ -101,9 +101,9 @@ def _refused(plain: CausalSample) -> Iterator[CausalSample]:
     yield replace(plain, name="refused_activation_relu", activation="relu")
 
 
-def variants(sample: CausalSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: CausalSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     every = spread(sample, first=dtypes == ("float32",), newest=True)
-    return tuple(variant for variant in every if variant != graph.CONSTANT or sample.every_dtype)
+    return tuple(binding for binding in every if binding != graph.CONSTANT or sample.every_dtype)
 
 
 def node(sample: CausalSample, binding: Binding) -> Node:
@@ -185,4 +185,4 @@ def _silu(sums: Approximate, unit: float) -> Approximate:
     return Approximate(result.value, result.error + np.nan_to_num(tail, nan=0.0, posinf=0.0))
 
 
-OPERATORS = (Operator("CausalConvWithState", samples, variants, node, truth, NO_KERNEL),)
+OPERATORS = (Operator("CausalConvWithState", samples, bindings, node, truth, NO_KERNEL),)

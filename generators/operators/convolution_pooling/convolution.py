@@ -194,7 +194,7 @@ def nhwc_samples() -> Iterator[ConvSample]:
     yield _sample("refused_kernel_shape_differs", (("kernel_shape", (2, 2)),))
 
 
-def variants(sample: ConvSample, since_version: int, dtypes: tuple[str, ...], *, domain: str) -> tuple[str, ...]:
+def bindings(sample: ConvSample, since_version: int, dtypes: tuple[str, ...], *, domain: str) -> tuple[str, ...]:
     if sample.since > max(since_version, STRIDED_SAME if domain else 1):
         return ()
     ways = spread(sample, first=dtypes == ("float32",), newest=domain != "" or since_version == STRIDED_SAME)
@@ -406,7 +406,7 @@ def integer_samples() -> Iterator[IntegerSample]:
     yield IntegerSample(name="refused_w_zero_point_of_wrong_length", w_zero_point=(1, 2))
 
 
-def integer_variants(sample: IntegerSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def integer_bindings(sample: IntegerSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return spread(sample, first=dtypes == ("uint8", "int8"), newest=sample.every_dtype)
 
 
@@ -485,7 +485,7 @@ def integer_lower(node: Node) -> Lowering | None:
 
 def _conv(name: str, domain: str, samples: Callable[[], Iterator[ConvSample]]) -> Operator[ConvSample]:
     return Operator(
-        name, samples, partial(variants, domain=domain), partial(node, name=name, domain=domain), truth, lower,
+        name, samples, partial(bindings, domain=domain), partial(node, name=name, domain=domain), truth, lower,
         domain=domain,
     )  # fmt: skip
 
@@ -497,7 +497,7 @@ OPERATORS = (
     Operator(
         "ConvInteger",
         integer_samples,
-        integer_variants,
+        integer_bindings,
         integer_node,
         integer_truth,
         integer_lower,

@@ -160,7 +160,7 @@ def dynamic_samples() -> Iterator[TransposeSample]:
     yield _sample("refused_bias_of_wrong_length", dynamic_pads=(0, 0, 0, 0), bias=(3,))
 
 
-def variants(sample: TransposeSample, since_version: int, dtypes: tuple[str, ...], *, domain: str) -> tuple[str, ...]:
+def bindings(sample: TransposeSample, since_version: int, dtypes: tuple[str, ...], *, domain: str) -> tuple[str, ...]:
     if sample.since > since_version and not domain:
         return ()
     ways = spread(sample, first=dtypes == ("float32",), newest=domain != "" or since_version == STRIDED_SAME)
@@ -271,7 +271,7 @@ def lower(node: Node) -> Lowering | None:
 
 def _transposed(name: str, domain: str, samples: Callable[[], Iterator[TransposeSample]]) -> Operator[TransposeSample]:
     return Operator(
-        name, samples, partial(variants, domain=domain), partial(node, name=name, domain=domain), truth, lower,
+        name, samples, partial(bindings, domain=domain), partial(node, name=name, domain=domain), truth, lower,
         domain=domain,
     )  # fmt: skip
 

@@ -249,7 +249,7 @@ def global_samples(operator: str) -> Iterator[PoolSample]:
 FLOAT_VALUES = frozenset({"infinity", "nan", "all_nan"})
 
 
-def variants(sample: PoolSample, since_version: int, dtypes: tuple[str, ...], *, name: str) -> tuple[str, ...]:
+def bindings(sample: PoolSample, since_version: int, dtypes: tuple[str, ...], *, name: str) -> tuple[str, ...]:
     """A pool has one input: it enters at run time, with a static or a symbolic shape."""
     definition = schema.schema(name, since_version)
     if sample.since > since_version or not dict(sample.attributes).keys() <= definition.attributes.keys():
@@ -431,7 +431,7 @@ def _pool(name: str, kind: str, truth: Callable[[Node], Truth]) -> Operator[Pool
     return Operator(
         name,
         partial(of, name),
-        partial(variants, name=name),
+        partial(bindings, name=name),
         partial(node, name=name),
         truth,
         partial(lower, kind=kind),

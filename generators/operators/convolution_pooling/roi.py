@@ -97,7 +97,7 @@ def align_samples() -> Iterator[RoiSample]:
     yield RoiSample(name="refused_unknown_mode", attributes=(("mode", "median"),))
 
 
-def align_variants(sample: RoiSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def align_bindings(sample: RoiSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """The rois enter at run time, as they do behind a region proposal, or are symbolic in their number."""
     if not dict(sample.attributes).keys() <= schema.schema("RoiAlign", since_version).attributes.keys():
         return ()
@@ -257,7 +257,7 @@ def pool_samples() -> Iterator[RoiSample]:
     yield RoiSample(name="refused_pooled_shape_of_1", attributes=(("pooled_shape", (2,)),))
 
 
-def pool_variants(sample: RoiSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def pool_bindings(sample: RoiSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     ways = spread(sample, first=dtypes == ("float32",), newest=False)
     return tuple({graph.INITIALIZER: graph.RUNTIME}.get(way, way) for way in ways) + (
         (graph.SYMBOLIC,) if sample.every_dtype and dtypes == ("float32",) else ()
@@ -327,6 +327,6 @@ def pool_lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = (
-    Operator("RoiAlign", align_samples, align_variants, align_node, align_truth, align_lower, varied=("T1",)),
-    Operator("MaxRoiPool", pool_samples, pool_variants, pool_node, pool_truth, pool_lower),
+    Operator("RoiAlign", align_samples, align_bindings, align_node, align_truth, align_lower, varied=("T1",)),
+    Operator("MaxRoiPool", pool_samples, pool_bindings, pool_node, pool_truth, pool_lower),
 )

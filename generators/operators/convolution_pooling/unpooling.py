@@ -73,7 +73,7 @@ def unpool_samples() -> Iterator[UnpoolSample]:
     yield UnpoolSample(name="refused_output_shape_too_short", output_shape=(4, 6))
 
 
-def unpool_variants(sample: UnpoolSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def unpool_bindings(sample: UnpoolSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if sample.output_shape is None:
         if dtypes[0] != "float32":
             return (graph.RUNTIME,) if sample.every_dtype else ()
@@ -203,7 +203,7 @@ def fold_samples() -> Iterator[FoldSample]:
     yield FoldSample(name="refused_pads_too_short", attributes=(("pads", (1, 1)),))
 
 
-def fold_variants(sample: FoldSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def fold_bindings(sample: FoldSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if dtypes == ("bool",) and sample.overlaps:
         return ()
     ways = spread(sample, first=dtypes == ("float32",), newest=True)
@@ -286,6 +286,6 @@ def fold_lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = (
-    Operator("MaxUnpool", unpool_samples, unpool_variants, unpool_node, unpool_truth, unpool_lower, varied=("T1",)),
-    Operator("Col2Im", fold_samples, fold_variants, fold_node, fold_truth, fold_lower),
+    Operator("MaxUnpool", unpool_samples, unpool_bindings, unpool_node, unpool_truth, unpool_lower, varied=("T1",)),
+    Operator("Col2Im", fold_samples, fold_bindings, fold_node, fold_truth, fold_lower),
 )

@@ -405,7 +405,7 @@ OPERATORS = tuple(
     ElementwiseOperator(
         row.name,
         partial(samples, row),
-        elementwise.variants,
+        elementwise.bindings,
         partial(node, row),
         partial(truth, row),
         partial(lower, row),

@@ -84,7 +84,7 @@ class ScalerSample(ElementwiseSample):
 
 
 def scaler_samples() -> Iterator[ScalerSample]:
-    yield ScalerSample(name="ordinary", shape=(2, 3, 4, 5), every_dtype=True, every_variant=True)
+    yield ScalerSample(name="ordinary", shape=(2, 3, 4, 5), every_dtype=True, every_binding=True)
     shapes: dict[str, tuple[int, ...]] = {
         "one_channel": (2, 1, 3, 4),
         "two_channels": (1, 2, 3, 3),
@@ -143,6 +143,6 @@ def scaler_lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = (
-    ElementwiseOperator("Affine", affine_samples, elementwise.variants, affine_node, affine_truth, affine_lower),
-    ElementwiseOperator("ImageScaler", scaler_samples, elementwise.variants, scaler_node, scaler_truth, scaler_lower),
+    ElementwiseOperator("Affine", affine_samples, elementwise.bindings, affine_node, affine_truth, affine_lower),
+    ElementwiseOperator("ImageScaler", scaler_samples, elementwise.bindings, scaler_node, scaler_truth, scaler_lower),
 )

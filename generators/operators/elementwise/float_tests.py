@@ -119,12 +119,12 @@ OPERATORS = (
     ElementwiseOperator(
         "IsInf",
         partial(samples, SETTINGS),
-        elementwise.variants,
+        elementwise.bindings,
         partial(node, "IsInf"),
         is_inf_truth,
         is_inf_lower,
     ),
     ElementwiseOperator(
-        "IsNaN", partial(samples, {}), elementwise.variants, partial(node, "IsNaN"), is_nan_truth, is_nan_lower
+        "IsNaN", partial(samples, {}), elementwise.bindings, partial(node, "IsNaN"), is_nan_truth, is_nan_lower
     ),
 )

@@ -177,7 +177,7 @@ def _with_bias(member: Member) -> Iterator[GeluSample]:
         }
     for name, shape in shapes.items():
         yield GeluSample(
-            name=name, shape=shape, bias=shape[-1], every_dtype=name == "bias", every_variant=name == "bias"
+            name=name, shape=shape, bias=shape[-1], every_dtype=name == "bias", every_binding=name == "bias"
         )
     for kind in ("special", "tail", "large", "small"):
         yield GeluSample(name=f"bias_{kind}", shape=(0,), values=kind, bias=0, every_dtype=True)
@@ -185,14 +185,14 @@ def _with_bias(member: Member) -> Iterator[GeluSample]:
     yield GeluSample(name="refused_bias_too_long", shape=(2, 3, 8), bias=16, refused=True)
 
 
-def variants(sample: GeluSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: GeluSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if sample.bias is None:
-        return elementwise.variants(sample, since_version, dtypes)
+        return elementwise.bindings(sample, since_version, dtypes)
     if dtypes != ("float32",) and not sample.every_dtype:
         return ()
-    if not sample.every_variant:
+    if not sample.every_binding:
         return (graph.INITIALIZER,)
-    return tuple(graph.VARIANTS) if dtypes == ("float32",) else (graph.INITIALIZER, graph.RUNTIME)
+    return tuple(graph.BINDINGS) if dtypes == ("float32",) else (graph.INITIALIZER, graph.RUNTIME)
 
 
 def node(member: Member, sample: GeluSample, binding: Binding) -> Node:
@@ -267,7 +267,7 @@ OPERATORS = tuple(
     ElementwiseOperator(
         member.name,
         partial(samples, member),
-        variants,
+        bindings,
         partial(node, member),
         partial(truth, member),
         partial(lower, member),

@@ -32,7 +32,7 @@ class CopySample(Sample):
 
     shape: tuple[int, ...] = (3, 7)
     values: str = "distinct"
-    every_variant: bool = False
+    every_binding: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class DropoutSample(CopySample):
 
 
 def identity_samples() -> Iterator[CopySample]:
-    yield CopySample(name="distinct", every_dtype=True, every_variant=True)
+    yield CopySample(name="distinct", every_dtype=True, every_binding=True)
     yield CopySample(name="every_value", values="every_value", every_dtype=True)
     for name, shape in elementwise.shapes():
         yield CopySample(name=name, shape=shape)
@@ -73,18 +73,18 @@ def dropout_samples() -> Iterator[DropoutSample]:
     yield DropoutSample(name="ratio_of_another_type", ratio=0.5, ratio_dtype="float64")
 
 
-def variants(sample: CopySample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: CopySample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if dtypes != ("float32",):
         return (graph.RUNTIME,) if sample.every_dtype else ()
-    return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.every_variant else (graph.RUNTIME,)
+    return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.every_binding else (graph.RUNTIME,)
 
 
-def dropout_variants(sample: DropoutSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def dropout_bindings(sample: DropoutSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if not _ratio_is_input(since_version):
         fits = not sample.mask and sample.training_mode is None and sample.seed is None and not sample.ratio_dtype
-        return variants(sample, since_version, dtypes) if fits else ()
+        return bindings(sample, since_version, dtypes) if fits else ()
     if sample.ratio is None and sample.training_mode is None:
-        return variants(sample, since_version, dtypes)
+        return bindings(sample, since_version, dtypes)
     first = dtypes == ("float32",)
     return (graph.INITIALIZER, graph.RUNTIME) if first else (graph.INITIALIZER,) if sample.every_dtype else ()
 
@@ -146,6 +146,6 @@ def dropout_lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = (
-    ElementwiseOperator("Identity", identity_samples, variants, identity_node, identity_truth, identity_lower),
-    ElementwiseOperator("Dropout", dropout_samples, dropout_variants, dropout_node, dropout_truth, dropout_lower),
+    ElementwiseOperator("Identity", identity_samples, bindings, identity_node, identity_truth, identity_lower),
+    ElementwiseOperator("Dropout", dropout_samples, dropout_bindings, dropout_node, dropout_truth, dropout_lower),
 )

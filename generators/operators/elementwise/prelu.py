@@ -104,7 +104,7 @@ def _refused() -> Iterator[PReluSample]:
     yield PReluSample(name="refused_slope_wider_than_data", shape=(3, 1), slope=(3, 4), refused=True)
 
 
-def variants(sample: PReluSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: PReluSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     kind = np.dtype(dtypes[0]).kind
     if kind != "f" and sample.values != "ordinary":
         return ()
@@ -184,4 +184,4 @@ def _strides(sizes: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]
     return tuple(0 if size == 1 else step for size, step in zip(sizes, packed, strict=True))
 
 
-OPERATORS = (Operator("PRelu", samples, variants, node, truth, lower),)
+OPERATORS = (Operator("PRelu", samples, bindings, node, truth, lower),)

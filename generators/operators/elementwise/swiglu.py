@@ -63,10 +63,10 @@ def samples() -> Iterator[SwiGLUSample]:
         yield SwiGLUSample(name=f"refused_b_{name}", b_shape=b_shape)
 
 
-def variants(sample: SwiGLUSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    """b is data, as a is, so that an initializer would be the constant variant. What is refused for its shapes is so
+def bindings(sample: SwiGLUSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    """b is data, as a is, so that an initializer would be the constant binding. What is refused for its shapes is so
     when the model is loaded, where they are static."""
-    ways = elementwise.variants(sample, since_version, dtypes)
+    ways = elementwise.bindings(sample, since_version, dtypes)
     is_first = sample.b_shape is not None and dtypes == ("float32",)
     return (*ways, graph.CONSTANT) if is_first else ways
 
@@ -117,4 +117,4 @@ def _flushed(a: Array, dtype: np.dtype[Any]) -> Array:
     return np.asarray(float(bounds.finfo(dtype).tiny) * np.maximum(np.nan_to_num(np.abs(a), nan=0.0, posinf=0.0), 1.0))
 
 
-OPERATORS = (ElementwiseOperator("SwiGLU", samples, variants, node, truth, NO_KERNEL),)
+OPERATORS = (ElementwiseOperator("SwiGLU", samples, bindings, node, truth, NO_KERNEL),)

@@ -346,7 +346,7 @@ OPERATORS = tuple(
     ElementwiseOperator(
         function.name,
         partial(samples, function),
-        elementwise.variants,
+        elementwise.bindings,
         partial(node, function),
         partial(truth, function),
         partial(lower, function),

@@ -199,7 +199,7 @@ def _refused() -> Iterator[EinsumSample]:
     yield EinsumSample(name="refused_digit", equation="i1,1k->ik", shapes=two)
 
 
-def variants(sample: EinsumSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: EinsumSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if np.dtype(dtypes[0]).kind != "f" and sample.values != "uniform":
         return ()
     established = since_version == schema.since_versions("Einsum")[0]
@@ -319,4 +319,4 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(Gemm(a_desc, b_desc, None, output, none, none, alpha=1.0, beta=0.0), (a_view, b_view, None))
 
 
-OPERATORS = (Operator("Einsum", samples, variants, node, truth, lower),)
+OPERATORS = (Operator("Einsum", samples, bindings, node, truth, lower),)

@@ -176,7 +176,7 @@ class _Family:
     name: str
     domain: str = ""
 
-    def variants(self, sample: GemmSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    def bindings(self, sample: GemmSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         if sample.floats and np.dtype(dtypes[0]).kind != "f":
             return ()
         optional = schema.schema(self.name, since_version, self.domain).inputs[2].option
@@ -289,7 +289,7 @@ def lower(node: Node) -> Lowering | None:
 
 def _operator(name: str, domain: str, its_samples: Any) -> Operator[GemmSample]:
     family = _Family(name, domain)
-    return Operator(name, its_samples, family.variants, family.node, truth, lower, domain=domain)
+    return Operator(name, its_samples, family.bindings, family.node, truth, lower, domain=domain)
 
 
 OPERATORS = (_operator("Gemm", "", samples), _operator("DmlFusedGemm", DML, fused_samples))

@@ -222,8 +222,8 @@ def dml_fused_samples() -> Iterator[MatMulSample]:
     yield replace(relu, name="refused_inner_sizes_differ", a=(3, 4), b=(5, 6))
 
 
-def _variants(name: str, domain: str) -> Any:
-    def variants(sample: MatMulSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def _bindings(name: str, domain: str) -> Any:
+    def bindings(sample: MatMulSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         if sample.floats and np.dtype(dtypes[0]).kind != "f":
             return ()
         newest = since_version == since_versions(name, domain)[-1]
@@ -233,7 +233,7 @@ def _variants(name: str, domain: str) -> Any:
             return chosen[:1]  # a wrong sum of nothing is what the memory held, and costs many runs to confirm
         return chosen if not domain or refused else chosen[:3:2] if len(chosen) > 2 else chosen
 
-    return variants
+    return bindings
 
 
 def values_of(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator, second: bool) -> Array:
@@ -369,7 +369,7 @@ def lower(node: Node) -> Lowering | None:
 
 
 def _operator(name: str, domain: str, its_samples: Any) -> Operator[MatMulSample]:
-    return Operator(name, its_samples, _variants(name, domain), _node(name, domain), truth, lower, domain=domain)
+    return Operator(name, its_samples, _bindings(name, domain), _node(name, domain), truth, lower, domain=domain)
 
 
 OPERATORS = (

@@ -71,7 +71,7 @@ def samples() -> Iterator[NBitsSample]:
     yield NBitsSample(name="refused_n_differs", attributes=(("N", 4),))
 
 
-def variants(sample: NBitsSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: NBitsSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     chosen = spread(sample, first=dtypes == ("float32",), newest=True)
     return tuple(v for v in chosen if v != graph.CONSTANT and (v != graph.RUNTIME or sample.every_dtype))
 
@@ -154,4 +154,4 @@ def truth(node: Node) -> Truth:
     return Outputs((bounds.rounded("Y", exact, a.dtype, bound),))
 
 
-OPERATORS = (Operator("MatMulNBits", samples, variants, node, truth, GRAPH, varied=("T1",), domain=MICROSOFT),)
+OPERATORS = (Operator("MatMulNBits", samples, bindings, node, truth, GRAPH, varied=("T1",), domain=MICROSOFT),)

@@ -40,12 +40,12 @@ class BitCastSample(Sample):
     shape: tuple[int, ...] = (3, 7)
     values: str = "bits"
     to: int | None = None
-    every_variant: bool = False
+    every_binding: bool = False
     another_width: bool = False
 
 
 def samples() -> Iterator[BitCastSample]:
-    yield BitCastSample(name="matrix", every_dtype=True, every_variant=True)
+    yield BitCastSample(name="matrix", every_dtype=True, every_binding=True)
     yield BitCastSample(name="boundary", values="boundary", every_dtype=True)
     for name, shape in elementwise.shapes():
         yield BitCastSample(name=name, shape=shape, every_dtype=name == "length_1025")
@@ -55,7 +55,7 @@ def samples() -> Iterator[BitCastSample]:
     yield BitCastSample(name="refused_to_no_type", to=1000)
 
 
-def variants(sample: BitCastSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: BitCastSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """Every pair of types as wide as each other; those that are not for one sample."""
     source, target = dtypes
     if sample.another_width:
@@ -64,7 +64,7 @@ def variants(sample: BitCastSample, _: int, dtypes: tuple[str, ...]) -> tuple[st
         return ()
     if dtypes != FIRST:
         return (graph.RUNTIME,) if sample.every_dtype else ()
-    return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.every_variant else (graph.RUNTIME,)
+    return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.every_binding else (graph.RUNTIME,)
 
 
 def node(sample: BitCastSample, binding: Binding) -> Node:
@@ -101,4 +101,4 @@ def truth(node: Node) -> Truth:
     return Outputs((Output("output", cast),))
 
 
-OPERATORS = (Operator("BitCast", samples, variants, node, truth, NO_KERNEL, varied=("T1", "T2")),)
+OPERATORS = (Operator("BitCast", samples, bindings, node, truth, NO_KERNEL, varied=("T1", "T2")),)

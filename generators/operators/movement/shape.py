@@ -238,7 +238,7 @@ def range_samples() -> Iterator[RangeSample]:
     yield _range("refused_two_starts", 0, 3, 1)
 
 
-def range_variants(sample: RangeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def range_bindings(sample: RangeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """All inputs are parameters; versions later than those that providers have get a few samples."""
     if since_version > established_version("Range") and not sample.every_dtype:
         return ()
@@ -498,7 +498,7 @@ OPERATORS: tuple[Operator[Any], ...] = (
         )
     ),
     (movement.movement("EyeLike", eye_samples, eye_like, lower_eye, varied=("T1",))),
-    Operator("Range", range_samples, range_variants, range_node, range_truth, lower_range),
+    Operator("Range", range_samples, range_bindings, range_node, range_truth, lower_range),
     movement.movement("OneHot", one_hot_samples, one_hot, lower_one_hot, varied=("T3",)),
     movement.movement("NonZero", non_zero_samples, non_zero, lower_non_zero, parameters=_DATA_ONLY),
     movement.movement("Trilu", trilu_samples, trilu, lower_trilu),

@@ -224,7 +224,7 @@ def _label(value: int) -> str:
     return named.get(value, f"minus_{-value}" if value < 0 else str(value))
 
 
-def variants(sample: SliceSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: SliceSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if sample.refused and since_version < RULES_WRITTEN_OUT:
         return ()
     if since_version < CLAMPING_WRITTEN_OUT and _starts_before_the_axis(sample):
@@ -345,4 +345,4 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (tensor,))
 
 
-OPERATORS = (Operator("Slice", samples, variants, node, truth, lower),)
+OPERATORS = (Operator("Slice", samples, bindings, node, truth, lower),)

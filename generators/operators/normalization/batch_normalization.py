@@ -98,7 +98,7 @@ def _plain() -> Iterator[BatchSample]:
     yield BatchSample(name="refused_short_scale", short=True)
 
 
-def variants(name: str, sample: BatchSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(name: str, sample: BatchSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     domain = fused_activation.DOMAIN if name == FUSED else ""
     definition = schema.schema(name, since_version, domain)
     types = {formal.name: formal.type_str for formal in definition.inputs}
@@ -113,7 +113,7 @@ def variants(name: str, sample: BatchSample, since_version: int, dtypes: tuple[s
     newest = since_version == schema.since_versions(name, domain)[-1]
     first = dtypes[0] == "float32"
     every = spread(sample, first=first, newest=newest)
-    return tuple(variant for variant in every if variant != graph.CONSTANT)
+    return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
 def node(name: str, sample: BatchSample, binding: Binding) -> Node:
@@ -241,7 +241,7 @@ def _operator(name: str, domain: str = "") -> Operator[BatchSample]:
     return Operator(
         name,
         partial(samples, name),
-        partial(variants, name),
+        partial(bindings, name),
         partial(node, name),
         truth,
         lower,

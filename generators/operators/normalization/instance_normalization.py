@@ -226,7 +226,7 @@ SAMPLES: Mapping[str, Callable[[], Iterator[InstanceSample]]] = {
 DOMAINS = {"GroupNorm": MICROSOFT, "DmlFusedInstanceNormalization": DML, "DmlFusedMeanVarianceNormalization": DML}
 
 
-def variants(name: str, sample: InstanceSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(name: str, sample: InstanceSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     versions = schema.since_versions(name, DOMAINS.get(name, ""))
     oldest, latest = sample.since
     if not oldest <= since_version <= latest or sample.scale_type == dtypes[0]:
@@ -234,7 +234,7 @@ def variants(name: str, sample: InstanceSample, since_version: int, dtypes: tupl
     first, newest = dtypes[0] == "float32", since_version in versions[-2:]
     if len(schema.schema(name, since_version, DOMAINS.get(name, "")).inputs) > 1:
         every = spread(sample, first=first, newest=newest)
-        return tuple(variant for variant in every if variant != graph.CONSTANT)
+        return tuple(binding for binding in every if binding != graph.CONSTANT)
     if not first:
         return (graph.RUNTIME,) if sample.every_dtype else ()
     return (graph.RUNTIME, graph.SYMBOLIC) if newest else (graph.RUNTIME,)
@@ -405,7 +405,7 @@ OPERATORS = tuple(
     Operator(
         name,
         samples,
-        partial(variants, name),
+        partial(bindings, name),
         partial(node, name),
         truth,
         lower,

@@ -141,18 +141,18 @@ def skip_samples() -> Iterator[SkipSample]:
 
 
 def _used(
-    samples: Iterable[S], variants: Callable[[S, int, tuple[str, ...]], tuple[str, ...]], versions: Iterable[int]
+    samples: Iterable[S], bindings: Callable[[S, int, tuple[str, ...]], tuple[str, ...]], versions: Iterable[int]
 ) -> Iterator[S]:
     """The samples that apply to at least one revision of the operator."""
     places = tuple(product(versions, (("float32",), ("float16",))))
-    return (sample for sample in samples if any(variants(sample, *place) for place in places))
+    return (sample for sample in samples if any(bindings(sample, *place) for place in places))
 
 
 def _formals(name: str, since_version: int, domain: str) -> tuple[str, ...]:
     return tuple(formal.name for formal in schema.schema(name, since_version, domain).inputs)
 
 
-def layer_variants(name: str, sample: LayerSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def layer_bindings(name: str, sample: LayerSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     definition = schema.schema(name, since_version)
     takes_bias = "B" in _formals(name, since_version, "")
     own_scale_type = since_version == 1 and definition.inputs[1].type_str != "T"
@@ -167,7 +167,7 @@ def layer_variants(name: str, sample: LayerSample, since_version: int, dtypes: t
     return _without_constants(sample, newest, dtypes)
 
 
-def skip_variants(name: str, sample: SkipSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def skip_bindings(name: str, sample: SkipSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if "beta" not in _formals(name, since_version, MICROSOFT) and not sample.beta:
         return ()
     if sample.skip_shape is not None:
@@ -177,7 +177,7 @@ def skip_variants(name: str, sample: SkipSample, since_version: int, dtypes: tup
 
 def _without_constants(sample: Sample, newest: bool, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     every = spread(sample, first=dtypes[0] == "float32", newest=newest)
-    return tuple(variant for variant in every if variant != graph.CONSTANT)
+    return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
 def layer_node(name: str, sample: LayerSample, binding: Binding) -> Node:
@@ -379,24 +379,24 @@ def _lowered(node: Node, x: Array, parts: list[Array], how: tuple[tuple[int, ...
 
 
 def _layer(name: str) -> Operator[LayerSample]:
-    variants = partial(layer_variants, name)
+    bindings = partial(layer_bindings, name)
 
     def samples() -> Iterator[LayerSample]:
-        return _used(layer_samples(), variants, schema.since_versions(name))
+        return _used(layer_samples(), bindings, schema.since_versions(name))
 
-    return Operator(name, samples, variants, partial(layer_node, name), layer_truth, layer_lower)
+    return Operator(name, samples, bindings, partial(layer_node, name), layer_truth, layer_lower)
 
 
 def _skip(name: str) -> Operator[SkipSample]:
-    variants = partial(skip_variants, name)
+    bindings = partial(skip_bindings, name)
 
     def samples() -> Iterator[SkipSample]:
-        return _used(skip_samples(), variants, schema.since_versions(name, MICROSOFT))
+        return _used(skip_samples(), bindings, schema.since_versions(name, MICROSOFT))
 
     return Operator(
         name,
         samples,
-        variants,
+        bindings,
         partial(skip_node, name),
         skip_truth,
         skip_lower,

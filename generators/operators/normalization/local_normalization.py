@@ -93,7 +93,7 @@ def norm_samples() -> Iterator[LocalSample]:
     yield LocalSample(name="refused_p_3", attributes=(("p", 3),))
 
 
-def variants(name: str, sample: LocalSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(name: str, sample: LocalSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if dtypes[0] != "float32":
         return (graph.RUNTIME,) if sample.every_dtype else ()
     newest = since_version == schema.since_versions(name)[-1]
@@ -194,11 +194,11 @@ def norm_lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = (
-    Operator("LRN", response_samples, partial(variants, "LRN"), partial(node, "LRN"), response_truth, response_lower),
+    Operator("LRN", response_samples, partial(bindings, "LRN"), partial(node, "LRN"), response_truth, response_lower),
     Operator(
         "LpNormalization",
         norm_samples,
-        partial(variants, "LpNormalization"),
+        partial(bindings, "LpNormalization"),
         partial(node, "LpNormalization"),
         norm_truth,
         norm_lower,

@@ -51,7 +51,7 @@ def samples() -> Iterator[DynamicSample]:
     yield DynamicSample(name="all_equal", x=(9,), low=1.5, high=1.5)
 
 
-def variants(sample: DynamicSample, _since_version: int, _dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: DynamicSample, _since_version: int, _dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.x else (graph.RUNTIME, graph.CONSTANT)
 
 
@@ -123,4 +123,4 @@ def lower(node: Node) -> Lowering:
     return Lowering(DynamicQuantizeLinear(desc, *outputs), (view,))
 
 
-OPERATORS = (Operator("DynamicQuantizeLinear", samples, variants, node, truth, lower, varied=("T1",)),)
+OPERATORS = (Operator("DynamicQuantizeLinear", samples, bindings, node, truth, lower, varied=("T1",)),)

@@ -165,12 +165,12 @@ class _Family:
     name: str
     domain: str = ""
 
-    def variants(self, sample: IntegerSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    def bindings(self, sample: IntegerSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         if dtypes != FIRST[self.name]:
             return (graph.INITIALIZER,) if sample.every_dtype else ()
         if sample.a[-1:] == (0,):
             return (graph.INITIALIZER,)  # a wrong sum of nothing costs many runs to confirm
-        return tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
+        return tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
 
     def node(self, sample: IntegerSample, binding: Binding) -> Node:
         """A, B of 8 bits (A float32 in DynamicQuantizeMatMul); scales, zero points and bias after them; output Y."""
@@ -382,13 +382,13 @@ _INTEGER, _TO_FLOAT, _DYNAMIC = (
 )
 
 OPERATORS = (
-    Operator("MatMulInteger", samples, _INTEGER.variants, _INTEGER.node, truth, lower, varied=("T1", "T2")),
+    Operator("MatMulInteger", samples, _INTEGER.bindings, _INTEGER.node, truth, lower, varied=("T1", "T2")),
     Operator(
-        "MatMulIntegerToFloat", to_float_samples, _TO_FLOAT.variants, _TO_FLOAT.node, truth_to_float, lower,
+        "MatMulIntegerToFloat", to_float_samples, _TO_FLOAT.bindings, _TO_FLOAT.node, truth_to_float, lower,
         varied=("T3", "T1", "T2"), domain=MICROSOFT,
     ),
     Operator(
-        "DynamicQuantizeMatMul", dynamic_samples, _DYNAMIC.variants, _DYNAMIC.node, truth_dynamic_matmul, GRAPH,
+        "DynamicQuantizeMatMul", dynamic_samples, _DYNAMIC.bindings, _DYNAMIC.node, truth_dynamic_matmul, GRAPH,
         varied=("T2",), domain=MICROSOFT,
     ),
 )  # fmt: skip

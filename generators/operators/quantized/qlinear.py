@@ -108,12 +108,12 @@ class _ByVersion(Operator[ProductSample]):
 FIRST = ("uint8", "int8", "uint8")
 
 
-def product_variants(sample: ProductSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def product_bindings(sample: ProductSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     newest = since_version == schema.since_versions("QLinearMatMul")[-1]
     if dtypes[:3] == FIRST and dtypes[3:] in ((), ("float32",)):
         if not newest or sample.a[-1:] == (0,):
             return (graph.INITIALIZER,)
-        return tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
+        return tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
     if dtypes[3:] == ("float16",) and sample.name.startswith("y_scale_"):
         return ()
     return (graph.INITIALIZER,) if sample.every_dtype else ()
@@ -270,12 +270,12 @@ def sigmoid_samples() -> Iterator[ElementwiseSample]:
     yield replace(sample, name="length_1025", shapes=((1025,),), fills=(None,))
 
 
-def elementwise_variants(sample: ElementwiseSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def elementwise_bindings(sample: ElementwiseSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if dtypes != ("uint8",):
         return (graph.INITIALIZER,) if sample.every_dtype else ()
     if not sample.every_dtype:
         return (graph.INITIALIZER, graph.RUNTIME)
-    return tuple(graph.VARIANTS)
+    return tuple(graph.BINDINGS)
 
 
 def _quantised_input(
@@ -418,10 +418,10 @@ def concat_samples() -> Iterator[ConcatSample]:
     yield ConcatSample(name="refused_axis_at_rank", axis=2)
 
 
-def concat_variants(sample: ConcatSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def concat_bindings(sample: ConcatSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if dtypes != ("uint8",):
         return (graph.INITIALIZER,) if sample.every_dtype else ()
-    return tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
+    return tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
 
 
 def concat_node(sample: ConcatSample, binding: Binding) -> Node:
@@ -514,19 +514,19 @@ def add_lower(node: Node) -> Lowering | None:
 
 OPERATORS = (
     _ByVersion(
-        "QLinearMatMul", product_samples, product_variants, product_node, product_truth, product_lower,
+        "QLinearMatMul", product_samples, product_bindings, product_node, product_truth, product_lower,
         varied=("T1", "T2", "T3"),
     ),
     Operator(
-        "QLinearAdd", add_samples, elementwise_variants, _elementwise_node("QLinearAdd", ("A", "B", "C")),
+        "QLinearAdd", add_samples, elementwise_bindings, _elementwise_node("QLinearAdd", ("A", "B", "C")),
         add_truth, add_lower, varied=("T",), domain=MICROSOFT,
     ),
     Operator(
-        "QLinearSigmoid", sigmoid_samples, elementwise_variants, _elementwise_node("QLinearSigmoid", ("X", "Y")),
+        "QLinearSigmoid", sigmoid_samples, elementwise_bindings, _elementwise_node("QLinearSigmoid", ("X", "Y")),
         sigmoid_truth, GRAPH, varied=("T",), domain=MICROSOFT,
     ),
     Operator(
-        "QLinearConcat", concat_samples, concat_variants, concat_node, concat_truth, GRAPH,
+        "QLinearConcat", concat_samples, concat_bindings, concat_node, concat_truth, GRAPH,
         varied=("T8",), domain=MICROSOFT,
     ),
 )  # fmt: skip

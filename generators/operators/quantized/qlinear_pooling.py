@@ -112,7 +112,7 @@ def global_samples() -> Iterator[QuantizedSample]:
     yield QuantizedSample(name="channels_first", attributes=(("channels_last", 0),))
 
 
-def variants(sample: QuantizedSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: QuantizedSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     ways = spread(sample, first=dtypes == ("int8",), newest=True)
     return ways if sample.every_dtype else tuple(way for way in ways if way in (graph.INITIALIZER, graph.RUNTIME))
 
@@ -261,11 +261,11 @@ OPERATORS = (
     Operator(
         "QLinearAveragePool",
         average_only,
-        variants,
+        bindings,
         partial(node, name="QLinearAveragePool"),
         truth,
         lower,
         domain=DOMAIN,
     ),
-    Operator(GLOBAL, global_samples, variants, partial(node, name=GLOBAL), truth, lower, domain=DOMAIN),
+    Operator(GLOBAL, global_samples, bindings, partial(node, name=GLOBAL), truth, lower, domain=DOMAIN),
 )

@@ -254,9 +254,9 @@ def _refused() -> Iterator[ConvSample]:
     yield replace(refused, name="refused_pads_too_short", attributes=(("pads", (1, 1)),))
 
 
-def variants(sample: ConvSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: ConvSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if dtypes == FIRST:
-        return tuple(graph.VARIANTS)
+        return tuple(graph.BINDINGS)
     return (graph.INITIALIZER,) if sample.every_dtype else ()
 
 
@@ -458,4 +458,4 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, tuple(feeds.values()))
 
 
-OPERATORS = (Operator("QLinearConv", samples, variants, node, truth, lower, varied=("T1", "T2", "T3")),)
+OPERATORS = (Operator("QLinearConv", samples, bindings, node, truth, lower, varied=("T1", "T2", "T3")),)

@@ -32,6 +32,8 @@ from epcheck.generators.directml.descriptions.quantized.linear_quantization impo
     Quantize,
 )
 from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.families import float8, narrow
+from epcheck.generators.families.float8 import Float8Sample
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Attribute, Node, Operand
@@ -203,14 +205,15 @@ class QuantizationOperator(Operator[S]):
         full = "x" if self.name == "QuantizeLinear" else "scale"
         types = {"x": signature.inputs[0], "scale": signature.inputs[1], "y": signature.outputs[0]}
         other = types["y" if full == "x" else "scale"]
-        return product(self._allowed(types["x"], since_version), self._allowed(other, since_version))
+        yield from product(self._allowed(types["x"], since_version), self._allowed(other, since_version))
+        yield from () if self.domain else float8.pairs(self.name, since_version)
 
     def _allowed(self, type_string: str, since_version: int) -> tuple[str, ...]:
         single = schema.element_name(type_string)
-        narrow = () if self.domain else self._narrow(type_string, since_version)
-        return (single,) if single else (*schema.dtypes(self.name, since_version, type_string, self.domain), *narrow)
+        few_bits = () if self.domain else self._few_bits(type_string, since_version)
+        return (single,) if single else (*schema.dtypes(self.name, since_version, type_string, self.domain), *few_bits)
 
-    def _narrow(self, type_string: str, since_version: int) -> tuple[str, ...]:
+    def _few_bits(self, type_string: str, since_version: int) -> tuple[str, ...]:
         """The types of 4 and 2 bits that x may have. No runtime returns such a tensor to numpy, so QuantizeLinear has
         no such y."""
         definition = schema.schema(self.name, since_version, self.domain)
@@ -256,10 +259,10 @@ class _Family:
         return last in self.attributes(since_version)
 
     def established(self) -> int:
-        """The newest version that providers' tables have; it is tried in every variant."""
+        """The newest version that providers' tables have; it is tried in every binding."""
         return max(v for v in schema.since_versions(self.name, self.domain) if not self.is_newer(v))
 
-    def variants(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    def bindings(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         if not self._applies(sample, since_version, dtypes):
             return ()
         first = dtypes == (FIRST if self.quantizes else FIRST[::-1])
@@ -270,7 +273,7 @@ class _Family:
             return (graph.INITIALIZER,) if sample.every_dtype else ()
         if since_version != self.established() or self.domain:
             return (graph.INITIALIZER,)
-        every = tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
+        every = tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
         return every if sample.x else tuple(v for v in every if v != graph.SYMBOLIC)
 
     def _applies(self, sample: QuantizationSample, since_version: int, dtypes: tuple[str, ...]) -> bool:
@@ -553,15 +556,38 @@ def _lower_blocked(node: Node, x: Array, scale: Array, zero_point: Array | None)
     return Lowering(desc, (x_view, *(view for _, view in tensors)))
 
 
-def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> QuantizationOperator[QuantizationSample]:
+def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> QuantizationOperator[Any]:
     family = _Family(name, domain)
 
-    def expressible() -> Iterable[QuantizationSample]:
+    def expressible() -> Iterable[QuantizationSample | Float8Sample]:
         known = frozenset().union(*(family.attributes(v) for v in schema.since_versions(name, domain)))
         implicit = (s for s in its_samples() if s.needs <= known)
-        return (s for s in implicit if not domain or "axis" in dict(s.attributes) or not isinstance(s.scale, tuple))
+        yield from (s for s in implicit if not domain or "axis" in dict(s.attributes) or not isinstance(s.scale, tuple))
+        if not domain:
+            yield from float8.quantize_samples() if family.quantizes else float8.dequantize_samples()
 
-    return QuantizationOperator(name, expressible, family.variants, family.node, truth, lower, domain=domain)
+    def bindings(sample: QuantizationSample | Float8Sample, version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+        if isinstance(sample, Float8Sample):
+            return float8.bindings(sample, version, name, dtypes)
+        return () if set(narrow.FLOAT8) & set(dtypes) else family.bindings(sample, version, dtypes)
+
+    def node(sample: QuantizationSample | Float8Sample, binding: Binding) -> Node:
+        if isinstance(sample, Float8Sample):
+            return (float8.quantize_node if family.quantizes else float8.dequantize_node)(sample, binding)
+        return family.node(sample, binding)
+
+    def its_truth(of: Node) -> Truth:
+        truth_of_float8 = float8.quantize_truth if family.quantizes else float8.dequantize_truth
+        return truth_of_float8(of) if _has_float8(of) else truth(of)
+
+    return QuantizationOperator(
+        name, expressible, bindings, node, its_truth, lambda of: None if _has_float8(of) else lower(of), domain=domain
+    )
+
+
+def _has_float8(node: Node) -> bool:
+    """DirectML has no such type."""
+    return any(operand is not None and operand.value.dtype.name in narrow.FLOAT8 for operand in node.inputs)
 
 
 OPERATORS = tuple(

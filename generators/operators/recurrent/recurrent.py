@@ -270,7 +270,7 @@ def _refused(cell: Cell) -> Iterator[RecurrentSample]:
         yield RecurrentSample(name="refused_too_few_activations", attributes=(("activations", cell.activations[:1]),))
 
 
-def variants(cell: Cell, sample: RecurrentSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(cell: Cell, sample: RecurrentSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     attributes = schema.schema(cell.name, since_version).attributes
     if not all(name in attributes for name, _ in sample.attributes):
         return ()
@@ -278,7 +278,7 @@ def variants(cell: Cell, sample: RecurrentSample, since_version: int, dtypes: tu
         return (graph.INITIALIZER,) if sample.every_dtype else ()
     if since_version != established_version(cell.name):
         return (graph.INITIALIZER,)
-    return tuple(graph.VARIANTS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
+    return tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
 
 
 def node(cell: Cell, sample: RecurrentSample, binding: Binding) -> Node:
@@ -567,7 +567,7 @@ def _operator(cell: Cell) -> Operator[RecurrentSample]:
     return Operator(
         cell.name,
         partial(samples, cell),
-        partial(variants, cell),
+        partial(bindings, cell),
         partial(node, cell),
         truth,
         partial(lower, cell),

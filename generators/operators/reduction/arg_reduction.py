@@ -87,7 +87,7 @@ def _sizes() -> Iterator[ArgSample]:
     yield ArgSample(name="many_windows", shape=(400, 3), axis=1)
 
 
-def variants(name: str, sample: ArgSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(name: str, sample: ArgSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     dtype = np.dtype(dtypes[0])
     if sample.last is not None and "select_last_index" not in schema.schema(name, since_version).attributes:
         return ()
@@ -175,4 +175,4 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (x,))
 
 
-OPERATORS = tuple(Operator(name, samples, partial(variants, name), partial(node, name), truth, lower) for name in DESCS)
+OPERATORS = tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS)

@@ -87,11 +87,11 @@ def _shapes() -> Iterator[CumProdSample]:
     yield CumProdSample(name="length_1025_first_axis", shape=(1025, 3), axis=0)
 
 
-def variants(sample: CumProdSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: CumProdSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if sample.values in (INTEGER_DATA if np.dtype(dtypes[0]).kind == "f" else FLOAT_DATA):
         return ()
     every = spread(sample, first=dtypes[0] == "float32", newest=True)
-    return tuple(variant for variant in every if variant != graph.CONSTANT)
+    return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
 def node(sample: CumProdSample, binding: Binding) -> Node:
@@ -161,4 +161,4 @@ def truth(node: Node) -> Truth:
     return Outputs((bounds.rounded("y", exact, x.dtype, bounds.ulp(1.0, source, x.dtype, allowed)),))
 
 
-OPERATORS = (Operator("CumProd", samples, variants, node, truth, NO_KERNEL),)
+OPERATORS = (Operator("CumProd", samples, bindings, node, truth, NO_KERNEL),)

@@ -76,12 +76,12 @@ def samples() -> Iterator[CumSumSample]:
     yield CumSumSample(name="refused_axis_below_rank", axis=-4)
 
 
-def variants(sample: CumSumSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: CumSumSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if sample.values in FLOAT_DATA and np.dtype(dtypes[0]).kind != "f":
         return ()
     newest = since_version == schema.since_versions("CumSum")[-1]
     every = spread(sample, first=dtypes[0] == "float32", newest=newest)
-    return tuple(variant for variant in every if variant != graph.CONSTANT)
+    return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
 def node(sample: CumSumSample, binding: Binding) -> Node:
@@ -151,4 +151,4 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(CumulativeSummation(tensor, tensor, axis, direction, exclusive), (x,))
 
 
-OPERATORS = (Operator("CumSum", samples, variants, node, truth, lower),)
+OPERATORS = (Operator("CumSum", samples, bindings, node, truth, lower),)

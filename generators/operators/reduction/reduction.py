@@ -144,7 +144,7 @@ def _first_with_input(name: str) -> int:
     return next(version for version in schema.since_versions(name) if axes_are_input(name, version))
 
 
-def variants(name: str, sample: ReduceSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(name: str, sample: ReduceSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     dtype = np.dtype(dtypes[0])
     first = dtypes[0] == "float32"
     as_input = axes_are_input(name, since_version)
@@ -424,6 +424,6 @@ def lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = tuple(
-    Operator(name, partial(samples, name), partial(variants, name), partial(node, name), truth, lower)
+    Operator(name, partial(samples, name), partial(bindings, name), partial(node, name), truth, lower)
     for name in FUNCTIONS
 )

@@ -73,7 +73,7 @@ def samples() -> Iterator[SoftmaxSample]:
     yield SoftmaxSample(name="refused_axis_below_rank", axis=-4)
 
 
-def variants(name: str, sample: SoftmaxSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(name: str, sample: SoftmaxSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if since_version == 1 and (sample.axis or 0) < 0:
         return ()
     if dtypes[0] != "float32":
@@ -203,4 +203,4 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(along(tensor, tensor, (axis + missing(x.ndim),)), (values,))
 
 
-OPERATORS = tuple(Operator(name, samples, partial(variants, name), partial(node, name), truth, lower) for name in DESCS)
+OPERATORS = tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS)

@@ -130,7 +130,7 @@ def _refused() -> Iterator[TopKSample]:
     yield TopKSample(name="refused_scalar_data", shape=(), k=(1,), refused=True)
 
 
-def variants(sample: TopKSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: TopKSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     kind = np.dtype(dtypes[0]).kind
     has_data = {
         **dict.fromkeys(FLOAT_DATA, kind == "f"),
@@ -279,4 +279,4 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (values,))
 
 
-OPERATORS = (Operator("TopK", samples, variants, node, truth, lower),)
+OPERATORS = (Operator("TopK", samples, bindings, node, truth, lower),)

@@ -151,7 +151,7 @@ def _refused() -> Iterator[GridSampleSample]:
     yield GridSampleSample(name="refused_x_rank_2", broken="x_rank_2")
 
 
-def variants(sample: GridSampleSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: GridSampleSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if len(sample.shape) != 4 and not _is_n_dimensional(since_version):
         return ()
     kind = np.dtype(dtypes[0]).kind
@@ -375,4 +375,4 @@ def lower(node: Node) -> Lowering | None:
     return None
 
 
-OPERATORS = (Operator("GridSample", samples, variants, node, truth, lower, varied=("T1", "T2")),)
+OPERATORS = (Operator("GridSample", samples, bindings, node, truth, lower, varied=("T1", "T2")),)

@@ -341,15 +341,15 @@ def upsample_samples() -> Iterator[ResizeSample]:
     yield ResizeSample(name="refused_unknown_mode", scales=(1, 1, 2, 2), attributes=(("mode", "quintic"),))
 
 
-def resize_variants(sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    return _variants("Resize", sample, since_version, dtypes)
+def resize_bindings(sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    return _bindings("Resize", sample, since_version, dtypes)
 
 
-def upsample_variants(sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    return _variants("Upsample", sample, since_version, dtypes)
+def upsample_bindings(sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    return _bindings("Upsample", sample, since_version, dtypes)
 
 
-def _variants(operator: str, sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def _bindings(operator: str, sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     definition = schema.schema(operator, since_version)
     if not _is_expressible(definition, sample):
         return ()
@@ -609,6 +609,6 @@ class _Resize(Operator[ResizeSample]):
 
 
 OPERATORS = (
-    _Resize("Resize", resize_samples, resize_variants, resize_node, truth, lower, varied=("T1",)),
-    Operator("Upsample", upsample_samples, upsample_variants, upsample_node, truth, lower),
+    _Resize("Resize", resize_samples, resize_bindings, resize_node, truth, lower, varied=("T1",)),
+    Operator("Upsample", upsample_samples, upsample_bindings, upsample_node, truth, lower),
 )

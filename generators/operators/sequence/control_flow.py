@@ -68,7 +68,7 @@ def samples() -> Iterator[IfSample]:
     yield IfSample(name="refused_types_differ", body="types", refused=True)
 
 
-def variants(sample: IfSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: IfSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if since_version <= SAME_SHAPE and (sample.shapes[0] != sample.shapes[1] or sample.body == "guarded"):
         return ()
     wanted = {"sequence": "seq(tensor(float))", "optional": "optional(tensor(float))"}.get(sample.body, "tensor(float)")
@@ -225,4 +225,4 @@ def _values_of(name: str, branch: GraphProto, outer: Mapping[str, list[Array]]) 
             return [tensor for item in made.input for tensor in _values_of(item, branch, outer)]
 
 
-OPERATORS = (Operator("If", samples, variants, node, truth, CPU_KERNEL, varied=("V",)),)
+OPERATORS = (Operator("If", samples, bindings, node, truth, CPU_KERNEL, varied=("V",)),)

@@ -69,7 +69,7 @@ def samples(name: str) -> Iterator[OptionalSample]:
         yield OptionalSample(name="empty_optional_sequence", shapes=(), sequence=True, optional=True, empty=True)
 
 
-def variants(name: str, sample: OptionalSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(name: str, sample: OptionalSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """Without parameters; a version that takes optionals alone has no cases without them."""
     allowed = next(
         c.allowed_type_strs for c in schema.schema(name, since_version).type_constraints if c.type_param_str == "O"
@@ -84,7 +84,7 @@ def variants(name: str, sample: OptionalSample, since_version: int, dtypes: tupl
     known = (known - {graph.INITIALIZER}) | {graph.RUNTIME}
     if not sample.shapes:
         known = {graph.RUNTIME}
-    return tuple(variant for variant in graph.VARIANTS if variant in known)
+    return tuple(binding for binding in graph.BINDINGS if binding in known)
 
 
 def node(name: str, sample: OptionalSample, binding: Binding) -> Node:
@@ -148,7 +148,7 @@ def truth(node: Node) -> Truth:
 
 OPERATORS = tuple(
     Operator(
-        name, partial(samples, name), partial(variants, name), partial(node, name), truth, CPU_KERNEL, varied=("O",)
+        name, partial(samples, name), partial(bindings, name), partial(node, name), truth, CPU_KERNEL, varied=("O",)
     )
     for name in ("OptionalHasElement", "OptionalGetElement")
 )

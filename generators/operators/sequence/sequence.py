@@ -211,7 +211,7 @@ def _concat_samples() -> Iterator[SequenceSample]:
     )
 
 
-def variants(sample: SequenceSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: SequenceSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """As `spread`; a case without a position has no parameters, one without tensors nothing that could be constant."""
     if sample.only and dtypes[0] != sample.only:
         return ()
@@ -220,7 +220,7 @@ def variants(sample: SequenceSample, _since_version: int, dtypes: tuple[str, ...
         known -= {graph.INITIALIZER}
     if not sample.shapes:
         known -= {graph.CONSTANT}
-    return tuple(variant for variant in graph.VARIANTS if variant in known)
+    return tuple(binding for binding in graph.BINDINGS if binding in known)
 
 
 def node(op_type: str, sample: SequenceSample, binding: Binding) -> Node:
@@ -350,6 +350,6 @@ _SAMPLES: dict[str, tuple[Callable[[], Iterator[SequenceSample]], str]] = {
 """Operator -> its samples, and the type constraint whose dtypes its cases have."""
 
 OPERATORS = tuple(
-    Operator(name, samples, variants, partial(node, name), truth, CPU_KERNEL, varied=(constraint,))
+    Operator(name, samples, bindings, partial(node, name), truth, CPU_KERNEL, varied=(constraint,))
     for name, (samples, constraint) in _SAMPLES.items()
 )

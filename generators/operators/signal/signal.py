@@ -125,7 +125,7 @@ def _refused_dfts() -> Iterator[DftSample]:
     yield DftSample(name="refused_onesided_complex", shape=(2, 10, 2), onesided=1)
 
 
-def dft_variants(sample: DftSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def dft_bindings(sample: DftSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     newest = since_version == schema.since_versions("DFT")[-1]
     if (
         sample.onesided
@@ -135,7 +135,7 @@ def dft_variants(sample: DftSample, since_version: int, dtypes: tuple[str, ...])
         return ()
     found = spread(sample, first=dtypes == ("float32",), newest=newest and sample.every_dtype)
     has_parameters = sample.length is not None or (sample.axis is not None and newest)
-    return found if has_parameters else tuple(variant for variant in found if variant != graph.RUNTIME)
+    return found if has_parameters else tuple(binding for binding in found if binding != graph.RUNTIME)
 
 
 def dft_node(sample: DftSample, binding: Binding) -> Node:
@@ -282,7 +282,7 @@ def stft_samples() -> Iterator[StftSample]:
     yield StftSample(name="refused_three_parts", shape=(2, 32, 3), onesided=0)
 
 
-def stft_variants(sample: StftSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def stft_bindings(sample: StftSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     del since_version
     if dtypes == ("float32",) and not sample.every_dtype:
         return (graph.INITIALIZER, graph.RUNTIME)
@@ -342,6 +342,6 @@ def stft_truth(node: Node) -> Truth:
 
 
 OPERATORS = (
-    Operator("DFT", dft_samples, dft_variants, dft_node, dft_truth, SHADERS, varied=("T1",)),
-    Operator("STFT", stft_samples, stft_variants, stft_node, stft_truth, SHADERS, varied=("T1",)),
+    Operator("DFT", dft_samples, dft_bindings, dft_node, dft_truth, SHADERS, varied=("T1",)),
+    Operator("STFT", stft_samples, stft_bindings, stft_node, stft_truth, SHADERS, varied=("T1",)),
 )

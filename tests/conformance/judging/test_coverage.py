@@ -7,14 +7,19 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import onnxruntime
 import pytest
 from command_line import call, refused
 from small_cases import identities, records_of
 
+from epcheck.api.suite.coverage import CoverageError, CoverageOptions
+from epcheck.api.suite.coverage import coverage as api_coverage
+from epcheck.api.suite.run import run
+from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance.judging import coverage
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.specification import described, resolve
 from epcheck.generators.claims import Claims, claims_of, table_path, why_unreachable
 
 DML = "DmlExecutionProvider"
@@ -120,8 +125,50 @@ def test_the_command_prints_counts_and_writes_every_claim(tmp_path: Path) -> Non
 
 
 def test_a_provider_without_a_table_is_named() -> None:
-    message = refused("coverage", "--provider", "CPUExecutionProvider")
-    assert message == "provider 'CPUExecutionProvider' has no claim table; there is one of DmlExecutionProvider"
+    message = refused("coverage", "--provider", "TensorrtExecutionProvider")
+    assert message.startswith("provider 'TensorrtExecutionProvider' has no claim table; there is one of DmlExecution")
+
+
+@pytest.fixture(scope="module")
+def of_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a few cases on the CPU provider."""
+    root = tmp_path_factory.mktemp("runs")
+    options = RunOptions(targets=("cpu",), operators=("Neg",), dtypes=("float32",), limit=6, root=root, baseline="none")
+    return run(replace(options, reference=False)).folder
+
+
+def test_a_run_is_read_against_the_claims_of_its_own_target(tmp_path: Path, of_cpu: Path) -> None:
+    table = tmp_path / "claims.json"
+    row = {"domain": "ai.onnx", "name": "Neg", "since_version": 6, "type_constraints": {"T": ["float", "int8"]}}
+    table.write_text(json.dumps({"provider": "CPUExecutionProvider", "operators": [row]}), encoding="utf-8")
+    found = api_coverage(CoverageOptions(run=of_cpu, claims=table))
+    assert {(triple.key, triple.dtype): triple.state for triple in found} == {
+        (("", "Neg", 6), "float32"): "passing",
+        (("", "Neg", 6), "int8"): "missing",
+    }
+    shipped = claims_of("CPUExecutionProvider")
+    assert shipped is not None
+    if shipped.when["runtime"] == f"{'.'.join(onnxruntime.__version__.split('.')[:2])}.*":
+        assert {triple.key for triple in api_coverage(CoverageOptions(run=of_cpu))} == set(shipped.operators)
+    else:
+        with pytest.raises(CoverageError, match="holds where runtime is"):
+            api_coverage(CoverageOptions(run=of_cpu))
+
+
+def test_the_claims_of_any_target_are_covered_or_not() -> None:
+    shipped = claims_of("CPUExecutionProvider")
+    assert shipped is not None
+    assert set(described("cpu@1.20.1", {}).claims.operators) == set(shipped.operators)  # type: ignore[union-attr]
+    assert described("mine", {"targets": {"mine": {"provider": "OpenVINOExecutionProvider"}}}).claims is claims_of(
+        "OpenVINOExecutionProvider"
+    )
+    assert described("mine", {"targets": {"mine": {"base": "dml"}}}).provider == DML
+
+
+def test_what_has_no_claims_is_said(of_cpu: Path) -> None:
+    assert refused("coverage", "--target", "reference").startswith("target 'reference' has no claim table; make one")
+    message = refused("coverage", "--run", str(of_cpu), "--target", "dml")
+    assert message.endswith("has no target 'dml'; it has cpu")
 
 
 def test_claims_are_refreshed_into_a_file_of_choice(tmp_path: Path) -> None:

@@ -141,3 +141,21 @@ def test_a_release_that_cannot_be_installed_is_told_apart(monkeypatch: pytest.Mo
     monkeypatch.setattr(environments, "ensure", fail)
     with pytest.raises(UnusableReleaseError, match=r"onnxruntime 1\.0 cannot be installed: no space left"):
         target_at(CPU, "1.0", {})
+
+
+def test_a_recipe_has_the_releases_of_the_package_with_its_provider(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, nothing_said: list[str]
+) -> None:
+    monkeypatch.setenv("EPCHECK_RUNTIMES", str(tmp_path))
+    webgpu = series_of("webgpu@0.4.0", {})
+    assert (webgpu, webgpu.package, webgpu.in_lab) == (Series("webgpu", "webgpu"), "onnxruntime-ep-webgpu", False)
+    for release in ("0.2.1", "0.4.0"):
+        (tmp_path / f"webgpu-{release}").mkdir()
+        made = '{"versions": {"onnxruntime-ep-webgpu": "0"}, "driver": ""}'
+        (tmp_path / f"webgpu-{release}" / "environment.json").write_text(made, encoding="utf-8")
+
+    def unreachable(*_: object) -> None:
+        raise ReleaseError("the package index cannot be reached")
+
+    monkeypatch.setattr(series, "releases_of", unreachable)
+    assert choose(webgpu, "0.2..", nothing_said.append) == ("0.2.1", "0.4.0")

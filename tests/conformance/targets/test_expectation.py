@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ from whole_suite import whole_suite_ids
 from epcheck.conformance.records.opinion import Difference, Opinion
 from epcheck.conformance.records.record import Expected
 from epcheck.conformance.records.terms import STATUSES
-from epcheck.conformance.targets import expectation, expectation_file
+from epcheck.conformance.targets import environments, expectation, expectation_file
+from epcheck.conformance.targets.condition import Condition
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
+from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
 
@@ -170,7 +174,7 @@ def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino"])
 def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target: str) -> None:
     shipped = expectation_file.shipped(target)
     mine = Target("mine", (), (), expectations=shipped)
@@ -207,7 +211,7 @@ def test_a_record_keeps_what_was_expected_and_why() -> None:
     assert kept == Expected("Slice-*", "crash", "known", "issue 2")
 
 
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino"])
 def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) -> None:
     shipped = expectation_file.shipped(target)
     assert [e.case for e in expectation.stale(shipped, whole_suite_ids())] == []
@@ -216,7 +220,7 @@ def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) ->
 
 def test_targets_of_other_names_have_none() -> None:
     nothing: tuple[Any, ...] = ()
-    assert expectation_file.shipped("openvino") == nothing
+    assert expectation_file.shipped("migraphx") == nothing
 
 
 def test_a_list_of_globs_is_an_expectation_for_each() -> None:
@@ -234,8 +238,21 @@ def test_a_list_holds_globs_only(globs: str) -> None:
         expectation_file.parse(text, "dml.toml")
 
 
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino"])
 def test_every_shipped_expectation_matches_a_case(target: str) -> None:
     shipped = expectation_file.shipped(target)
     assert len(shipped) >= 9
     assert expectation.stale(shipped, whole_suite_ids()) == ()
+
+
+def test_a_release_of_its_own_keeps_what_says_for_which_releases_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Today's expectations were seen on today's release."""
+    seen = Expectation("Abs-*", "mismatch", "seen")
+    ranged = Expectation("Neg-*", "mismatch", "seen", when=Condition((("runtime", (">=1.17",)),)))
+    adapter = Expectation("Log-*", "mismatch", "seen", when=Condition((("adapter", ("*llvmpipe*",)),)))
+    monkeypatch.setattr(expectation_file, "shipped", lambda _name: (seen, ranged, adapter))
+    monkeypatch.setattr(environments, "ensure", lambda _package, _version: Path(sys.executable))
+    today = importlib.metadata.version("onnxruntime")
+    assert resolve("cpu").expectations == (seen, ranged, adapter)
+    assert resolve(f"cpu@{today}").expectations == (seen, ranged, adapter)
+    assert resolve("cpu@1.20.1").expectations == (ranged,)

@@ -96,13 +96,13 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_the_case_demands_is_checked(built: BuiltCase, tmp_path: Path, change: str) -> None:
     folder = repro.write(built, tmp_path)
-    key, value, said = CHANGES[change]
+    key, value, printed = CHANGES[change]
     case = json.loads((folder / "case.json").read_text())
     (folder / "case.json").write_text(json.dumps({**case, key: value}))
     if change == "elsewhere":  # as where a provider leaves the node to another one
         spoil(folder, "session.get_provider_graph_assignment_info()", "[]")
     done = run_script(folder, "CPUExecutionProvider")
-    assert done.stdout.startswith(said)
+    assert done.stdout.startswith(printed)
     assert done.returncode == (2 if change == "elsewhere" else 1)
 
 
@@ -126,11 +126,11 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_told_by_the_exit_code(built: BuiltCase, tmp_path: Path, fault: str) -> None:
     folder = repro.write(built, tmp_path)
-    part, other, said = FAULTS[fault]
+    part, other, printed = FAULTS[fault]
     spoil(folder, part, other)
     spoil(folder, "TIMEOUT_S = 300", "TIMEOUT_S = 2")
     done = run_script(folder, "CPUExecutionProvider")
-    assert said in done.stdout
+    assert printed in done.stdout
     assert done.returncode == (2 if fault == "takes nothing" else 1), done.stdout
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epcheck.generators import schema
-from epcheck.generators.claims import Claims, claims_of, established_version
+from epcheck.generators.claims import Claims, claims_of, established_version, table, table_path
 
 DML = "DmlExecutionProvider"
 
@@ -68,8 +68,28 @@ def test_dtypes_are_numpy_names(dml: Claims) -> None:
     assert not names & {"float", "double"}
 
 
-def test_other_providers_publish_no_table() -> None:
-    assert claims_of("CPUExecutionProvider") is None
+def test_other_providers_have_no_table() -> None:
+    assert claims_of("TensorrtExecutionProvider") is None
+
+
+@pytest.mark.parametrize("provider", ["CPUExecutionProvider", "OpenVINOExecutionProvider"])
+def test_a_table_that_was_probed_says_how_and_what_a_person_found(provider: str) -> None:
+    path = table_path(provider)
+    assert path is not None
+    found = table.decoded(path.read_bytes(), path.name)
+    assert found.provider == provider
+    assert found.probed is not None
+    assert found.when["runtime"] == f"{found.probed.facts['onnxruntime'].rpartition('.')[0]}.*"
+    assert found.probed.placed < found.probed.cases
+    assert found.documentation
+    assert "Reviewed" in found.review
+    assert table.encoded(found) == path.read_text(encoding="utf-8")
+
+
+def test_no_table_but_directml_s_changes_which_cases_there_are() -> None:
+    cpu = claims_of("CPUExecutionProvider")
+    assert cpu is not None
+    assert max(cpu.versions("", "TopK")) > established_version("TopK") == 11
 
 
 def test_the_table_is_read_once() -> None:

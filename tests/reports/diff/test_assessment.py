@@ -235,6 +235,8 @@ RELEASE_ENDS = [
     ("cpu", "cpu", "1.24.4", "1.24.4", " --target cpu"),  # the driver changed, or the machine
     ("dml", "dml", "", "1.24.4", " --target dml"),
     ("dml@1.20.1", "dml@windowsml-1.30.0", "1.20.1", "1.30.0", " --target dml --releases 1.20.1..windowsml-1.30.0"),
+    ("openvino", "openvino", "1.23.0", "1.24.1", " --target openvino --releases 1.23.0..1.24.1"),
+    ("webgpu@0.3.0", "webgpu@0.4.0", "1.31.1", "1.31.1", " --target webgpu --releases 0.3.0..0.4.0"),
     ("dml", "cpu", "1.20.1", "1.24.4", None),
     ("python:a:b", "python:a:b", "1.20.1", "1.24.4", None),
 ]
@@ -258,3 +260,14 @@ def test_a_regression_comes_with_the_command_that_finds_its_release(
     if offered:
         assert f"<code>{command}</code>" in page
         assert f"- {command}" in text.splitlines()
+
+
+def test_a_plugin_s_own_releases_are_the_ends() -> None:
+    plugins = ("onnxruntime-ep-webgpu 0.3.0", "onnxruntime-ep-webgpu 0.4.0")
+    rows = [a_row("rank_1")], [a_row("rank_1", "mismatch")]
+    runs = (
+        a_compared_run(*of_run, target="webgpu", targets={"webgpu": {"plugin": plugin, "onnxruntime": "1.31.1"}})
+        for of_run, plugin in zip(rows, plugins, strict=True)
+    )
+    text = markdown("a night", [assessment.assess(compare(*runs))]).replace("\\", "")
+    assert "--target webgpu --releases 0.3.0..0.4.0" in text

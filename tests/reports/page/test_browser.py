@@ -163,7 +163,7 @@ def test_a_filter_is_in_the_address_and_back(browser: Browser, page: Path, name:
 def test_of_several_targets_one_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
     other = changed(WRONG, candidate=dataclasses.replace(WRONG.candidate, target="webgpu"))
     browser.open(write_html(stored(tmp_path / "run", [WRONG, other], a_run(2, candidates=("dml", "webgpu")))))
-    assert browser.texts("#matrix h3") == ["dml", "webgpu"]
+    assert browser.texts("#matrix h3") == ["Targets side by side", "dml", "webgpu"]
     browser.go("#target=webgpu")
     browser.wait_for_result("1 of 2 cases")
     browser.click("#rows a")

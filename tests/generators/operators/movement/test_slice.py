@@ -300,13 +300,13 @@ def test_sizes_of_1_are_covered() -> None:
 
 
 def test_refusals_are_expected_as_initializers_and_as_runtime_inputs() -> None:
-    refused = {(case.case.sample, case.case.variant) for case in built("Slice", 13) if isinstance(case.truth, Refusal)}
+    refused = {(case.case.sample, case.case.binding) for case in built("Slice", 13) if isinstance(case.truth, Refusal)}
     samples = {sample for sample, _ in refused}
     assert samples == {f"refused_{what}" for what in (
         "step_0", "repeated_axis", "repeated_axis_by_sign", "axis_at_rank", "axis_below_rank", "axis_of_a_scalar",
         "fewer_ends", "fewer_axes", "fewer_steps", "more_than_rank",
     )}  # fmt: skip
-    assert {(sample, variant) for sample in samples for variant in ("initializer", "runtime")} <= refused
+    assert {(sample, binding) for sample in samples for binding in ("initializer", "runtime")} <= refused
 
 
 def test_pages_before_slice_11_state_no_refusal() -> None:

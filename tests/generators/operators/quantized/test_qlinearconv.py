@@ -58,8 +58,8 @@ def allowed(output: Output) -> Array:
     return output.bound.allowed
 
 
-def case(sample: str, dtypes: str = FIRST, variant: str = "initializer") -> BuiltCase:
-    return suite.case_by_id(f"QLinearConv-10/{dtypes}/{sample}[{variant}]").build()
+def case(sample: str, dtypes: str = FIRST, binding: str = "initializer") -> BuiltCase:
+    return suite.case_by_id(f"QLinearConv-10/{dtypes}/{sample}[{binding}]").build()
 
 
 def value(tested: BuiltCase, name: str) -> Array:
@@ -72,7 +72,7 @@ def valid(dtypes: str = FIRST) -> list[tuple[BuiltCase, Output]]:
     return [
         (b, b.truth.outputs[0])
         for b in built("QLinearConv")
-        if b.case.dtype == dtypes and b.case.variant == "initializer" and isinstance(b.truth, Outputs)
+        if b.case.dtype == dtypes and b.case.binding == "initializer" and isinstance(b.truth, Outputs)
     ]
 
 

@@ -10,7 +10,8 @@ import pytest
 from onnx import TensorProto, defs, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as pybind
 
-from epcheck.generators import left_out, schema, suite
+from epcheck.generators import schema, suite
+from epcheck.generators.left_out import left_out, reasons
 
 SCHEMAS = [s for s in defs.get_all_schemas_with_history() if not s.domain and not s.deprecated]
 
@@ -23,16 +24,16 @@ def types() -> set[str]:
 
 def test_every_operator_has_cases_or_a_reason() -> None:
     covered = {operator.name for operator in suite.all_operators().values() if not operator.domain}
-    assert {s.name for s in SCHEMAS} - covered - left_out.OPERATORS.keys() == set()
+    assert {s.name for s in SCHEMAS} - covered - reasons.OPERATORS.keys() == set()
     assert {row.name: row.why for row in left_out.operators() if not row.why} == {}
 
 
 def test_no_reason_is_for_what_has_cases_or_is_not_there() -> None:
     covered = {operator.name for operator in suite.all_operators().values() if not operator.domain}
-    assert left_out.OPERATORS.keys() & covered == set()
-    assert left_out.OPERATORS.keys() - {s.name for s in SCHEMAS} == set()
+    assert reasons.OPERATORS.keys() & covered == set()
+    assert reasons.OPERATORS.keys() - {s.name for s in SCHEMAS} == set()
     named = dict(left_out.element_types())
-    assert {name for name in left_out.TYPES if not named.get(name)} == set()
+    assert {name for name in reasons.TYPES if not named.get(name)} == set()
 
 
 def test_every_element_type_has_cases_or_a_reason() -> None:
@@ -52,7 +53,7 @@ def test_the_operators_of_opset_26_to_28_have_cases() -> None:
 def test_what_no_runtime_has_is_not_in_the_registry_and_is_no_function() -> None:
     kernels = {kernel.op_name for kernel in pybind.get_all_opkernel_def() if kernel.domain in ("", "ai.onnx")}
     assert "Slice" in kernels
-    named = [name for name, why in left_out.OPERATORS.items() if why == left_out.NO_RUNTIME]
+    named = [name for name, why in reasons.OPERATORS.items() if why == reasons.NO_RUNTIME]
     assert named == ["ImageDecoder"]
     for name in named:
         assert name not in kernels
@@ -61,7 +62,7 @@ def test_what_no_runtime_has_is_not_in_the_registry_and_is_no_function() -> None
         assert not definition.has_context_dependent_function
 
 
-NO_TENSOR = [name for name, why in left_out.TYPES.items() if why == "ONNX Runtime has no tensor of it"]
+NO_TENSOR = [name for name, why in reasons.TYPES.items() if why == "ONNX Runtime has no tensor of it"]
 
 
 @pytest.mark.parametrize("name", NO_TENSOR)

@@ -1,0 +1,91 @@
+"""What a target's own precision changes in a bound: one that computes float32 in less, and one that is no GPU.
+
+The bounds of the suite (`generators/bounds`) hold for every target, so they allow what shaders are allowed: elementary
+functions by the tables of Vulkan, Direct3D and WebNN, and denormal results that are zero. A target on a CPU has OpenCL
+C's bound alone, and keeps denormals. A target that computes float32 in float16, bfloat16 or TF32, by an option or
+because its device does, is held to ULP of that format, where it says so and names the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from epcheck.generators.array import Array
+from epcheck.generators.bounds.bounds import OPENCL
+from epcheck.generators.truth import Exact, OneStep, Output, Outputs, Truth, Ulp
+
+
+@dataclass(frozen=True)
+class Format:
+    """bits: of the significand that are stored; float32 has 23. smallest: the least normal number."""
+
+    bits: int
+    smallest: float
+
+
+FORMATS: Mapping[str, Format] = {
+    "float16": Format(10, 2.0**-14),
+    "bfloat16": Format(7, 2.0**-126),
+    "tf32": Format(10, 2.0**-126),
+}
+"""What float32 may be computed in. Sources: IEEE 754-2008, binary16; Intel, BFLOAT16 hardware numerics definition;
+NVIDIA A100 architecture whitepaper (TF32)."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What a target computes float32 in: one of FORMATS, and who says so."""
+
+    format: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.format} ({self.source})"
+
+
+def judged(truth: Truth, precision: Precision | None, on_cpu: bool) -> Truth:
+    """The truth with the bounds that hold for a target. on_cpu: it computes on a CPU."""
+    if not isinstance(truth, Outputs) or (precision is None and not on_cpu):
+        return truth
+    outputs = map(without_shaders, truth.outputs)  # allowances of float32's shaders, so many times as large, allow all
+    return Outputs(tuple(_lowered(output, precision) if precision else output for output in outputs))
+
+
+def without_shaders(output: Output) -> Output:
+    """The output without what only shaders may be off by.
+
+    The floor of an elementary function is what a shader's formula allows; any other is derived from the sum that was
+    computed, but for the smallest normal number, below which Direct3D flushes to zero.
+    """
+    bound = output.bound
+    if not isinstance(bound, Ulp) or output.value.dtype.kind != "f":
+        return output
+    tiny = float(np.finfo(output.value.dtype).tiny)
+    if bound.source.startswith(OPENCL):
+        floor: float | Array = 0.0
+    elif np.ndim(bound.floor):
+        floor = np.where(np.asarray(bound.floor) <= tiny, 0.0, bound.floor)
+    else:
+        floor = 0.0 if float(bound.floor) <= tiny else bound.floor
+    return replace(output, bound=replace(bound, floor=floor))
+
+
+def _lowered(output: Output, precision: Precision) -> Output:
+    """The output, where it is float32, with its bound in ULP of the format: at least one, since whatever passes through
+    the format is rounded."""
+    if output.value.dtype != np.float32 or isinstance(output.bound, OneStep):
+        return output
+    format_ = FORMATS[precision.format]
+    factor = 2.0 ** (23 - format_.bits)
+    bound = Ulp(0.0, "exact") if isinstance(output.bound, Exact) else output.bound
+    floor = np.maximum(np.asarray(bound.floor, np.float64) * factor, format_.smallest)
+    lowered = Ulp(
+        max(bound.bound, 1.0) * factor,
+        f"{bound.source}; float32 is computed in {precision}",
+        floor if floor.ndim else float(floor),
+    )
+    exact = np.asarray(output.value, np.float64) if output.exact is None else output.exact
+    return replace(output, bound=lowered, exact=exact)

@@ -1,0 +1,1 @@
+"""What of ONNX has no case, and why."""

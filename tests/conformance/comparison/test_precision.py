@@ -1,0 +1,111 @@
+"""What a target's own precision changes in a bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import refused
+
+from epcheck.conformance.comparison import compare, precision
+from epcheck.conformance.comparison.precision import Precision
+from epcheck.conformance.targets.config import load_config
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
+from epcheck.generators.bounds import bounds, elementary
+from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
+
+HALF = Precision("float16", "https://example.test/")
+
+
+def truth(output: Output) -> Outputs:
+    return Outputs((output,))
+
+
+def erf_of_1() -> Output:
+    x, y = np.array([1.0]), np.array([0.8427007929497149])
+    return bounds.rounded("y", y, np.dtype(np.float32), elementary.bound_of("erf", x, y, np.dtype(np.float32)))
+
+
+def is_wrong(output: Output, got: float, stated: Precision | None = None, on_cpu: bool = False) -> bool:
+    judged = precision.judged(truth(output), stated, on_cpu)
+    assert isinstance(judged, Outputs)
+    return bool(compare.differences(judged, {output.name: np.array([got], output.value.dtype)}))
+
+
+def test_a_cpu_gets_no_shader_s_allowance() -> None:
+    off_by_half_of_1_in_1024 = 0.8427007929497149 + 0.5 / 1024
+    assert not is_wrong(erf_of_1(), off_by_half_of_1_in_1024)
+    assert is_wrong(erf_of_1(), off_by_half_of_1_in_1024, on_cpu=True)
+    within_opencl = float(np.float32(0.8427007929497149)) + 8 * 2.0**-24
+    assert not is_wrong(erf_of_1(), within_opencl, on_cpu=True)
+
+
+def test_a_cpu_keeps_denormals() -> None:
+    exact = np.array([1e-40])
+    output = bounds.rounded("y", exact, np.dtype(np.float32), bounds.ulp(1, "a source", np.dtype(np.float32)))
+    assert not is_wrong(output, 0.0)
+    assert is_wrong(output, 0.0, on_cpu=True)
+
+
+def test_what_a_sum_may_be_off_by_stays() -> None:
+    bound = bounds.accumulated(1000, np.dtype(np.float32), np.array([1000.0]))
+    output = bounds.rounded("y", np.array([1e-3]), np.dtype(np.float32), bound)
+    assert not is_wrong(output, 2e-3, on_cpu=True)
+
+
+@pytest.mark.parametrize(("name", "ulps_of_float32"), [("float16", 2**13), ("tf32", 2**13), ("bfloat16", 2**16)])
+def test_a_lower_precision_is_judged_in_its_own_ulp(name: str, ulps_of_float32: int) -> None:
+    output = Output("y", np.array([1.0], np.float32), Exact())
+    stated = Precision(name, "a source")
+    step = 2.0**-23
+    assert is_wrong(output, 1 + step)
+    assert not is_wrong(output, 1 + ulps_of_float32 * step, stated)
+    assert is_wrong(output, 1 + 2 * ulps_of_float32 * step, stated)
+
+
+def test_the_report_names_the_precision_and_its_source() -> None:
+    judged = precision.judged(truth(erf_of_1()), HALF, False)
+    assert isinstance(judged, Outputs)
+    (wrong,) = compare.differences(judged, {"y": np.array([0.5], np.float32)})
+    assert "float32 is computed in float16 (https://example.test/)" in wrong.reason
+
+
+def test_other_dtypes_and_refusals_stay_as_they_are() -> None:
+    output = Output("y", np.array([1.0], np.float64), Exact())
+    assert is_wrong(output, 1 + 2.0**-40, HALF)
+    refusal: Truth = Refusal("a rule")
+    assert precision.judged(refusal, HALF, True) is refusal
+
+
+def test_which_targets_compute_on_a_cpu() -> None:
+    assert Target("cpu", (), (), provider=CPU).on_cpu
+    assert Target("ov", (), (), provider="OpenVINOExecutionProvider", options={"device_type": "CPU_FP32"}).on_cpu
+    assert not Target("ov", (), (), provider="OpenVINOExecutionProvider", options={"device_type": "GPU"}).on_cpu
+    assert not Target("dml", (), (), provider=DML).on_cpu
+
+
+def test_epcheck_toml_states_a_precision(tmp_path: Path) -> None:
+    config = tmp_path / "epcheck.toml"
+    config.write_text(
+        "[targets.t]\nbase = 'cpu'\nfloat32_precision = { format = 'bfloat16', source = 'the page' }\n", "utf-8"
+    )
+    target = resolve("t", load_config(config))
+    assert target.float32_precision == Precision("bfloat16", "the page")
+    assert target.stated_facts()["float32_precision"] == "bfloat16 (the page)"
+
+
+@pytest.mark.parametrize(
+    ("stated", "why"),
+    [
+        ("{ format = 'float16' }", "'float32_precision' says what float32 is computed in, and who says so"),
+        ("{ format = 'int8', source = 'x' }", "float32 may be computed in float16, bfloat16, tf32"),
+    ],
+)
+def test_a_precision_without_a_source_is_refused(tmp_path: Path, stated: str, why: str) -> None:
+    config = tmp_path / "epcheck.toml"
+    config.write_text(f"[targets.t]\nbase = 'cpu'\nfloat32_precision = {stated}\n", encoding="utf-8")
+    with pytest.raises(TargetError, match=why):
+        load_config(config)
+    assert why in refused("run", "-t", "t", "--config", str(config))
