@@ -1,8 +1,9 @@
 """`outcomes.parquet`, the file of a run that a store holds: one narrow row for each record, for queries over many runs.
 
-`docs/store.md` has the columns and the metadata in a table. The files are made to be small and to be asked for what
-failed: rows are sorted, those that fail stand first in row groups of their own, which a reader finds by the statistics
-of the column `failing`, and what is asked most (how many cases of each operator passed) stands counted in the metadata.
+`docs/reports/store.md` has the columns and the metadata in a table. The files are made to be small and to be asked for
+what failed: rows are sorted, those that fail stand first in row groups of their own, which a reader finds by the
+statistics of the column `failing`, and what is asked most (how many cases of each operator passed) stands counted in
+the metadata.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A store: a folder with `<run_id>.parquet` of many runs (see `docs/store.md`).
+"""A store: a folder with `<run_id>.parquet` of many runs (see `docs/reports/store.md`).
 
 Opening a store reads the metadata of each file, no rows. A file that cannot be read, or is not a file of ours, becomes
 a FileProblem with a name and a sentence, and never hides the others. `query.py` answers questions about rows.

@@ -14,7 +14,7 @@ TREND_SCHEMA = 1
 
 
 def document(trend: Trend) -> bytes:
-    """`schema` (TREND_SCHEMA; a reader refuses a newer one) and `trend`, a Trend with the names of `docs/store.md`.
+    """`schema` (TREND_SCHEMA; a reader refuses a newer one) and `trend`, a Trend named as in `docs/reports/store.md`.
 
     Fields that hold their default are left out. Counts are `[passes, failing, other]`; a night has its `rate`, null
     where it is not whole.
