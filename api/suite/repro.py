@@ -8,6 +8,7 @@ from typing import Annotated
 
 from epcheck.api.option import Option
 from epcheck.conformance.test_data import repro as folders
+from epcheck.conformance.test_data.repro import ReproError
 from epcheck.generators import suite
 
 
@@ -21,9 +22,14 @@ class ReproOptions:
 
 def repro(options: ReproOptions) -> Path:
     """Write the case into a folder of its own under `out`: the model, ONNX test data, and a script that needs
-    onnxruntime only. Returns the folder. Raises SelectionError for an unknown id and ReproError when it cannot be
-    written."""
-    return folders.write(suite.case_by_id(options.case_id).build(), options.out)
+    onnxruntime only. Returns the folder. Raises SelectionError for an unknown id and ReproError when the case cannot be
+    built or written."""
+    case = suite.case_by_id(options.case_id)
+    try:
+        built = case.build()
+    except Exception as error:  # of the case's generator, whatever it is
+        raise ReproError(f"case '{case.id}' cannot be built: {type(error).__name__}: {error}") from error
+    return folders.write(built, options.out)
 
 
 def repro_command(case_id: str) -> str:
