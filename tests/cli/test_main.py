@@ -364,8 +364,10 @@ def test_what_is_expected_of_a_target_is_listed_with_its_condition(
 def test_list_targets_has_those_of_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.joinpath("epcheck.toml").write_text('[targets.mine]\nbase = "cpu"\n')
     monkeypatch.chdir(tmp_path)
-    lines = call("list", "targets").out.splitlines()
-    assert [line.split()[0] for line in lines] == ["cpu", "dml", "directml", "reference", "mine", "default"]
+    monkeypatch.setenv("EPCHECK_RUNTIMES", str(tmp_path / "runtimes"))
+    names = [line.split()[0] for line in call("list", "targets").out.splitlines()]
+    recipes = ["webgpu", "openvino", "openvino-plugin", "qnn"]
+    assert names == ["cpu", "dml", "directml", "reference", *recipes, "mine", "default"]
 
 
 def test_without_arguments_it_shows_what_there_is_and_with_version_its_version() -> None:

@@ -301,7 +301,7 @@ def compared(simulated: Simulated, machine: str, night: int) -> tuple[Difference
     flaky = flaky_cases(replace(simulated.opened, runs=past), newer.run, TARGET)
     halves = (read_compared_run(run.path, TARGET, run.run) for run in (before.stored, newer))
     nights = {run_id: n for n, run_id in runs.items()}
-    return difference.compare(*halves, flaky=flaky), nights[before.stored.run_id]
+    return difference.compare_nights(*halves, flaky=flaky), nights[before.stored.run_id]
 
 
 def ids(found: Difference, kind: str) -> set[str]:
