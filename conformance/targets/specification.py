@@ -261,6 +261,7 @@ def _recipe(made: recipes.Environment) -> Target:
     return replace(
         target,
         options=recipe.options,
+        float32_precision=recipe.float32_precision,
         variables={},
         known={"packages": packages, **({"graphics_stack": made.driver} if made.driver else {})},
         expectations=expectation_file.shipped(recipe.name),
@@ -295,6 +296,8 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
     for key in ("options", "config"):
         if key in table:
             changes[key] = {**getattr(target, key), **{k: str(v) for k, v in table[key].items()}}
+    if "options" in table:
+        changes["float32_precision"] = None  # what a recipe states holds with its own options
     if "precisions" in table:
         changes["precisions"] = {n: {k: str(v) for k, v in o.items()} for n, o in table["precisions"].items()}
     if "env" in table:

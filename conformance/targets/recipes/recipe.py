@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from epcheck.conformance.comparison.precision import Precision
+
 
 @dataclass(frozen=True)
 class Recipe:
     """An environment for one provider. packages: what pip installs, the one that has the provider last.
 
     provider: its name in ONNX Runtime. plugin: the module that has its library; empty where the runtime has the
-    provider built in. options: of the provider. software_vulkan: it needs a Vulkan driver, a software one where the
-    machine has none. about: in a few words what it is.
+    provider built in. options: of the provider. float32_precision: what it computes float32 in by these options, where
+    that is less. software_vulkan: it needs a Vulkan driver, a software one where the machine has none. about: in a few
+    words what it is.
     """
 
     name: str
@@ -21,6 +24,7 @@ class Recipe:
     about: str
     plugin: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    float32_precision: Precision | None = None
     software_vulkan: bool = False
 
 
@@ -56,6 +60,10 @@ RECIPES: Mapping[str, Recipe] = {
             "QNN on Qualcomm's simulator of an HTP, in float16",
             plugin="onnxruntime_qnn",
             options={"backend_type": "htp", "htp_arch": "75", "soc_model": "57"},
+            float32_precision=Precision(
+                "float16",
+                "onnxruntime.ai/docs/execution-providers/QNN-ExecutionProvider.html: enable_htp_fp16_precision is on",
+            ),
         ),
     )
 }

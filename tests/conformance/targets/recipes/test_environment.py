@@ -10,6 +10,7 @@ import pytest
 from command_line import call
 
 from epcheck import api
+from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.targets.recipes import environment, swiftshader
 from epcheck.conformance.targets.recipes.recipe import RECIPES
@@ -74,6 +75,21 @@ def test_a_table_may_start_from_a_recipe(runtimes: Path) -> None:
     table = {"base": "qnn", "options": {"backend_type": "saver"}}
     target = resolve("null", {"targets": {"null": table}})
     assert dict(target.options) == {"backend_type": "saver", "htp_arch": "75", "soc_model": "57"}
+
+
+def test_the_precision_of_a_recipe_holds_with_its_own_options(runtimes: Path) -> None:
+    made(runtimes, "qnn")
+    own = {"format": "bfloat16", "source": "its manual"}
+    tables: dict[str, dict[str, object]] = {
+        "renamed": {"base": "qnn", "jobs": 1},
+        "other": {"base": "qnn", "options": {"backend_type": "cpu"}},
+        "stated": {"base": "qnn", "options": {"backend_type": "gpu"}, "float32_precision": own},
+    }
+    stated = resolve("qnn").float32_precision
+    assert stated
+    assert stated.format == "float16"
+    found = [resolve(name, {"targets": tables}).float32_precision for name in tables]
+    assert found == [stated, None, Precision(**own)]
 
 
 def test_environments_are_listed_and_removed(runtimes: Path) -> None:
