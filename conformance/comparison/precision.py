@@ -35,6 +35,12 @@ FORMATS: Mapping[str, Format] = {
 NVIDIA A100 architecture whitepaper (TF32)."""
 
 
+MOVED, COMPUTED = 1.0, 3.0
+"""ULP of the format that a result may be off by at least. What is moved is rounded once, to the nearest or not. Of what
+is computed, two operands and the result are rounded, each by a relative error of half an ULP at 1, which is at most one
+ULP of the result: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition (2002), lemma 3.1."""
+
+
 @dataclass(frozen=True)
 class Precision:
     """What a target computes float32 in: one of FORMATS, and who says so."""
@@ -74,8 +80,8 @@ def without_shaders(output: Output) -> Output:
 
 
 def _lowered(output: Output, precision: Precision) -> Output:
-    """The output, where it is float32, with its bound in ULP of the format: at least one, since whatever passes through
-    the format is rounded."""
+    """The output, where it is float32, with its bound in ULP of the format, at least MOVED or COMPUTED: whatever passes
+    through the format is rounded."""
     if output.value.dtype != np.float32 or isinstance(output.bound, OneStep):
         return output
     format_ = FORMATS[precision.format]
@@ -83,7 +89,7 @@ def _lowered(output: Output, precision: Precision) -> Output:
     bound = Ulp(0.0, "exact") if isinstance(output.bound, Exact) else output.bound
     floor = np.maximum(np.asarray(bound.floor, np.float64) * factor, format_.smallest)
     lowered = Ulp(
-        max(bound.bound, 1.0) * factor,
+        max(bound.bound, MOVED if isinstance(output.bound, Exact) else COMPUTED) * factor,
         f"{bound.source}; float32 is computed in {precision}",
         floor if floor.ndim else float(floor),
     )

@@ -65,6 +65,16 @@ def test_a_lower_precision_is_judged_in_its_own_ulp(name: str, ulps_of_float32: 
     assert is_wrong(output, 1 + 2 * ulps_of_float32 * step, stated)
 
 
+def test_operands_that_are_rounded_to_the_format_are_allowed_for() -> None:
+    """QNN's simulator gives 0.21875 for a product that is 0.2185842: its operands were rounded as well."""
+    product = np.array([0.2185842394241142])
+    output = bounds.rounded("y", product, np.dtype(np.float32), bounds.ulp(1, "a source", np.dtype(np.float32)))
+    ulp_of_half = float(np.spacing(np.float16(0.2185)))
+    assert not is_wrong(output, 0.21875, HALF)
+    assert not is_wrong(output, product[0] + 2.9 * ulp_of_half, HALF)
+    assert is_wrong(output, product[0] + 3.1 * ulp_of_half, HALF)
+
+
 def test_the_report_names_the_precision_and_its_source() -> None:
     judged = precision.judged(truth(erf_of_1()), HALF, False)
     assert isinstance(judged, Outputs)
