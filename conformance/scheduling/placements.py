@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
@@ -15,8 +14,8 @@ from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
 from epcheck.conformance.scheduling.grouping import PLACE_ONLY
 from epcheck.conformance.scheduling.pools.pool import Pool
-from epcheck.conformance.scheduling.pools.pools import TICK_S
 from epcheck.conformance.scheduling.pools.supervisor import Job
+from epcheck.conformance.scheduling.pools.turn import turn
 from epcheck.conformance.targets.target import MEASURED, Target, TargetError
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -110,13 +109,4 @@ class _Asked:
         self._answered(prepared, message, outcome.kind != FAILED or not UNPLACED.search(message))
 
     def _turn(self, last: bool, wait: bool = True) -> None:
-        self.pool.advance(last)
-        for supervisor in self.pool.supervisors:
-            supervisor.listen(True)
-        with contextlib.suppress(queue.Empty):
-            event = self._events.get(timeout=TICK_S) if wait else self._events.get_nowait()
-            while True:
-                if owner := self.pool.owner(event):
-                    owner.handle(event)
-                event = self._events.get_nowait()
-        self.pool.watch(time.monotonic())
+        turn(self.pool, self._events, last, wait)

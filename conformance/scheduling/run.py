@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import time
 from collections.abc import Callable
 from itertools import islice
 
@@ -14,8 +13,8 @@ from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import Outcome
 from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
 from epcheck.conformance.scheduling.pools.pool import Pool
-from epcheck.conformance.scheduling.pools.pools import TICK_S
 from epcheck.conformance.scheduling.pools.supervisor import Job
+from epcheck.conformance.scheduling.pools.turn import turn
 from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.scheduling.session import AT_ONCE, Session
 from epcheck.conformance.targets.target import Target
@@ -82,12 +81,7 @@ def ask(target: Target, prepared: PreparedCase) -> Outcome:
         try:
             pool.submit(Job(prepared, outcomes.append))
             while not outcomes:
-                pool.advance(last=True)
-                with contextlib.suppress(queue.Empty):
-                    event = events.get(timeout=TICK_S)
-                    if supervisor := pool.owner(event):
-                        supervisor.handle(event)
-                pool.watch(time.monotonic())
+                turn(pool, events)
         finally:
             pool.kill()
     return outcomes[0]

@@ -41,7 +41,8 @@ from epcheck.conformance.scheduling.case_lifecycle import (
 )
 from epcheck.conformance.scheduling.grouping import PLACE_ONLY, Grouping
 from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
-from epcheck.conformance.scheduling.pools.pools import TICK_S, Pools
+from epcheck.conformance.scheduling.pools.pool import TICK_S
+from epcheck.conformance.scheduling.pools.pools import Pools
 from epcheck.conformance.scheduling.pools.supervisor import Job
 from epcheck.conformance.scheduling.profile import (
     JUDGING,

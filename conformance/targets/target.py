@@ -75,9 +75,8 @@ class Target:
     float32_precision: what float32 is computed in, where that is less.
     claim_table: what the provider claims, in place of the table that epcheck ships of it; NO_CLAIMS for nothing.
     precisions: name -> the options with which the provider computes in that precision.
-    base, variant: of a target that is a variant of another, that one's name, and the
-    variant's own, `level=all`. session: what its requests say besides. packed: a case shares its session with a copy of
-    itself.
+    base, variant: of a target that is a variant of another, that one's name, and the variant's own, `level=all`.
+    session: what its requests say besides. packed: a case shares its session with a copy of itself.
     """
 
     name: str

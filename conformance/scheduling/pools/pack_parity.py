@@ -8,7 +8,6 @@ that pass. A session of several that fails says nothing, since its cases run alo
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from epcheck.conformance.records.outcome import Outcome
 from epcheck.conformance.scheduling.parity import Difference, Parity
 from epcheck.conformance.scheduling.pools.pool import Pool
 from epcheck.conformance.scheduling.pools.supervisor import Job
+from epcheck.conformance.scheduling.pools.turn import turn
 from epcheck.conformance.targets.target import PACKS_AGREE, Target
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
@@ -39,9 +39,6 @@ COMPANY = 3
 
 WITHIN_S = 120.0
 """Seconds that it may take; where it takes longer, nothing is known."""
-
-TICK_S = 0.05
-"""How often deadlines are looked at, in seconds."""
 
 
 def sample() -> list[PreparedCase]:
@@ -132,14 +129,7 @@ def _statuses(
         while waiting:
             if time.monotonic() > deadline:
                 raise TimeoutError
-            pool.advance(last=True)
-            for supervisor in pool.supervisors:
-                supervisor.listen(True)
-            with contextlib.suppress(queue.Empty):
-                event = events.get(timeout=TICK_S)
-                if owner := pool.owner(event):
-                    owner.handle(event)
-            pool.watch(time.monotonic())
+            turn(pool, events)
     finally:
         pool.kill()
     return found

@@ -22,6 +22,9 @@ from epcheck.conformance.workers.client import WorkerClient
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
 
+TICK_S = 0.05
+"""How often deadlines and memory bounds are looked at, in seconds."""
+
 PACK_BYTES = 16 * MEBIBYTE
 """Models, feeds and outputs of a pack: at most so much, or one case."""
 

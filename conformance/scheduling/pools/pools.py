@@ -12,16 +12,13 @@ from epcheck.conformance.scheduling import run_history
 from epcheck.conformance.scheduling.case_lifecycle import Where
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.pools import pack_parity, worker_count, worker_probe
-from epcheck.conformance.scheduling.pools.pool import Incident, Pool
+from epcheck.conformance.scheduling.pools.pool import TICK_S, Incident, Pool
 from epcheck.conformance.scheduling.pools.session_times import SessionTimes
 from epcheck.conformance.scheduling.pools.supervisor import Supervisor
 from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.targets.target import MEASURED, Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
-
-TICK_S = 0.05
-"""How often deadlines and memory are looked at, in seconds."""
 
 ALONE_AT_ONCE, CORES_OF_ONE_ALONE = 2, 4
 """Processes for one case each, at least: one starts while the other runs. They mostly start, which takes about a

@@ -11,7 +11,7 @@ from itertools import islice
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import FULL, PreparedCase
 from epcheck.conformance.scheduling.pools import session_request, worker_count
-from epcheck.conformance.scheduling.pools.pool import Pool
+from epcheck.conformance.scheduling.pools.pool import TICK_S, Pool
 from epcheck.conformance.workers.client import TargetDown, WorkerClient, WorkerLost
 from epcheck.conformance.workers.process import Event
 from epcheck.conformance.workers.session_result import session_result
@@ -33,9 +33,6 @@ AHEAD = 2
 WITHIN_S, GIVEN_UP_S = 8.0, 30.0
 """From when on no further number is begun, and when the one that is measured is given up, in seconds. Most of it is the
 start of workers."""
-
-TICK_S = 0.05
-"""How often deadlines are looked at, in seconds."""
 
 
 class _NotMeasuredError(Exception):
