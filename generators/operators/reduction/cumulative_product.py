@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.propagation import gamma
-from epcheck.generators.case import Binding, Sample
-from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.case import Binding
+from epcheck.generators.families import cumulative
+from epcheck.generators.families.cumulative import CumulativeSample
+from epcheck.generators.node import Node
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -29,81 +31,33 @@ FLOAT_DATA = frozenset({"nan", "infinities", "overflow", "underflow"})
 INTEGER_DATA = frozenset({"powers_of_3"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class CumProdSample(Sample):
-    """exclusive, reverse: None leaves the attribute out. values: what the data looks like. axis_shape: of the axis."""
-
-    shape: tuple[int, ...] = (3, 4, 5)
-    axis: int = 0
-    axis_dtype: str = "int64"
-    axis_shape: tuple[int, ...] = ()
-    exclusive: int | None = None
-    reverse: int | None = None
-    values: str = "plain"
-
-
-def samples() -> Iterator[CumProdSample]:
-    for axis in (0, 1, 2, -1, -3):
-        name = f"axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
-        yield CumProdSample(name=name, axis=axis, every_dtype=axis == 1)
-        yield CumProdSample(name=f"{name}_int32", axis=axis, axis_dtype="int32")
-        if axis != 1:
-            yield CumProdSample(name=f"{name}_exclusive_reverse", axis=axis, exclusive=1, reverse=1)
-    for exclusive in (0, 1):
-        for reverse in (0, 1):
-            name = f"exclusive_{exclusive}_reverse_{reverse}"
-            yield CumProdSample(name=name, axis=1, exclusive=exclusive, reverse=reverse, every_dtype=True)
-    yield CumProdSample(name="exclusive", axis=1, exclusive=1)
-    yield CumProdSample(name="reverse", axis=1, reverse=1)
-    yield from _shapes()
-    yield CumProdSample(name="zeros", shape=(3, 8), axis=1, values="zeros", every_dtype=True)
-    yield CumProdSample(name="zeros_reverse", shape=(3, 8), axis=1, reverse=1, values="zeros", every_dtype=True)
+def samples() -> Iterator[CumulativeSample]:
+    yield from cumulative.samples()
+    yield CumulativeSample(name="size_0_axis_exclusive", shape=(3, 0), axis=1, exclusive=1)
+    yield CumulativeSample(name="zeros", shape=(3, 8), axis=1, values="zeros", every_dtype=True)
+    yield CumulativeSample(name="zeros_reverse", shape=(3, 8), axis=1, reverse=1, values="zeros", every_dtype=True)
     for values in sorted(FLOAT_DATA):
-        sample = CumProdSample(name=values, shape=(3, 8), axis=1, values=values, every_dtype=True)
+        sample = CumulativeSample(name=values, shape=(3, 8), axis=1, values=values, every_dtype=True)
         yield sample
         yield replace(sample, name=f"{values}_reverse", reverse=1)
     for values in sorted(INTEGER_DATA):
-        yield CumProdSample(name=values, shape=(2, 43), axis=1, values=values, every_dtype=True)
-    yield CumProdSample(name="refused_axis_at_rank", axis=3)
-    yield CumProdSample(name="refused_axis_below_rank", axis=-4)
-    yield CumProdSample(name="refused_axis_of_rank_2", axis=1, axis_shape=(1, 1))
+        yield CumulativeSample(name=values, shape=(2, 43), axis=1, values=values, every_dtype=True)
+    yield from cumulative.refused()
+    yield CumulativeSample(name="refused_axis_of_rank_2", axis=1, axis_shape=(1, 1))
 
 
-def _shapes() -> Iterator[CumProdSample]:
-    for rank in range(1, 9):
-        shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield CumProdSample(name=f"rank_{rank}_last_axis", shape=shape, axis=-1)
-        yield CumProdSample(name=f"rank_{rank}_first_axis_reverse", shape=shape, axis=0, reverse=1)
-    yield CumProdSample(name="size_1_axis", shape=(4, 1), axis=1)
-    yield CumProdSample(name="size_1_axis_exclusive", shape=(4, 1), axis=1, exclusive=1)
-    yield CumProdSample(name="size_1_elsewhere", shape=(1, 6, 1), axis=1)
-    yield CumProdSample(name="size_0_axis", shape=(3, 0), axis=1)
-    yield CumProdSample(name="size_0_axis_exclusive", shape=(3, 0), axis=1, exclusive=1)
-    yield CumProdSample(name="size_0_elsewhere", shape=(0, 5), axis=1)
-    for length in (31, 33, 127, 257, 1025, 4097):
-        sample = CumProdSample(name=f"length_{length}", shape=(2, length), axis=1)
-        yield sample
-        yield replace(sample, name=f"length_{length}_exclusive_reverse", exclusive=1, reverse=1)
-    yield CumProdSample(name="length_1025_first_axis", shape=(1025, 3), axis=0)
-
-
-def bindings(sample: CumProdSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: CumulativeSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if sample.values in (INTEGER_DATA if np.dtype(dtypes[0]).kind == "f" else FLOAT_DATA):
         return ()
     every = spread(sample, first=dtypes[0] == "float32", newest=True)
     return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
-def node(sample: CumProdSample, binding: Binding) -> Node:
-    """x of any number type; axis int32 or int64 [], a parameter. y has shape and dtype of x."""
-    settings = {"exclusive": sample.exclusive, "reverse": sample.reverse}
-    attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
-    axis = Operand("axis", np.full(sample.axis_shape, sample.axis, sample.axis_dtype), parameter=True)
-    x = Operand("x", _values(sample, binding))
-    return Node("CumProd", "", binding.since_version, (x, axis), ("y",), attributes)
+def node(sample: CumulativeSample, binding: Binding) -> Node:
+    return cumulative.node("CumProd", sample, binding, _values(sample, binding))
 
 
-def _values(sample: CumProdSample, binding: Binding) -> Array:
+def _values(sample: CumulativeSample, binding: Binding) -> Array:
     """Integers of ±1, and each fifth of an axis as large as 3; floats around 1 whose products stay around 1."""
     rng, dtype, shape = binding.rng, binding.dtype, sample.shape
     signs = np.ones(shape) if dtype.kind == "u" else rng.choice([-1.0, 1.0], shape)

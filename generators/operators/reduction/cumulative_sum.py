@@ -10,73 +10,37 @@ How the DML EP lowers it: DmlOperatorCumSum.cpp, rank padded to 4, the axis is r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import Binding
 from epcheck.generators.directml import AxisDirection, TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import CumulativeSummation
 from epcheck.generators.directml.lowering import Lowering, missing, padded
 from epcheck.generators.directml.tensor import MAX_RANK
-from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.families import cumulative
+from epcheck.generators.families.cumulative import CumulativeSample
+from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 FLOAT_DATA = frozenset({"nan", "infinities", "cancellation"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class CumSumSample(Sample):
-    """exclusive, reverse: None leaves the attribute out. values: what the data looks like."""
-
-    shape: tuple[int, ...] = (3, 4, 5)
-    axis: int = 0
-    axis_dtype: str = "int64"
-    exclusive: int | None = None
-    reverse: int | None = None
-    values: str = "plain"
-
-
-def samples() -> Iterator[CumSumSample]:
-    for axis in (0, 1, 2, -1, -3):
-        name = f"axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
-        yield CumSumSample(name=name, axis=axis, every_dtype=axis == 1)
-        yield CumSumSample(name=f"{name}_int32", axis=axis, axis_dtype="int32")
-        if axis != 1:
-            yield CumSumSample(name=f"{name}_exclusive_reverse", axis=axis, exclusive=1, reverse=1)
-    for exclusive in (0, 1):
-        for reverse in (0, 1):
-            name = f"exclusive_{exclusive}_reverse_{reverse}"
-            yield CumSumSample(name=name, axis=1, exclusive=exclusive, reverse=reverse, every_dtype=True)
-    yield CumSumSample(name="exclusive", axis=1, exclusive=1)
-    yield CumSumSample(name="reverse", axis=1, reverse=1)
-    for rank in range(1, 9):
-        shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield CumSumSample(name=f"rank_{rank}_last_axis", shape=shape, axis=-1)
-        yield CumSumSample(name=f"rank_{rank}_first_axis_reverse", shape=shape, axis=0, reverse=1)
-    yield CumSumSample(name="size_1_axis", shape=(4, 1), axis=1)
-    yield CumSumSample(name="size_1_axis_exclusive", shape=(4, 1), axis=1, exclusive=1)
-    yield CumSumSample(name="size_1_elsewhere", shape=(1, 6, 1), axis=1)
-    yield CumSumSample(name="size_0_axis", shape=(3, 0), axis=1)
-    yield CumSumSample(name="size_0_elsewhere", shape=(0, 5), axis=1)
-    for length in (31, 33, 127, 257, 1025, 4097):
-        yield CumSumSample(name=f"length_{length}", shape=(2, length), axis=1)
-        yield CumSumSample(name=f"length_{length}_exclusive_reverse", shape=(2, length), axis=1, exclusive=1, reverse=1)
-    yield CumSumSample(name="length_1025_first_axis", shape=(1025, 3), axis=0)
+def samples() -> Iterator[CumulativeSample]:
+    yield from cumulative.samples()
     for values in sorted(FLOAT_DATA):
         for side, reverse_or_not in (("", None), ("_reverse", 1)):
-            yield CumSumSample(
+            yield CumulativeSample(
                 name=f"{values}{side}", shape=(3, 8), axis=1, reverse=reverse_or_not, values=values, every_dtype=True
             )
-    yield CumSumSample(name="refused_axis_at_rank", axis=3)
-    yield CumSumSample(name="refused_axis_below_rank", axis=-4)
+    yield from cumulative.refused()
 
 
-def bindings(sample: CumSumSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def bindings(sample: CumulativeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if sample.values in FLOAT_DATA and np.dtype(dtypes[0]).kind != "f":
         return ()
     newest = since_version == schema.since_versions("CumSum")[-1]
@@ -84,15 +48,11 @@ def bindings(sample: CumSumSample, since_version: int, dtypes: tuple[str, ...]) 
     return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
-def node(sample: CumSumSample, binding: Binding) -> Node:
-    """x of any number type; axis int32 or int64 [], a parameter. y has shape and dtype of x."""
-    settings = {"exclusive": sample.exclusive, "reverse": sample.reverse}
-    attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
-    axis = Operand("axis", np.array(sample.axis, sample.axis_dtype), parameter=True)
-    return Node("CumSum", "", binding.since_version, (Operand("x", _values(sample, binding)), axis), ("y",), attributes)
+def node(sample: CumulativeSample, binding: Binding) -> Node:
+    return cumulative.node("CumSum", sample, binding, _values(sample, binding))
 
 
-def _values(sample: CumSumSample, binding: Binding) -> Array:
+def _values(sample: CumulativeSample, binding: Binding) -> Array:
     rng, dtype = binding.rng, binding.dtype
     if dtype.kind != "f":
         low = 0 if dtype.kind == "u" else -9
