@@ -19,8 +19,9 @@ A failure is repeated before it is reported: first in a second worker, where oth
 two disagree, in processes where nothing ran before. Answers that depend on what ran before are `order-dependent`,
 answers that change with nothing changed are `flaky`. What fails in a pack is repeated in a session of its own. What
 ends a worker has to end a second one, in which nothing ran before; what ends fewer than most of five is only noted.
-What is expected, with a reason, needs less: an expected end of the worker is seen once, in a process of its own, and
-a case that is expected to be unsteady is not run in processes of its own.
+What is expected, with a reason, needs less: the expected deviation is seen once, in whichever session it is; an
+expected end of the worker is, too, in a process of its own; and a case that is expected to be unsteady is not run in
+processes of its own.
 """
 
 from __future__ import annotations
@@ -244,13 +245,19 @@ class CaseLifecycle:
         """Whether a first opinion is not final; what the reference says always is, since nobody reports on it."""
         if first.status == terms.PASS or self._is_reference(target):
             return False
+        if outcome.kind not in LOST and self._is_expected(target, first):
+            return False
         answered_in_a_pack = outcome.shared > 1 and outcome.kind == DONE
         return answered_in_a_pack or repeats.needs_confirmation(self.prepared, target, first)
+
+    def _is_expected(self, target: Target, judged: Opinion) -> bool:
+        """Whether an expectation of the target covers the opinion."""
+        return any(expectation.covers(judged) for expectation in self._expected.get(target.name, ()))
 
     def _after_quarantine(self, target: Target, outcome: Outcome) -> list[Action]:
         """When the case does what nobody expects, nothing is known of it."""
         judged = opinion(self.prepared, target, outcome)
-        if any(expectation.covers(judged) for expectation in self._expected[target.name]):
+        if self._is_expected(target, judged):
             return self._settle(target, judged, outcome)
         self.states[target.name] = _FIRST_RUN
         return [Run(target, Where.OWN_SESSION)]
