@@ -15,3 +15,12 @@ def lacking_feature(candidate: Opinion) -> str:
     """The feature that the device lacks, where that is why the candidate refuses a node; otherwise empty."""
     found = _LACKING.search(candidate.message) if candidate.status == terms.REFUSED else None
     return found["feature"] if found else ""
+
+
+_DTYPES = {"f16": "float16"}
+"""Feature -> the numpy dtype that no node can have without it."""
+
+
+def lacking_dtype(candidate: Opinion) -> str:
+    """The dtype that the device lacks, where that is why the candidate refuses a node; otherwise empty."""
+    return _DTYPES.get(lacking_feature(candidate), "")

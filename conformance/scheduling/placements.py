@@ -85,8 +85,9 @@ class _Asked:
         self.pool.submit(Job(prepared, partial(self._finished, prepared), group, place=True))
 
     def _run(self, prepared: PreparedCase) -> None:
-        """Run a case whose node was taken apart: the record may lack parts that run on the CPU between casts to float32
-        (docs/targets.md), but a session that may not fall back is refused then."""
+        """Run a case whose node was taken in part: a session that may not fall back is refused then. The record may
+        lack parts of a function that run on the CPU between casts to float32 (docs/targets.md), and an If is its
+        provider's where its branches are not."""
         self._under_way += 1
         self.pool.submit(Job(prepared, partial(self._finished, prepared)))
 
@@ -96,8 +97,10 @@ class _Asked:
             self._submit(prepared, b"")  # functions were inlined: alone it shows whose nodes these are
             return
         if outcome.kind == PLACED:
-            gap = placement_gap(prepared, self._target.provider or "", outcome)
-            if not gap and all(operator != prepared.op_type for _, operator in outcome.assignment or ()):
+            provider, nodes = self._target.provider or "", outcome.assignment or ()
+            gap = placement_gap(prepared, provider, outcome)
+            is_apart = all(operator != prepared.op_type for _, operator in nodes)
+            if not gap and (is_apart or any(name != provider for name, _ in nodes)):
                 self._run(prepared)
             else:
                 self._answered(prepared, gap, False)

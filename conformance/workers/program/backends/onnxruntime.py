@@ -19,6 +19,7 @@ from ..machine import file_version
 from ..protocol import LEVELS
 from . import variants
 from .canary import trouble_with
+from .held import HeldSession
 from .plugin import PluginError, RegisteredPlugin
 from .values import differing, flattened, model_feeds
 
@@ -36,6 +37,7 @@ class OnnxRuntimeBackend:
         self.can_record = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
         self.kept: Any = None
         self.placed: Any = None
+        self.held = HeldSession()
         onnxruntime.set_default_logger_severity(4)
         if plugin:
             try:
@@ -91,6 +93,7 @@ class OnnxRuntimeBackend:
             self.run_dirtied(session, request, feeds, outputs, answer)
         except Exception as error:
             finish_commands(request["device"])
+            self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
 
@@ -125,6 +128,7 @@ class OnnxRuntimeBackend:
                 answer["repeat_differs"] = differing(outputs, again)
         except Exception as error:
             finish_commands(request["device"])
+            self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, flattened(outputs)
 
