@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from epcheck.conformance import lab
+from epcheck.conformance.judging.device_limit import feature_of
 from epcheck.conformance.judging.opinion import UNPLACED, condense, placement_gap
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
@@ -107,6 +108,9 @@ class _Asked:
             return
         if outcome.kind == DONE:
             self._answered(prepared, placement_gap(prepared, self._target.provider or "", outcome), False)
+            return
+        if outcome.kind == FAILED and feature_of(outcome.message):
+            self._answered(prepared, "", False)  # it takes the node, and this machine's device cannot run it
             return
         message = condense(outcome.message) or outcome.kind
         self._answered(prepared, message, outcome.kind != FAILED or not UNPLACED.search(message))

@@ -71,3 +71,10 @@ def test_a_node_of_another_provider_is_declined(
     jobs = submitted(asked, monkeypatch)
     asked._finished(BRANCHES, Outcome(PLACED, assignment=((CPU, "If"),)))
     assert (answers, jobs) == ([("If was assigned to CPUExecutionProvider", False)], [])
+
+
+def test_a_node_that_only_the_device_cannot_run_is_taken(asked: _Asked, answers: list[tuple[str, bool]]) -> None:
+    lacking = "[ONNXRuntimeError] : 1 : FAIL : Program Transpose requires f16 but the device does not support it."
+    asked._finished(BRANCHES, Outcome(FAILED, stage="create", message=lacking))
+    asked._finished(BRANCHES, Outcome(FAILED, stage="create", message="Cannot compile"))
+    assert answers == [("", False), ("Cannot compile", True)]
