@@ -86,9 +86,9 @@ class _Asked:
         self.pool.submit(Job(prepared, partial(self._finished, prepared), group, place=True))
 
     def _run(self, prepared: PreparedCase) -> None:
-        """Run a case whose node was taken in part: a session that may not fall back is refused then. The record may
-        lack parts of a function that run on the CPU between casts to float32 (docs/targets.md), and an If is its
-        provider's where its branches are not."""
+        """Run a case whose node was taken apart, or stands beside one that others take: a session that may not fall
+        back is refused then. Of a function, the record may lack parts that run on the CPU between casts to float32
+        (docs/targets.md)."""
         self._under_way += 1
         self.pool.submit(Job(prepared, partial(self._finished, prepared)))
 

@@ -44,14 +44,15 @@ def test_a_node_that_is_taken_whole_is_not_run(
     assert (answers, jobs) == ([("", False)], [])
 
 
-def test_a_node_whose_branches_others_take_is_run_where_nothing_may_fall_back(
+def test_a_node_beside_one_that_others_take_is_run_where_nothing_may_fall_back(
     asked: _Asked, answers: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = submitted(asked, monkeypatch)
-    asked._finished(BRANCHES, Outcome(PLACED, assignment=((OTHER, "If"), (CPU, "Identity"))))
+    beside = BRANCHES._replace(beside=("Cast",))
+    asked._finished(beside, Outcome(PLACED, assignment=((OTHER, "If"), (CPU, "Cast"))))
     assert answers == []
-    ((job),) = jobs
-    assert (job.prepared, job.place) == (BRANCHES, False)
+    (job,) = jobs
+    assert (job.prepared, job.place) == (beside, False)
     job.finished(DISABLED)
     assert answers == [(DISABLED.message, False)]
 
