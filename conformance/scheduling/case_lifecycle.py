@@ -32,6 +32,7 @@ from enum import Enum
 import msgspec
 
 from epcheck.conformance.judging import claim, explain, repeats, variants
+from epcheck.conformance.judging.device_limit import lacking_dtype
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.judging.opinion import opinion, placement_gap
 from epcheck.conformance.judging.oracles import echoes, second_oracles
@@ -92,9 +93,10 @@ class Remember(msgspec.Struct, frozen=True):
 
 
 class Declined(msgspec.Struct, frozen=True):
-    """Action: know that the target does not take such a case."""
+    """Action: know that the target does not take such a case. dtype: the one that its device lacks, if that is why."""
 
     target: Target
+    dtype: str = ""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -233,8 +235,9 @@ class CaseLifecycle:
         actions: list[Action] = []
         if outcome.kind not in (DONE, PLACED):
             actions.append(Failed(target))
-        if judged.status == terms.UNPLACED:
-            actions.append(Declined(target))
+        dtype = lacking_dtype(judged)
+        if dtype or judged.status == terms.UNPLACED:
+            actions.append(Declined(target, dtype))
         if self._needs_repeat(target, outcome, judged):
             self.states[target.name] = Confirming(outcome)
             where = Where.OWN_PROCESS if outcome.kind in LOST else Where.SECOND_WORKER

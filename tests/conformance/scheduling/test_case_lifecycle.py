@@ -216,6 +216,13 @@ def test_what_a_target_declines_and_never_promised_to_take_is_run_once(table: Cl
     assert driven.others == [Failed(silent), Declined(silent)]
 
 
+def test_a_dtype_that_the_device_lacks_is_known_and_asked_for_once() -> None:
+    message = "[ONNXRuntimeError] : 1 : FAIL : Program Add requires f16 but the device does not support it."
+    driven = run_candidate(PLAN, (SHARED, replace(REFUSED, message=message)))
+    assert (driven.record.status, driven.record.reading) == (terms.REFUSED, terms.NOTED)
+    assert driven.others == [Failed(CANDIDATE), Declined(CANDIDATE, "float16")]
+
+
 def test_what_fails_in_a_pack_and_alone_is_reported_as_it_is_alone() -> None:
     driven = run_candidate(PLAN, (SHARED, WRONG_IN_A_PACK), (SECOND_WORKER, replace(WRONG, shared=1)))
     assert (driven.record.status, driven.record.candidate.shared) == (terms.MISMATCH, 1)
