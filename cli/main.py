@@ -22,6 +22,7 @@ MODULES = {
     "list": "suite.listing",
     "coverage": "suite.coverage",
     "probe": "machine.probe",
+    "fuzz": "suite.fuzz",
     "repro": "suite.repro",
     "replay": "suite.replay",
     "report": "runs.report",
