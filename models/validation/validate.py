@@ -20,7 +20,7 @@ from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.asking import askers
 from epcheck.models.execution.evaluators import LARGE_BYTES, Evaluators
-from epcheck.models.execution.model_outcome import CREATE, ModelOutcome
+from epcheck.models.execution.model_outcome import CREATE, RUN, ModelOutcome
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
@@ -102,7 +102,7 @@ class _Validator:
         phases: _Phases,
         resources: ExitStack,
     ) -> None:
-        self._manner, self._evaluators, self._model, self._trials = manner, evaluators, model, tried
+        self._manner, self._evaluators, self._model, self._trials = manner, evaluators, model, list(tried)
         self._phases, self._resources = phases, resources
         self._steps: list[Step] = []
 
@@ -111,7 +111,7 @@ class _Validator:
         candidate, level = self._evaluators.candidate, self._manner.level
         sessions = self._sessions(candidate)
         with self._phases.timed(f"running on {candidate.name}"):
-            outcomes = self._run(sessions, self._trials, level)
+            outcomes = self._run(sessions, self._trials, level)  # which may add trials
             inspection = _with_runtime_findings(inspection, sessions, self._model)
             inspection = inspection.with_findings(inspect.casts(self._model.cast))
             inspection = inspection.with_findings(inspect.undeclared_shapes(self._model.graph, _shapes(outcomes)))
@@ -143,12 +143,15 @@ class _Validator:
         return self._resources.enter_context(ModelSessions(target, self._manner.deadline_s))
 
     def _run(self, sessions: ModelSessions, tried: Sequence[Trial], level: Level) -> list[ModelOutcome]:
-        """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike."""
+        """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike. What
+        is tried instead of a trial that ends with an error follows it in `tried`."""
         outcomes: list[ModelOutcome] = []
-        for trial in tried:
+        for at, trial in enumerate(tried):  # which grows on the way
             outcome = sessions.run(self._model.run, trial.inputs, level=level, folder=self._model.folder)
             outcomes.append(outcome)
             self._steps.append(_step(trial, sessions.target, outcome))
+            if outcome.stage == RUN and trial.instead is not None and tried is self._trials:
+                self._trials.insert(at + 1, trial.instead)
             if outcome.stage == CREATE or not sessions.has_worker:
                 break
         return outcomes
@@ -250,7 +253,8 @@ def _free_memory(sessions: ModelSessions, inspection: Inspection) -> None:
 
 def _step(trial: Trial, target: Target, outcome: ModelOutcome) -> Step:
     return Step(trial.name, target.name, outcome.stage, outcome.during, outcome.message, outcome.create_s,
-                outcome.run_s, outcome.unwritten, outcome.repeat_differs, tuple(outcome.outputs))  # fmt: skip
+                outcome.run_s, outcome.unwritten, outcome.repeat_differs, tuple(outcome.outputs),
+                trial.instead is not None)  # fmt: skip
 
 
 def _first_failing(found: Validation, tried: Sequence[Trial], outcomes: Sequence[ModelOutcome]) -> int:

@@ -24,7 +24,8 @@ class Step:
     """One trial on one target.
 
     stage, during, message, unwritten, repeat_differs: as in the model outcome. create_s, run_s: seconds, None where the
-    step was not reached. outputs: names of what it gave.
+    step was not reached. outputs: names of what it gave. has_other: whether another trial is run in its place where it
+    ends with an error.
     """
 
     trial: str
@@ -37,6 +38,7 @@ class Step:
     unwritten: tuple[str, ...]
     repeat_differs: tuple[str, ...]
     outputs: tuple[str, ...] = ()
+    has_other: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Validation:
         """Why nobody can tell whether a model that is not wrong is right, and what to do; empty where that is clear."""
         where = self.provider or self.target
         if self.unsuitable and not any(step.stage == DONE for step in self._candidate_steps):
-            return f"the baseline '{self.baseline}' fails on the made-up feeds as well", GIVE_FEEDS
+            return f"the baseline '{self.baseline}' fails as well: the made-up feeds do not suit the model", GIVE_FEEDS
         if not self.verdicts:
             missing = f"'{self.baseline}' gives nothing to compare with" if self.baseline else "there is no baseline"
             return f"nothing was compared: {missing}, and {self.truth}", "name another --baseline"
@@ -115,7 +117,8 @@ class Validation:
         return tuple(
             step.trial
             for step in self._candidate_steps
-            if step in self.unsuitable or any((step.trial, name) not in compared for name in step.outputs)
+            if (step in self.unsuitable and not step.has_other)
+            or any((step.trial, name) not in compared for name in step.outputs)
         )
 
     @property
@@ -129,7 +132,7 @@ class Validation:
             case "fails" if self._ends_in_creation:
                 return f"{name} does not load on {where}: session creation does not survive it{self._culprit_named}"
             case "fails":
-                too = "; nor does it on the baseline" if self._baseline_fails(RUN) else ""
+                too = "; the baseline fails as well: the feeds do not suit it" if self._baseline_fails(RUN) else ""
                 return f"{name} loads on {where}, but does not run{too}{self._culprit_named}"
             case "wrong":
                 return f"{name} runs on {where}, but its outputs are not right{self._culprit_named}"

@@ -21,6 +21,7 @@ from epcheck.models.validation.formatting import (
     number,
     percent,
     reduce_command,
+    unsuitable,
 )
 from epcheck.models.validation.formatting import failure as failure_of
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
@@ -86,7 +87,10 @@ def show(console: Console, validation: Validation) -> None:
                 say(f"      → {group.suggestion}")
     say("3. Is it right?", "bold")
     for trials, step in failures(validation.steps):
-        say(f"   {step.target}, {trials}: {failure_of(step)}: {_cut(step.message)}", "red")
+        why = unsuitable(validation, step)
+        say(f"   {step.target}, {trials}: {failure_of(step)}: {_cut(step.message)}", "yellow" if why else "red")
+        if why:
+            say(f"      → {why}")
     for step in validation.steps:
         if step.repeat_differs or step.unwritten:
             changed = ", ".join((*step.repeat_differs, *step.unwritten))
