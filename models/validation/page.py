@@ -28,6 +28,7 @@ from epcheck.models.validation.formatting import (
     reduce_command,
     unsuitable,
 )
+from epcheck.models.validation.speed import milliseconds
 from epcheck.models.validation.validation import Validation
 from epcheck.models.wrong_nodes.culprit import Culprit
 
@@ -81,7 +82,8 @@ class Plot:
 def render(validation: Validation) -> str:
     """The page as text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(bytes=byte_size, number=number, percent=percent, operations=operations, failure=failure)
+    environment.filters.update(bytes=byte_size, number=number, percent=percent, operations=operations, failure=failure,
+                               ms=milliseconds)  # fmt: skip
     folder = files(__package__)
     style = (folder / "page.css").read_text(encoding="utf-8")
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
