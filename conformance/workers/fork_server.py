@@ -21,6 +21,9 @@ from epcheck.conformance.workers.program.fork import EXITED, FORK, FORKED, MESSA
 BUFFER = 1 << 18
 """Bytes. Many frames travel in one system call: each one costs a thread its turn at the interpreter."""
 
+PATIENCE_S = 2.0
+"""How long a fork server that was told to end may take, in seconds: one that is stopped never would."""
+
 NEVER_FORKED = 1
 """The exit code of a worker that its fork server could not fork: it is started again."""
 
@@ -94,6 +97,10 @@ class ForkedWorker:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
+    def give_up(self) -> None:
+        """It was ended, and its fork server does not report that: the server is stopped or hangs."""
+        self._server.kill()
+
     def set_forked(self, pid: int) -> None:
         """The fork server reports its process id."""
         self._pid = pid
@@ -151,7 +158,15 @@ class ForkServer:
         if self._control is not None:
             with contextlib.suppress(OSError):
                 self._control.shutdown(socket.SHUT_RDWR)
-            self.process.wait()
+            try:
+                self.process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """End it at once, and with it its workers: their exits are reported."""
+        self.process.kill()
+        self.process.wait()
 
     def _start(self, stderr: int) -> None:
         """What it writes to stderr until it has imported everything is in the log of its first worker."""
