@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+from functools import cache
 from typing import IO, Any, Protocol, cast
 
 from epcheck.conformance.targets.target import Target
@@ -53,9 +54,22 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
     if sys.platform == "win32":
         options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP, **streams}
     command = [*target.command, target.worker, *target.arguments, *further]
+    if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
+        command = [*_setpriv(), *command] if not target.owns_group else [*command, "--end-with-parent"]
     environment = None if target.environment is None else dict(target.environment)
     process: subprocess.Popen[bytes] = subprocess.Popen(command, bufsize=BUFFER, env=environment, **options)
     return process
+
+
+@cache
+def _setpriv() -> tuple[str, ...]:
+    """What has a program under Wine end with us, before whose command it stands; empty where the system lacks it."""
+    command = ("setpriv", "--pdeathsig", "KILL")
+    try:
+        works = not subprocess.run([*command, "true"], capture_output=True, check=False, timeout=PATIENCE_S).returncode
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return command if works else ()
 
 
 class ForkedWorker:

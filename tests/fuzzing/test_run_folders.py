@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from command_line import Done, call
 from damage import damaged, damaged_lines, examples, with_hostile_values
-from hypothesis import given
 from hypothesis import strategies as st
 from stored_records import a_run, many, stored
 
@@ -82,7 +82,7 @@ def check_all(folder: Path) -> None:
 
 
 @examples(150)
-@given(data=st.data())
+@hypothesis.given(data=st.data())
 def test_a_damaged_journal_gives_a_sentence_or_its_own_records(folder: Path, data: st.DataObject) -> None:
     journal = folder / "journal.jsonl"
     content = journal.read_bytes()
@@ -96,7 +96,7 @@ def test_a_damaged_journal_gives_a_sentence_or_its_own_records(folder: Path, dat
 
 
 @examples(60)
-@given(data=st.data())
+@hypothesis.given(data=st.data())
 def test_a_damaged_description_gives_a_sentence_or_is_what_it_was(folder: Path, data: st.DataObject) -> None:
     path = folder / "run.json"
     with replaced(path, data.draw(damaged(path.read_bytes()))), a_sentence_at_most():
@@ -104,7 +104,7 @@ def test_a_damaged_description_gives_a_sentence_or_is_what_it_was(folder: Path, 
 
 
 @examples(12)
-@given(data=st.data())
+@hypothesis.given(data=st.data())
 def test_a_damaged_folder_is_read_by_no_command_as_another(folder: Path, data: st.DataObject) -> None:
     path = folder / data.draw(st.sampled_from(("run.json", "journal.jsonl")))
     with replaced(path, data.draw(damaged(path.read_bytes()))):
@@ -112,7 +112,7 @@ def test_a_damaged_folder_is_read_by_no_command_as_another(folder: Path, data: s
 
 
 @examples(12)
-@given(data=st.data())
+@hypothesis.given(data=st.data())
 def test_a_strangers_description_ends_no_command(folder: Path, data: st.DataObject) -> None:
     path = folder / "run.json"
     document: Any = json.loads(path.read_bytes())
@@ -123,7 +123,7 @@ def test_a_strangers_description_ends_no_command(folder: Path, data: st.DataObje
 
 
 @examples(12)
-@given(data=st.data())
+@hypothesis.given(data=st.data())
 def test_a_strangers_record_ends_no_command(folder: Path, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(RECORDS) - 1))
     lines = [bare(record) for record in RECORDS]
@@ -159,8 +159,8 @@ def test_a_lost_line_leaves_a_run_that_is_not_complete(folder: Path) -> None:
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:4] + lines[5:]))
     document = json.loads(write_json(folder).read_text())
-    said = "Incomplete: 11 of 12 planned cases are recorded, though it says it is complete."
-    assert (document["complete"], document["headline"].startswith(said)) == (False, True)
+    headline = "Incomplete: 11 of 12 planned cases are recorded, though it says it is complete."
+    assert (document["complete"], document["headline"].startswith(headline)) == (False, True)
 
 
 def test_a_changed_description_is_noticed(folder: Path) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import call
 from damage import damaged, examples, with_hostile_values
-from hypothesis import given
 from hypothesis import strategies as st
 from stored_nights import a_night, keep
 from stored_records import many
@@ -78,7 +78,7 @@ def metadata(store: Path) -> tuple[Any, Any]:
 
 
 @examples(80)
-@given(data=st.data())
+@hypothesis.given(data=st.data())
 def test_a_damaged_file_is_a_problem_or_says_what_it_said(store: Path, data: st.DataObject) -> None:
     path = second_night(store)
     before = path.read_bytes()
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_a_problem_or_says_what_it_said(store: Path, data: st.
 
 
 @examples(15)
-@given(data=st.data())
+@hypothesis.given(data=st.data())
 def test_a_strangers_file_ends_no_command(store: Path, data: st.DataObject) -> None:
     path, (run, counts) = second_night(store), metadata(store)
     before = path.read_bytes()
