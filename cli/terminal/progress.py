@@ -22,7 +22,12 @@ from rich.table import Column
 
 from epcheck.api.progress import InstallationStep
 from epcheck.cli.terminal.colours import COLOURS
+from epcheck.cli.terminal.plain import printable, safe
 from epcheck.cli.terminal.progress_log import lines_of
+from epcheck.conformance.records.record import Record
+
+SHOWN_FAILURES, SHOWN_REASON = 10, 160
+"""Failures that are shown while the run goes on, and characters of the reason of each."""
 
 SHOWN_S = 0.1
 """The bar moves so often, in seconds; a record may come every tenth of a millisecond."""
@@ -36,6 +41,7 @@ class TerminalProgress:
         """keeps_steps: the steps of an installation stay when it is over."""
         self._console = console
         self._keeps_steps = keeps_steps
+        self._found = 0
 
     def say(self, sentence: str) -> None:
         self._console.print(escape(sentence), soft_wrap=True)
@@ -52,6 +58,20 @@ class TerminalProgress:
 
     def _say_line(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, highlight=False)
+
+    def found(self, record: Record) -> None:
+        """A line for each of the first failures; the summary has their causes."""
+        self._found += 1
+        if self._found > SHOWN_FAILURES:
+            return
+        reason = printable(record.reason)
+        self._console.print(
+            f"[{COLOURS[record.reading]}]{record.reading}[/] {safe(record.case_id)} "
+            f"({record.status}): {escape(reason[:SHOWN_REASON])}{'…' if len(reason) > SHOWN_REASON else ''}",
+            soft_wrap=True, highlight=False,
+        )  # fmt: skip
+        if self._found == SHOWN_FAILURES:
+            self._say_line("further failures are counted; the report has them")
 
     @contextmanager
     def installing(self) -> Iterator[LabProgress]:

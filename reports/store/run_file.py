@@ -26,6 +26,7 @@ SUFFIX = ".parquet"
 
 _MAGIC = b"PAR1"
 _PLAIN_COLUMNS = {field.name for field in parquet.SCHEMA if not pa.types.is_list(field.type)}
+_OLDEST = 2
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -60,11 +61,12 @@ class FileProblemError(StoreError):
 @dataclass(frozen=True)
 class StoredRun:
     """A run in a store, as the metadata of its file describes it. counted: the counts of each target that has records,
-    by the target's name."""
+    by the target's name. schema: the version of its columns."""
 
     path: Path
     run: Run
     counted: Mapping[str, TargetCounts]
+    schema: int = parquet.SCHEMA_VERSION
 
     @property
     def run_id(self) -> str:
@@ -118,8 +120,9 @@ def read_metadata(path: Path) -> pq.FileMetaData:
 def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
     """The run that the metadata of a file describes. Raises FileProblemError."""
     fields: Mapping[bytes, bytes] = metadata.metadata or {}
-    _check_version(path, fields)
-    if missing := _PLAIN_COLUMNS - set(metadata.schema.names):
+    schema = _checked_version(path, fields)
+    wanted = {name for name in _PLAIN_COLUMNS if parquet.SINCE_VERSION.get(name, _OLDEST) <= schema}
+    if missing := wanted - set(metadata.schema.names):
         raise FileProblemError(path, ProblemKind.DAMAGED, f"lacks the column '{min(missing)}'")
     try:
         run = run_from_json(strict_json.loads(fields[parquet.RUN_KEY.encode()]))
@@ -131,7 +134,7 @@ def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
         raise FileProblemError(
             path, ProblemKind.FOREIGN, f"is of a run named {run.run_id[:99]!r}, which is no name for a file"
         )
-    return StoredRun(path, run, counted)
+    return StoredRun(path, run, counted, schema)
 
 
 def is_run_id(name: str) -> bool:
@@ -155,7 +158,8 @@ def _metadata(path: Path) -> pq.FileMetaData:
         return pq.read_metadata(file)
 
 
-def _check_version(path: Path, fields: Mapping[bytes, bytes]) -> None:
+def _checked_version(path: Path, fields: Mapping[bytes, bytes]) -> int:
+    """The version of the file's schema. Raises FileProblemError for one that is not read."""
     text = fields.get(parquet.SCHEMA_KEY.encode())
     if text is None and parquet.RUN_KEY.encode() in fields:
         raise FileProblemError(
@@ -166,6 +170,7 @@ def _check_version(path: Path, fields: Mapping[bytes, bytes]) -> None:
     if int(text[:9]) > parquet.SCHEMA_VERSION:
         newer = f"has schema {int(text[:9])}, newer than this epcheck reads ({parquet.SCHEMA_VERSION}); upgrade epcheck"
         raise FileProblemError(path, ProblemKind.NEWER, newer)
+    return int(text[:9])
 
 
 def first_line(error: Exception) -> str:
