@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
+    from epcheck.api.machine.demo import DemoOptions, demo
     from epcheck.api.machine.env import (
         CreateEnvOptions,
         Environment,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         vulkan_status,
     )
     from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
+    from epcheck.api.machine.status import MachineStatus, StatusOptions, TargetStatus, status
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
+    "api.machine.demo": ("DemoOptions", "demo"),
     "api.machine.env": (
         "CreateEnvOptions", "Environment", "RemoveEnvOptions", "create_env", "environments", "remove_env",
     ),
@@ -112,6 +115,7 @@ _MODULES = {
         "vulkan_status",
     ),
     "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
+    "api.machine.status": ("MachineStatus", "StatusOptions", "TargetStatus", "status"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
@@ -166,6 +170,7 @@ __all__ = [
     "ClaimsError",
     "CoverageOptions",
     "CreateEnvOptions",
+    "DemoOptions",
     "DiffOptions",
     "DirectMLOptions",
     "DirectMLResult",
@@ -178,6 +183,7 @@ __all__ = [
     "LabOptions",
     "LabStatus",
     "LabStatusOptions",
+    "MachineStatus",
     "MergeOptions",
     "Night",
     "NightlyOptions",
@@ -206,7 +212,9 @@ __all__ = [
     "Site",
     "SiteOptions",
     "Source",
+    "StatusOptions",
     "StoreOptions",
+    "TargetStatus",
     "Trend",
     "TrendOptions",
     "UnpackLabOptions",
@@ -224,6 +232,7 @@ __all__ = [
     "clear_cache",
     "coverage",
     "create_env",
+    "demo",
     "diff",
     "directml",
     "element_types",
@@ -252,6 +261,7 @@ __all__ = [
     "repro",
     "run",
     "site",
+    "status",
     "stored_runs",
     "trend",
     "unpack_lab",

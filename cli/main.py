@@ -18,6 +18,8 @@ import typer
 
 MODULES = {
     "run": "suite.run",
+    "status": "machine.status",
+    "demo": "machine.demo",
     "merge": "runs.merge",
     "list": "suite.listing",
     "coverage": "suite.coverage",

@@ -37,6 +37,7 @@ def show(console: Console, result: RunResult) -> None:
     """The verdicts of a run: a table by operator, notes, the causes of failures, the verdict, where the report is."""
     run, folder = result.run, result.folder
     for target in result.summary.targets:
+        console.print(safe(target.target), style="italic", soft_wrap=True, highlight=False)
         console.print(_table(target))
     notes = folded(run.notes)
     for note in notes[:NOTES]:
@@ -83,7 +84,7 @@ def _table(target: reports.TargetSummary) -> Table:
     rows = _counts(target)
     kept = list(rows) if len(rows) <= OPERATORS else [name for name in rows if rows[name].keys() & set(TO_DO)]
     readings = [reading for reading in COLOURS if reading != OK and target.by_reading.get(reading)]
-    table = Table(title=safe(target.target), title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     table.add_column("operator")
     for name in ("cases", "pass", *readings):
         table.add_column(name.replace("-", " "), justify="right", style=COLOURS.get(name, ""))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 from rich.console import Console
-from stored_records import a_wrong_slice
+from stored_records import a_wrong_slice, an_opinion
 
 from epcheck.cli.terminal import progress_log
 from epcheck.cli.terminal.progress import SHOWN_FAILURES, TerminalProgress
@@ -134,7 +134,10 @@ def test_the_first_failures_are_shown_while_the_run_goes_on() -> None:
     console = Console(file=io.StringIO(), width=60)
     progress = TerminalProgress(console)
     for number in range(SHOWN_FAILURES + 3):
-        progress.found(a_wrong_slice(sample=f"rank_{number}", reason="[bold]" + "x" * 200, reading="flaky"))
+        opinion = an_opinion("dml", status="crash", message=f"exit code {number}")
+        for sample in (f"rank_{number}", "of_the_same_cause"):
+            reason = "[bold]" + "x" * 200
+            progress.found(a_wrong_slice(sample=sample, candidate=opinion, reason=reason, reading="flaky"))
     first, *others, last = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert first == f"flaky Slice-13/float16/rank_0[runtime] (mismatch): [bold]{'x' * 154}…"
     assert (len(others), last) == (SHOWN_FAILURES - 1, "further failures are counted; the report has them")
