@@ -21,6 +21,8 @@ from epcheck.cli.start import INTERRUPTED
 
 MODULES = {
     "run": "suite.run",
+    "status": "machine.status",
+    "demo": "machine.demo",
     "merge": "runs.merge",
     "list": "suite.listing",
     "coverage": "suite.coverage",

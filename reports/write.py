@@ -114,7 +114,7 @@ def _write(folder: Path, factories: Mapping[Path, ReportFactory]) -> Reported:
     run, tally = read_run(folder), Tally()
     with closing(_Drafts(_draft(run, path, factory) for path, factory in factories.items())) as drafts:
         for line, record in read_lines(folder):
-            drafts.send(Entry(line.rstrip(), record, tally.add(record)))
+            drafts.send(Entry(line.rstrip(), record, *tally.add(record)))
         summary = tally.summary(run)
         drafts.send(summary)
     if drafts.problems:
