@@ -30,7 +30,7 @@ from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILING, OK, PASS
 from epcheck.conformance.records.typed_json import to_json
 from epcheck.reports.cause_text import cause_text
-from epcheck.reports.runs.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
+from epcheck.reports.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
 

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.run import Run, run_from_json
+from epcheck.reports.checksum import CHANGED, PARQUET_KEY, check_footer, footer_start
 from epcheck.reports.runs import parquet
-from epcheck.reports.runs.checksum import CHANGED, PARQUET_KEY, check_footer, footer_start
 from epcheck.reports.runs.parquet import TargetCounts
 from epcheck.reports.runs.run_folder import StoreError
 

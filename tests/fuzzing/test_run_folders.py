@@ -19,7 +19,7 @@ from stored_records import a_run, many, stored
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.record import Record, encode
 from epcheck.reports import StoreError, create, read_records, read_run, resume, write_json, write_outcomes
-from epcheck.reports.runs.checksum import document_with_checksum, line_with_checksum
+from epcheck.reports.checksum import document_with_checksum, line_with_checksum
 from epcheck.reports.runs.run_folder import UncheckedWarning
 
 RECORDS = tuple(many(12))

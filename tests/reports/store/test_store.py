@@ -12,7 +12,7 @@ from stored_nights import a_night, keep
 from stored_records import a_slice, a_wrong_slice, many
 
 from epcheck.reports import StoreError
-from epcheck.reports.runs.checksum import PARQUET_KEY
+from epcheck.reports.checksum import PARQUET_KEY
 from epcheck.reports.runs.parquet import Counts
 from epcheck.reports.store.query import query, query_store
 from epcheck.reports.store.run_file import FileProblemError, ProblemKind, read_file
