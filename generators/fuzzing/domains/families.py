@@ -77,8 +77,29 @@ def _unpooled(node: Node) -> str:
 
 def _matrices(node: Node) -> str:
     """DynamicQuantizeMatMul: the page speaks of matrices; its kernels want two dimensions at least."""
-    few = any(o is not None and o.name in ("A", "B") and o.value.ndim < 2 for o in node.inputs)
-    return "a matrix has less than two dimensions" if few else ""
+    if any(o is not None and o.name in ("A", "B") and o.value.ndim < 2 for o in node.inputs):
+        return "a matrix has less than two dimensions"
+    scale, zero_point = node.value("b_scale"), node.value("b_zero_point")
+    alike = scale is None or zero_point is None or scale.shape == zero_point.shape
+    return "" if alike else "scale and zero point have different shapes"
+
+
+def _shrunk(node: Node) -> str:
+    """Shrink: what a fraction does to an integer is said nowhere."""
+    x = node.inputs[0]
+    whole = node.number("bias", 0.0).is_integer()
+    return "a fraction is taken from an integer" if x is not None and x.value.dtype.kind in "iu" and not whole else ""
+
+
+def _inverse(node: Node) -> str:
+    """DFT: half a spectrum is written of real signals, of which inverse and onesided together have none."""
+    both = node.integer("inverse", 0) and node.integer("onesided", 0)
+    return "inverse and onesided together" if both else ""
+
+
+def _epsilon(node: Node) -> str:
+    """GroupNormalization and its like: without an epsilon data without variance is 0 / 0."""
+    return "the epsilon is 0" if "epsilon" in node.attributes and node.number("epsilon", 1e-5) == 0 else ""
 
 
 def _quantized(node: Node) -> str:
@@ -240,6 +261,9 @@ RULES: Mapping[str, Callable[[Node], str]] = {
     "GRU": _recurrent,
     "LSTM": _recurrent,
     "Dropout": _random,
+    "Shrink": _shrunk,
+    "DFT": _inverse,
+    **dict.fromkeys(("GroupNormalization", "GroupNorm", "InstanceNormalization", "BatchNormalization"), _epsilon),
     "ReverseSequence": _lengths,
     "Crop": _cropped,
     "MaxUnpool": _unpooled,

@@ -61,6 +61,7 @@ def test_a_range_of_a_billion_elements_is_open_at_once() -> None:
         ("MaxPool", 12, [("X", np.ones((1, 1, 4), np.float32))], {"kernel_shape": (2,), "auto_pad": "VALID",
          "pads": (1, 1)}, "pads cannot be used together with auto_pad"),
         ("Conv", 11, [("X", np.ones((1, 1, 4), np.float32))], {}, "the input W is required"),
+        ("Shrink", 9, [("input", np.ones(1, np.uint8))], {"bias": 1e-6}, "a fraction is taken from an integer"),
         ("Relu", 14, [("X", np.ones((1,) * 9, np.float32))], {}, "more than 8 dimensions"),
         ("Relu", 14, [("X", np.ones(2**19, np.float32))], {}, "more than 262,144 elements"),
     ],
