@@ -198,6 +198,7 @@ class Session:
             self._preparers.prepare_some()
         enter(TAKING_IN)
         self._pools.watch()
+        self._preparers.watch()
 
     def _most_under_way(self) -> int:
         """How many cases may be under way: `in_progress`, which is asked for with every case."""

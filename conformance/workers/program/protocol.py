@@ -39,8 +39,10 @@ outputs in the memory of the provider's device; "context" compiles the model to 
 `model` runs a whole model: the file at `path`, whose external data the runtime maps itself; where that is null, the
 bytes of the first tensor; with `kept` true, once more in the session of the request before, which is always kept.
 `level` is the graph optimisation: "disabled", "basic", "extended" or "all"; `threads` as the runtime has it, 0 for its
-own choice; `outputs` are the wanted ones, in any order, `all_outputs` the model's in its own. Steps are "create", "run"
-and "repeat": they say where a worker was that ends. A sequence `s` travels as tensors `s[0]`, `s[1]`, ..., a map `m` as
+own choice; `outputs` are the wanted ones, in any order, `all_outputs` the model's in its own. Where `seconds` is a
+number and not null, the session, a new one, is then run for so long, and `timing` is {"runs_s": [seconds of each run],
+"nodes": [[name, operator, provider, seconds in a run]]}. Steps are "create", "run", "repeat" and "timing": they say
+where a worker was that ends. A sequence `s` travels as tensors `s[0]`, `s[1]`, ..., a map `m` as
 `m.keys` and `m.values`, text as UTF-8 bytes padded with zeros on a last axis; feeds that are sequences are named in
 `sequences` {name: length}, text is given in `texts` {name: [shape, [str]]}, optionals that are not there in `absent`.
 """

@@ -17,7 +17,7 @@ import onnxruntime
 from ..failure import failure
 from ..machine import file_version
 from ..protocol import LEVELS
-from . import variants
+from . import timing, variants
 from .canary import trouble_with
 from .held import HeldSession
 from .plugin import PluginError, RegisteredPlugin
@@ -128,26 +128,37 @@ class OnnxRuntimeBackend:
             else:
                 again = dict(zip(request["outputs"], self.kept.run(request["outputs"], feeds)))
                 answer["repeat_differs"] = differing(outputs, again)
+            if request.get("seconds"):
+                begin("timing")
+                answer["timing"] = self.timed(request, model, feeds)
         except Exception as error:
             finish_commands(request["device"])
             self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, flattened(outputs)
 
+    def timed(self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]) -> dict[str, Any]:
+        """Seconds of the session's runs, and of each node in another session, which profiles."""
+        taken = timing.runs(lambda: self.kept.run(request["outputs"], feeds), request["seconds"])
+        profiled = self.session({**request, "profile": True}, request["path"] or model)
+        nodes = timing.nodes(profiled, lambda: profiled.run(request["outputs"], feeds))
+        return {"runs_s": taken, "nodes": nodes}
+
     def session(self, request: dict[str, Any], model: bytes | str) -> Any:
         """A single-threaded session without graph optimisation, so that the node under test is the node that runs;
-        a request for a whole model says otherwise."""
+        a request for a whole model says otherwise. One that is timed has the memory that sessions have by default."""
         options = onnxruntime.SessionOptions()
         level = LEVELS[request.get("level", "disabled")]
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
         options.intra_op_num_threads = options.inter_op_num_threads = request.get("threads", 1)
-        options.enable_mem_pattern = False
-        options.enable_cpu_mem_arena = False
+        if not request.get("seconds") or request["device"] != "cpu":
+            options.enable_mem_pattern = False
+            options.enable_cpu_mem_arena = False
         for key, value in request["config"].items():
             if request.get("place") and key == "session.disable_cpu_ep_fallback":
                 continue
             options.add_session_config_entry(key, value)
-        if request.get("bodies") or not self.keeps_record(request):
+        if not self.keeps_record(request) or request.get("bodies") or request.get("profile"):
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
         providers = [(name, dict(provider_options)) for name, provider_options in request["providers"]]
