@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
+    from epcheck.api.models.validate_models import Gate, ValidateModelsOptions, validate_models
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
     from epcheck.api.option import OptionError
     from epcheck.api.progress import SILENT, Progress
@@ -114,6 +115,7 @@ _MODULES = {
     "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
+    "api.models.validate_models": ("Gate", "ValidateModelsOptions", "validate_models"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
     "api.option": ("OptionError",),
     "api.progress": ("SILENT", "Progress"),
@@ -173,6 +175,7 @@ __all__ = [
     "EpcheckError",
     "ExpectOptions",
     "Expected",
+    "Gate",
     "IdleWorkers",
     "InstallLabOptions",
     "LabOptions",
@@ -210,6 +213,7 @@ __all__ = [
     "Trend",
     "TrendOptions",
     "UnpackLabOptions",
+    "ValidateModelsOptions",
     "ValidateOptions",
     "Validation",
     "VulkanStatus",
@@ -256,6 +260,7 @@ __all__ = [
     "trend",
     "unpack_lab",
     "validate",
+    "validate_models",
     "vulkan_status",
     "write_zoo",
 ]
