@@ -12,7 +12,7 @@ Requests                                            Answers
 {"op": "hello", "canary"}                           {"op": "hello", "protocol": 3, "facts": {str: str},
                                                      "trouble": str}
 {"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
- "config": {str: str}, "device", "place",            "create_s", "run_s", "busy_s", "unwritten",
+ "config": {str: str}, "device", "place", "bodies",  "create_s", "run_s", "busy_s", "unwritten",
  "outputs": [name], "tensors": model first,          "repeat_differs", "tensors"}
  then the feeds}
 {"op": "model", "id", "providers", "config",        {"op": "at", "id", "stage"} as each step begins,
@@ -26,7 +26,9 @@ one sentence why the provider cannot be used; it is empty where it can.
 `stage` is "done", or where it failed: "feed" (numpy has no such dtype; nothing ran), "create" or
 "run"; `error` is then the exception's type. `assignment` is the
 session's own record [[provider, operator, node], ...], null where the runtime keeps none. With `place` true, the
-session may fall back to CPU and is not run: "placed" is its stage, its assignment the answer.
+session may fall back to CPU and is not run: "placed" is its stage, its assignment the answer. With `bodies` true, the
+assignment also has the kernels of other providers that the profile of the first run names: the record lacks some of
+those that run in graphs which are attributes.
 Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
 pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`.
 

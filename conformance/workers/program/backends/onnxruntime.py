@@ -19,6 +19,7 @@ from ..machine import file_version
 from ..protocol import LEVELS
 from . import timing, variants
 from .canary import trouble_with
+from .held import HeldSession
 from .plugin import PluginError, RegisteredPlugin
 from .values import differing, flattened, model_feeds
 
@@ -36,6 +37,7 @@ class OnnxRuntimeBackend:
         self.can_record = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
         self.kept: Any = None
         self.placed: Any = None
+        self.held = HeldSession()
         onnxruntime.set_default_logger_severity(4)
         if plugin:
             try:
@@ -88,9 +90,12 @@ class OnnxRuntimeBackend:
             answer["run_s"] = time.perf_counter() - started
             outputs = dict(zip(names, values))
             answer["assignment"] = self.assignment(session, self.keeps_record(request))
+            if request.get("bodies") and self.keeps_record(request):
+                answer["assignment"] += elsewhere(kernels(session), request["providers"])
             self.run_dirtied(session, request, feeds, outputs, answer)
         except Exception as error:
             finish_commands(request["device"])
+            self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
 
@@ -128,6 +133,7 @@ class OnnxRuntimeBackend:
                 answer["timing"] = self.timed(request, model, feeds)
         except Exception as error:
             finish_commands(request["device"])
+            self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, flattened(outputs)
 
@@ -152,7 +158,7 @@ class OnnxRuntimeBackend:
             if request.get("place") and key == "session.disable_cpu_ep_fallback":
                 continue
             options.add_session_config_entry(key, value)
-        if not self.keeps_record(request) or request.get("profile"):
+        if not self.keeps_record(request) or request.get("bodies") or request.get("profile"):
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
         providers = [(name, dict(provider_options)) for name, provider_options in request["providers"]]
@@ -174,14 +180,7 @@ class OnnxRuntimeBackend:
                 for subgraph in session.get_provider_graph_assignment_info()
                 for node in subgraph.get_nodes()
             ]
-        profile = Path(session.end_profiling())
-        events = json.loads(profile.read_text(encoding="utf-8"))
-        profile.unlink()
-        kernels = [event for event in events if event.get("name", "").endswith("_kernel_time")]
-        return [
-            [event["args"].get("provider", ""), event["args"].get("op_name", ""), event["name"][: -len("_kernel_time")]]
-            for event in kernels
-        ]
+        return kernels(session)
 
     def run_dirtied(
         self,
@@ -212,6 +211,25 @@ class OnnxRuntimeBackend:
                 second = np.frombuffer(again, np.uint8)
                 untouched = (second[second != np.frombuffer(first, np.uint8)] == PATTERN).all()
                 answer["unwritten" if untouched else "repeat_differs"].append(name)
+
+
+def kernels(session: Any) -> list[list[str]]:
+    """[[provider, operator, node], ...] of the kernels that ran since the session was made, from its profile, which
+    ends."""
+    profile = Path(session.end_profiling())
+    events = json.loads(profile.read_text(encoding="utf-8"))
+    profile.unlink()
+    return [
+        [event["args"].get("provider", ""), event["args"].get("op_name", ""), event["name"][: -len("_kernel_time")]]
+        for event in events
+        if event.get("name", "").endswith("_kernel_time")
+    ]
+
+
+def elsewhere(ran: list[list[str]], providers: list[list[Any]]) -> list[list[str]]:
+    """Those of the kernels that ran on none of these providers, without copies between devices."""
+    names = [name for name, _ in providers]
+    return [kernel for kernel in ran if kernel[0] not in names and not kernel[1].startswith("Memcpy")]
 
 
 def finish_commands(device: str | None) -> None:
