@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import inliner, numpy_helper
+from onnx import checker, inliner, numpy_helper
 
 from epcheck.generators.node import qualified_name
 from epcheck.models.graph import feed, flops, skeleton
@@ -71,7 +71,7 @@ def evaluate(
     if estimated > max_operations:
         raise OracleTooLargeError(f"the model takes {estimated:.1e} operations; the oracle does {max_operations:.1e}")
     until = time.monotonic() + max_seconds
-    flat = inliner.inline_local_functions(model) if model.functions else model
+    flat = _inlined(model) if model.functions else model
     work = _Work({entry.domain: entry.version for entry in flat.opset_import}, max_operations, until)
     wanted = tuple(outputs) or tuple(value.name for value in flat.graph.output)
     inputs = {name: widened(value) for name, value in feeds.items()}
@@ -79,6 +79,14 @@ def evaluate(
         warnings.simplefilter("ignore")
         values = work.run(flat.graph, inputs, {}, wanted)
     return Evaluation(dict(zip(wanted, values, strict=True)), work.judges, work.operations)
+
+
+def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Raises OracleError: the inliner is native code, and trusts its input."""
+    try:
+        return inliner.inline_local_functions(model)
+    except (checker.ValidationError, RuntimeError, ValueError, TypeError) as error:
+        raise OracleError(f"its functions cannot be put in place of their calls: {error}") from None
 
 
 def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
@@ -132,7 +140,12 @@ class _Work:
             def run(body: onnx.GraphProto, inner: Mapping[str, Feed]) -> tuple[Feed, ...]:
                 return self.run(body, inner, scope, tuple(value.name for value in body.output))
 
-            values, judge = control_flow.evaluate(node, inputs, run), oracle_node.OWN
+            try:
+                values, judge = control_flow.evaluate(node, inputs, run), oracle_node.OWN
+            except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+                if isinstance(error, OracleError):
+                    raise
+                raise OracleError(f"{oracle_node.described(node)} breaks the standard: {error}") from None
         else:
             computed = oracle_node.evaluate(node, inputs, self._opsets)
             values, judge = computed.values, computed.judge
@@ -150,7 +163,10 @@ class _Work:
 def _array(tensor: onnx.TensorProto) -> Feed:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise OracleError(f"the data of '{tensor.name}' is in another file; embed it first")
-    return numpy_helper.to_array(tensor)
+    try:
+        return numpy_helper.to_array(tensor)
+    except (TypeError, ValueError, KeyError) as error:
+        raise OracleError(f"the data of '{tensor.name}' cannot be read: {error}") from None
 
 
 def _read(node: onnx.NodeProto) -> Iterator[str]:
