@@ -21,10 +21,13 @@ from epcheck.cli.start import INTERRUPTED
 
 MODULES = {
     "run": "suite.run",
+    "status": "machine.status",
+    "demo": "machine.demo",
     "merge": "runs.merge",
     "list": "suite.listing",
     "coverage": "suite.coverage",
     "probe": "machine.probe",
+    "fuzz": "suite.fuzz",
     "repro": "suite.repro",
     "replay": "suite.replay",
     "report": "runs.report",

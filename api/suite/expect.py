@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.conformance.records.terms import FAILURE
+from epcheck.conformance.records.terms import FAILURE, FLAKY
 from epcheck.conformance.targets import condition, expectation_file
 from epcheck.conformance.targets.expectation import ExpectationError
 from epcheck.conformance.targets.expectation_file import Found, Tolerance
@@ -61,10 +61,11 @@ def expect(options: ExpectOptions) -> Expected:
     compared = open_single(options.run, options.target)
     facts, rows = compared.run.targets.get(compared.target, {}), compared.rows
     tolerance = Tolerance(options.reason, options.link, condition.of_facts(options.when, facts))
+    wrong = [row for row in rows if row.reading in (FAILURE, FLAKY)]
     failures = [
         Found(row.case_id, row.status)
-        for row in rows
-        if row.reading == FAILURE and (not options.patterns or any(matches(row.case_id, p) for p in options.patterns))
+        for row in wrong
+        if not options.patterns or any(matches(row.case_id, p) for p in options.patterns)
     ]
     taken = {found.case_id for found in failures}
     others = [row.case_id for row in rows if row.case_id not in taken]

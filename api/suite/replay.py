@@ -52,7 +52,8 @@ class ReplayOptions:
 
 
 def replay(options: ReplayOptions) -> Iterator[Record]:
-    """Run every `test_data_set_*` of a folder in ONNX's test-data layout, as `repro` writes it, on targets.
+    """Run every `test_data_set_*` of a folder in ONNX's test-data layout, as `repro` writes it, on targets; of a folder
+    without a model, those of the folders in it.
 
     The truth is in the `output_*.pb`; where a set has none, it is the baseline's output. Integers and booleans must be
     equal. Floating-point numbers may be RTOL away in units of the dtype's precision (float16 1, float32 8389 ULP)
@@ -78,15 +79,24 @@ def _lines(options: ReplayOptions, _say: Callable[[str], None]) -> tuple[str, ..
 
 def _replayed(options: ReplayOptions) -> Iterator[Record]:
     candidates, baseline = stream.choose(options.targets, options.baseline)
-    for built in _cases(options.folder, baseline, options.exact):
+    found = (
+        (folder, built) for folder in _folders(options.folder) for built in _cases(folder, baseline, options.exact)
+    )
+    for folder, built in found:
         records: list[Record] = []
         with Session(Plan((), candidates, baseline), records.append) as running:
             running.submit(built.case)
             while running.under_way:
                 running.turn()
         for item in records:
-            command = _quoted("epcheck", "replay", str(options.folder), "--target", item.candidate.target)
+            command = _quoted("epcheck", "replay", str(folder), "--target", item.candidate.target)
             yield replace(item, case=replace(item.case, repro=command))
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The folder itself, or where it has no model those in it that have one, as `repro` leaves them."""
+    below = sorted(path.parent for path in folder.glob("*/model.onnx"))
+    return below if below and not (folder / "model.onnx").exists() else [folder]
 
 
 def _quoted(*words: str) -> str:

@@ -20,7 +20,9 @@ from epcheck.api.suite.run_options import RunOptions
 from epcheck.api.suite.selection import resumed, selection
 from epcheck.conformance.cluster.node import ClusterError, Line
 from epcheck.conformance.records import target_facts
+from epcheck.conformance.records.record import Record, decode
 from epcheck.conformance.records.run import Run, Share, utc_now
+from epcheck.conformance.records.terms import FAILURE, FLAKY
 from epcheck.conformance.scheduling import shard
 from epcheck.conformance.scheduling.plan import Facts
 from epcheck.conformance.scheduling.shard import ShardError
@@ -59,9 +61,9 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
         recording = _begun(options, selected, place) if folder is None else _Recording.of(folder, options)
         shown = progress.recording(recording.run.planned, len(recording.done))
         with recording.journal, shown as take_reading, interruptible(CLOSING_S):
-            recording.fill(place, selected.cases, take_reading)
+            recording.fill(place, selected.cases, take_reading, progress.found)
             recording.close(place.notes, selected.share, _stale(options, place, selected.whole))
-            return RunResult.of(reports.write_all(recording.folder, archive), options.strict)
+            return RunResult.of(reports.write_all(recording.folder, archive), options.strict, options.max_flaky)
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,21 @@ class _Recording:
         found = reports.resume(folder)
         return cls(folder, replace(found.run, status="running", finished=""), found.journal, found.done, options)
 
-    def fill(self, place: Place, cases: Sequence[Case], take_reading: Callable[[str], None]) -> None:
-        """Run the cases and record them. Raises StoreError."""
+    def fill(
+        self,
+        place: Place,
+        cases: Sequence[Case],
+        take_reading: Callable[[str], None],
+        found: Callable[[Record], None],
+    ) -> None:
+        """Run the cases and record them. found: takes those that fail or are flaky. Raises StoreError."""
 
         def take(line: Line) -> None:
             text, reading = line
             self.journal.append_line(text.encode("ascii") + b"\n")
             take_reading(reading)
+            if reading in (FAILURE, FLAKY):
+                found(decode(text))
 
         try:
             place.run(cases, self.done, take, self._greeted)

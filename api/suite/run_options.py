@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.api.option_types import Dtypes, Operators, Root, Strict, Thin, Variants, Vulkan
+from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Root, Strict, Thin, Variants, Vulkan
 from epcheck.conformance.scheduling.shard import Shard as Shard
 from epcheck.conformance.targets.variants import Axis as Axis
 from epcheck.generators import suite
@@ -25,7 +25,7 @@ class RunOptions:
     `reference` when the candidate is `cpu` itself. source: whose cases. explain: call DirectML directly for every
     failure of its provider. variants: run each case in the other ways of these axes too, and report what depends on
     it. expect: further files of expectations. claims: claim tables, each for the candidates that have the provider it
-    names. strict: decides `RunResult.conforms` alone.
+    names. strict, max_flaky: decide `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
     these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
@@ -56,6 +56,7 @@ class RunOptions:
         tuple[Path, ...], Option("A claim table of a candidate's provider; `epcheck probe` makes one.", metavar="FILE")
     ] = ()
     strict: Strict = False
+    max_flaky: MaxFlaky = None
     reference: Annotated[bool, Option("Ask onnx.reference about every case, too.")] = True
     root: Root = DEFAULT_ROOT
     resume: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from epcheck.conformance.judging import claim
+from epcheck.conformance.judging.device_limit import lacking_feature
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
@@ -22,8 +23,8 @@ when it has no memory left; such a case ends every worker that runs it.)"""
 
 def needs_confirmation(prepared: PreparedCase, target: Target, first: Opinion) -> bool:
     """Whether an opinion has to be repeated before it is reported: every failure, but not a refusal to take a node
-    that the target never promised to take."""
-    if first.status == terms.PASS or (target.direct and first.status == terms.UNPLACED):
+    that the target never promised to take, nor one for want of a feature that the device lacks."""
+    if first.status == terms.PASS or (target.direct and first.status == terms.UNPLACED) or lacking_feature(first):
         return False
     return first.status != terms.UNPLACED or claim.is_promised(prepared, target)
 

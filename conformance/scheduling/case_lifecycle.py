@@ -21,8 +21,9 @@ answers that change with nothing changed are `flaky`. What fails in a pack is re
 ends a worker has to end a second one, in which nothing ran before; what ends fewer than most of five is only noted.
 A worker that somebody else ended, by a signal that no fault raises, says nothing of the case: what two of them did not
 answer is run three times more. What the reference says is final at once, but for the loss of its worker.
-What is expected, with a reason, needs less: an expected end of the worker is seen once, in a process of its own, and
-a case that is expected to be unsteady is not run in processes of its own.
+What is expected, with a reason, needs less: the expected deviation is seen once, in whichever session it is; an
+expected end of the worker is, too, in a process of its own; and a case that is expected to be unsteady is not run in
+processes of its own.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from enum import Enum
 import msgspec
 
 from epcheck.conformance.judging import claim, explain, repeats, variants
+from epcheck.conformance.judging.device_limit import lacking_dtype
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.judging.opinion import opinion, placement_gap
 from epcheck.conformance.judging.oracles import echoes, second_oracles
@@ -93,9 +95,10 @@ class Remember(msgspec.Struct, frozen=True):
 
 
 class Declined(msgspec.Struct, frozen=True):
-    """Action: know that the target does not take such a case."""
+    """Action: know that the target does not take such a case. dtype: the one that its device lacks, if that is why."""
 
     target: Target
+    dtype: str = ""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -234,8 +237,9 @@ class CaseLifecycle:
         actions: list[Action] = []
         if outcome.kind not in (DONE, PLACED):
             actions.append(Failed(target))
-        if judged.status == terms.UNPLACED:
-            actions.append(Declined(target))
+        dtype = lacking_dtype(judged)
+        if dtype or judged.status == terms.UNPLACED:
+            actions.append(Declined(target, dtype))
         if self._needs_repeat(target, outcome, judged):
             self.states[target.name] = Confirming(outcome)
             where = Where.OWN_PROCESS if outcome.kind in LOST else Where.SECOND_WORKER
@@ -248,13 +252,19 @@ class CaseLifecycle:
             return False
         if self._is_reference(target):
             return outcome.kind in LOST
+        if outcome.kind not in LOST and self._is_expected(target, first):
+            return False
         answered_in_a_pack = outcome.shared > 1 and outcome.kind == DONE
         return answered_in_a_pack or repeats.needs_confirmation(self.prepared, target, first)
+
+    def _is_expected(self, target: Target, judged: Opinion) -> bool:
+        """Whether an expectation of the target covers the opinion."""
+        return any(expectation.covers(judged) for expectation in self._expected.get(target.name, ()))
 
     def _after_quarantine(self, target: Target, outcome: Outcome) -> list[Action]:
         """When the case does what nobody expects, nothing is known of it."""
         judged = opinion(self.prepared, target, outcome)
-        if any(expectation.covers(judged) for expectation in self._expected[target.name]):
+        if self._is_expected(target, judged):
             return self._settle(target, judged, outcome)
         self.states[target.name] = _FIRST_RUN
         return [Run(target, Where.OWN_SESSION)]

@@ -256,8 +256,8 @@ class Session:
         match action:
             case Remember(target, settled):
                 self._remembered.put(prepared, target, settled)
-            case Declined(target):
-                self._grouping.declined(prepared, target)
+            case Declined(target, dtype):
+                self._grouping.declined(prepared, target, dtype)
             case Failed(target):
                 self._failing[target.name].add(prepared.case.id)
             case Note(text):

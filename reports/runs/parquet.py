@@ -27,14 +27,18 @@ from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, OK, PASS
+from epcheck.conformance.records.terms import FAILING, OK, PASS
 from epcheck.conformance.records.typed_json import to_json
-from epcheck.reports.runs.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
+from epcheck.reports.cause_text import cause_text
+from epcheck.reports.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The version of the columns and the metadata. A reader refuses a newer one."""
+
+SINCE_VERSION = {"cause": 3}
+"""Column -> the version since which files have it, where that is not 2, the oldest that is read."""
 
 RUN_KEY, SCHEMA_KEY, COUNTS_KEY = "epcheck.run", "epcheck.schema", "epcheck.counts"
 """Keys of the file's metadata: the Run as JSON; SCHEMA_VERSION; what is counted of each target, as JSON."""
@@ -55,9 +59,10 @@ _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
     ("status", pa.string(), lambda r: r.status),
     ("blame", pa.string(), lambda r: r.blame),
     ("reading", pa.string(), lambda r: r.reading),
-    ("failing", pa.bool_(), lambda r: r.reading in (FAILURE, EXPECTED)),
+    ("failing", pa.bool_(), lambda r: r.reading in FAILING),
     ("claimed", pa.bool_(), lambda r: r.claimed),
     ("reason", pa.string(), lambda r: r.reason),
+    ("cause", pa.string(), lambda r: _cause(r)),
     ("assignment", pa.string(), lambda r: _placement(r.candidate)),
     ("create_s", pa.float64(), lambda r: _coarse(r.candidate.create_s)),
     ("run_s", pa.float64(), lambda r: _coarse(r.candidate.run_s)),
@@ -80,7 +85,7 @@ SCHEMA = pa.schema([("run_id", pa.string()), *((name, kind) for name, kind, _ in
 
 
 class Counts(NamedTuple):
-    """Cases by how they stand: passes; failing (reading `failure` or `expected`); other, of which nothing is owed: not
+    """Cases by how they stand: passes; failing (a reading of FAILING); other, of which nothing is owed: not
     placed or refused where nothing is claimed, or skipped."""
 
     passes: int
@@ -245,6 +250,12 @@ def _placement(opinion: Opinion) -> str | None:
     """`DmlExecutionProvider Slice, CPUExecutionProvider Cast`; None where the session's record does not say."""
     nodes = opinion.assignment
     return None if nodes is None else ", ".join(f"{provider} {operator}" for provider, operator in nodes)
+
+
+def _cause(record: Record) -> str | None:
+    """The text and the place of the cause; None for the reading `ok`."""
+    found = cause_text(record)
+    return None if found is None else " · ".join(filter(None, found[:2]))
 
 
 def _coarse(seconds: float | None) -> float | None:

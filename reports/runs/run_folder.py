@@ -29,7 +29,7 @@ from epcheck.conformance.records.record import Record, decode, encode
 from epcheck.conformance.records.run import Run, run_from_json
 from epcheck.conformance.records.terms import BLAMES, READINGS, STATUSES
 from epcheck.conformance.records.typed_json import to_json
-from epcheck.reports.runs.checksum import check_document, checked_line, document_with_checksum, line_with_checksum
+from epcheck.reports.checksum import check_document, checked_line, document_with_checksum, line_with_checksum
 from epcheck.reports.text import visible
 
 RUN, JOURNAL, LOCK = "run.json", "journal.jsonl", ".lock"

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.run import Run, run_from_json
+from epcheck.reports.checksum import CHANGED, PARQUET_KEY, check_footer, footer_start
 from epcheck.reports.runs import parquet
-from epcheck.reports.runs.checksum import CHANGED, PARQUET_KEY, check_footer, footer_start
 from epcheck.reports.runs.parquet import TargetCounts
 from epcheck.reports.runs.run_folder import StoreError
 
@@ -29,6 +29,7 @@ SUFFIX = ".parquet"
 
 _MAGIC = b"PAR1"
 _PLAIN_COLUMNS = {field.name for field in parquet.SCHEMA if not pa.types.is_list(field.type)}
+_OLDEST = 2
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -63,12 +64,13 @@ class FileProblemError(StoreError):
 @dataclass(frozen=True)
 class StoredRun:
     """A run in a store, as the metadata of its file describes it. counted: the counts of each target that has records,
-    by the target's name. rows_checksum: CRC-32 of the bytes of its rows, in hexadecimal digits; empty in files of an
-    earlier epcheck."""
+    by the target's name. schema: the version of its columns. rows_checksum: CRC-32 of the bytes of its rows, in
+    hexadecimal digits; empty in files of an earlier epcheck."""
 
     path: Path
     run: Run
     counted: Mapping[str, TargetCounts]
+    schema: int = parquet.SCHEMA_VERSION
     rows_checksum: str = ""
 
     @property
@@ -138,8 +140,9 @@ def read_metadata(path: Path) -> pq.FileMetaData:
 def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
     """The run that the metadata of a file describes. Raises FileProblemError."""
     fields: Mapping[bytes, bytes] = metadata.metadata or {}
-    _check_version(path, fields)
-    if missing := _PLAIN_COLUMNS - set(metadata.schema.names):
+    schema = _checked_version(path, fields)
+    wanted = {name for name in _PLAIN_COLUMNS if parquet.SINCE_VERSION.get(name, _OLDEST) <= schema}
+    if missing := wanted - set(metadata.schema.names):
         raise FileProblemError(path, ProblemKind.DAMAGED, f"lacks the column '{min(missing)}'")
     try:
         run = run_from_json(strict_json.loads(fields[parquet.RUN_KEY.encode()]))
@@ -152,7 +155,8 @@ def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
         raise FileProblemError(
             path, ProblemKind.FOREIGN, f"is of a run named {run.run_id[:99]!r}, which is no name for a file"
         )
-    return StoredRun(path, run, counted, fields.get(PARQUET_KEY.encode(), b"").decode("ascii", "replace")[:8])
+    rows_checksum = fields.get(PARQUET_KEY.encode(), b"").decode("ascii", "replace")[:8]
+    return StoredRun(path, run, counted, schema, rows_checksum)
 
 
 def is_run_id(name: str) -> bool:
@@ -186,7 +190,8 @@ def _check_footer(path: Path, file: pa.NativeFile, size: int) -> None:
         raise FileProblemError(path, ProblemKind.DAMAGED, f"is damaged ({error})") from None
 
 
-def _check_version(path: Path, fields: Mapping[bytes, bytes]) -> None:
+def _checked_version(path: Path, fields: Mapping[bytes, bytes]) -> int:
+    """The version of the file's schema. Raises FileProblemError for one that is not read."""
     text = fields.get(parquet.SCHEMA_KEY.encode())
     if text is None and parquet.RUN_KEY.encode() in fields:
         raise FileProblemError(
@@ -197,6 +202,7 @@ def _check_version(path: Path, fields: Mapping[bytes, bytes]) -> None:
     if int(text[:9]) > parquet.SCHEMA_VERSION:
         newer = f"has schema {int(text[:9])}, newer than this epcheck reads ({parquet.SCHEMA_VERSION}); upgrade epcheck"
         raise FileProblemError(path, ProblemKind.NEWER, newer)
+    return int(text[:9])
 
 
 def first_line(error: Exception) -> str:

@@ -19,8 +19,8 @@ from stored_nights import a_night, keep
 from stored_records import many
 
 from epcheck.conformance.records import strict_json
+from epcheck.reports.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
 from epcheck.reports.runs import parquet
-from epcheck.reports.runs.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
 from epcheck.reports.store.query import query_store
 from epcheck.reports.store.run_file import ProblemKind
 from epcheck.reports.store.store import open_store

@@ -217,6 +217,13 @@ def test_what_a_target_declines_and_never_promised_to_take_is_run_once(table: Cl
     assert driven.others == [Failed(silent), Declined(silent)]
 
 
+def test_a_dtype_that_the_device_lacks_is_known_and_asked_for_once() -> None:
+    message = "[ONNXRuntimeError] : 1 : FAIL : Program Add requires f16 but the device does not support it."
+    driven = run_candidate(PLAN, (SHARED, replace(REFUSED, message=message)))
+    assert (driven.record.status, driven.record.reading) == (terms.REFUSED, terms.NOTED)
+    assert driven.others == [Failed(CANDIDATE), Declined(CANDIDATE, "float16")]
+
+
 def test_what_fails_in_a_pack_and_alone_is_reported_as_it_is_alone() -> None:
     driven = run_candidate(PLAN, (SHARED, WRONG_IN_A_PACK), (SECOND_WORKER, replace(WRONG, shared=1)))
     assert (driven.record.status, driven.record.candidate.shared) == (terms.MISMATCH, 1)
@@ -230,6 +237,26 @@ def test_what_failed_in_a_pack_and_passes_alone_is_begun_anew_in_a_session_of_it
     assert driven.life.states == {"candidate": FirstRun()}
     driven.ran(CANDIDATE, OWN_SESSION, RIGHT)
     assert (driven.record.status, driven.record.candidate.attempts) == (terms.PASS, 1)
+
+
+@pytest.mark.parametrize("outcome", [WRONG, WRONG_IN_A_PACK])
+def test_an_expected_deviation_is_seen_once(outcome: Outcome) -> None:
+    driven = run_candidate(expecting(terms.MISMATCH), (SHARED, outcome))
+    assert (driven.record.status, driven.record.reading) == (terms.MISMATCH, terms.EXPECTED)
+    assert (driven.record.candidate.attempts, driven.record.candidate.shared) == (1, outcome.shared)
+
+
+def test_another_deviation_than_the_expected_one_is_confirmed() -> None:
+    driven = run_candidate(expecting(terms.REFUSED), (SHARED, WRONG), (SECOND_WORKER, WRONG))
+    assert (driven.record.status, driven.record.reading) == (terms.MISMATCH, terms.FAILURE)
+    assert driven.record.candidate.attempts == 2
+
+
+def test_an_error_beyond_the_expected_bound_is_confirmed() -> None:
+    known = (Expectation("Identity-*", terms.MISMATCH, "it is a test", bound=2.0),)
+    plan = Plan((), (replace(CANDIDATE, expectations=known),))
+    driven = run_candidate(plan, (SHARED, WRONG), (SECOND_WORKER, WRONG))
+    assert (driven.record.reading, driven.record.candidate.attempts) == (terms.FAILURE, 2)
 
 
 # Isolation

@@ -90,6 +90,7 @@ def test_a_mistake_in_the_configuration_is_named(text: str, sentence: str) -> No
     [
         ("[[expect]", "known.toml is not valid TOML: "),
         ("[expect]", "known.toml: write [[expect]] with two brackets, one table for each expectation"),
+        ("link = 7", "known.toml: 'link' has the wrong type, int"),
         ("expect = [1]", "known.toml: write [[expect]] with two brackets, one table for each expectation"),
         ("[[expect]]\ncase = 'a'\nstatus = 'pass'", "known.toml, entry 1: 'reason' is missing"),
         ("[[expect]]\ncase = 'a'\nstatus = 'odd'\nreason = 'b'", "known.toml, entry 1: unknown status 'odd'; one of "),

@@ -261,7 +261,7 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
     path = write_outcomes(stored(tmp_path / "run", [a_slice(), a_wrong_slice()]))
     metadata = pq.read_metadata(path).metadata
     assert json.loads(metadata[b"epcheck.run"])["run_id"] == "20250102-030405-beef"
-    assert metadata[b"epcheck.schema"] == b"2"
+    assert metadata[b"epcheck.schema"] == b"3"
     counts = json.loads(metadata[b"epcheck.counts"])
     assert counts["dml"]["operators"] == {"Slice": [1, 1, 0]}
     table = pq.read_table(path)
@@ -271,6 +271,7 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
     assert row == {
         "run_id": "20250102-030405-beef",
         "failing": True,
+        "cause": "… of … elements differ · DML_SLICE1_OPERATOR_DESC",
         "assignment": "DmlExecutionProvider Slice",
         "case_id": "Slice-13/float16/negative_step_past_both_ends[runtime]",
         "operator": "Slice",
