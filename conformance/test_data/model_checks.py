@@ -94,11 +94,24 @@ def _check_tensor(tensor: TensorProto) -> None:
 def _check_nodes(model: onnx.ModelProto) -> None:
     pending: list[Any] = [model.graph, *model.functions]
     while pending:
-        for node in pending.pop().node:
+        graph = pending.pop()
+        for tensor in getattr(graph, "initializer", ()):
+            if not tensor.data_type:
+                raise _ComplaintError(f"tensor '{tensor.name}' has no element type")
+        for node in graph.node:
+            where = f"node '{node.name}' ({node.op_type})"
             if not any(node.output):
-                raise _ComplaintError(f"node '{node.name}' ({node.op_type}) has no output")
+                raise _ComplaintError(f"{where} has no output")
             for attribute in node.attribute:
-                pending += [graph for graph in (attribute.g, *attribute.graphs) if graph.ByteSize()]
+                if _is_tensor(node, attribute) and not attribute.t.data_type:
+                    raise _ComplaintError(f"{where} has a tensor without an element type in '{attribute.name}'")
+                pending += [body for body in (attribute.g, *attribute.graphs) if body.ByteSize()]
+
+
+def _is_tensor(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> bool:
+    """Whether an attribute is read as a tensor."""
+    is_value = node.op_type == "Constant" and attribute.name == "value"
+    return is_value or (attribute.type == onnx.AttributeProto.TENSOR and not attribute.ref_attr_name)
 
 
 def _check_calls(model: onnx.ModelProto) -> None:

@@ -70,7 +70,7 @@ def constants(model: onnx.ModelProto) -> dict[str, Array]:
     return {
         name: numpy_helper.to_array(tensor)
         for name, tensor in tensors.items()
-        if tensor.data_type and math.prod(tensor.dims) <= SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL
+        if math.prod(tensor.dims) <= SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL
     }
 
 

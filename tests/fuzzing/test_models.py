@@ -107,6 +107,15 @@ def test_element_types_that_onnx_does_not_have_are_refused(tmp_path: Path, numbe
         assert refusal(tmp_path, model) == f"a value has the element type {number}, which ONNX does not have"
 
 
+def test_tensors_without_an_element_type_are_refused(tmp_path: Path) -> None:
+    model = an_add()
+    model.graph.initializer.add()
+    assert refusal(tmp_path, model) == "tensor '' has no element type"
+    model = an_add()
+    model.graph.node.add(op_type="Constant", name="c", output=["v"]).attribute.add(name="value", type=4)
+    assert refusal(tmp_path, model) == "node 'c' (Constant) has a tensor without an element type in 'value'"
+
+
 def test_a_segment_of_a_tensor_is_refused(tmp_path: Path) -> None:
     model = an_add()
     model.graph.initializer[0].segment.begin = 1
