@@ -60,7 +60,8 @@ def read(pipe: IO[bytes]) -> tuple[Any, ...] | None:
 
 def model_from(data: bytes) -> onnx.ModelProto:
     """A model, which pickle cannot send itself."""
-    return onnx.ModelProto.FromString(data)
+    model: onnx.ModelProto = onnx.ModelProto.FromString(data)
+    return model
 
 
 class _Pickler(pickle.Pickler):

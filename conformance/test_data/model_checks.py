@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import onnx
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 from onnx import TensorProto
 
 MOST_ELEMENTS = 1 << 48
