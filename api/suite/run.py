@@ -15,8 +15,8 @@ from epcheck import reports
 from epcheck.api.interruption import CLOSING_S, interruptible
 from epcheck.api.progress import SILENT, Progress
 from epcheck.api.runs.archive import archive
-from epcheck.api.runs.result import COMPLETE, INTERRUPTED, RunResult
 from epcheck.api.runs.first_verdict import FirstVerdict, thin_first
+from epcheck.api.runs.result import COMPLETE, INTERRUPTED, RunResult
 from epcheck.api.suite.place import Place, place_of
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.api.suite.selection import resumed, selection

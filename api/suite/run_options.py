@@ -24,9 +24,9 @@ class RunOptions:
     targets: specifications of candidates; empty chooses the best of this machine. baseline: None chooses `cpu`, or
     `reference` when the candidate is `cpu` itself. source: whose cases. thin, whole:
     without both, a run of the whole suite begins with the cases of a thin one, and says their verdict. explain: call
-    DirectML directly for every failure of its provider. variants: run each case in the other ways of these axes too, and report what depends on
-    it. expect: further files of expectations. claims: claim tables, each for the candidates that have the provider it
-    names. strict, max_flaky: decide `RunResult.conforms` alone.
+    DirectML directly for every failure of its provider. variants: run each case in the other ways of these axes too,
+    and report what depends on it. expect: further files of expectations. claims: claim tables, each for the candidates
+    that have the provider it names. strict, max_flaky: decide `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
     these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what

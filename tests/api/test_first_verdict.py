@@ -12,8 +12,8 @@ from stored_records import a_run, a_slice, a_wrong_slice
 
 from epcheck import api
 from epcheck.api.progress import SILENT
-from epcheck.api.suite import run as run_module
 from epcheck.api.runs.first_verdict import FirstVerdict, thin_first
+from epcheck.api.suite import run as run_module
 from epcheck.conformance.records.record import Record, encode
 from epcheck.generators import suite
 
