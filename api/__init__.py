@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epcheck.api.fuzzing.fuzz import FuzzOptions, FuzzResult, fuzz
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
     from epcheck.api.machine.demo import DemoOptions, demo
     from epcheck.api.machine.env import (
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from epcheck.reports.trend.trend import Trend
 
 _MODULES = {
+    "api.fuzzing.fuzz": ("FuzzOptions", "FuzzResult", "fuzz"),
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
     "api.machine.demo": ("DemoOptions", "demo"),
     "api.machine.env": (
@@ -178,6 +180,8 @@ __all__ = [
     "EpcheckError",
     "ExpectOptions",
     "Expected",
+    "FuzzOptions",
+    "FuzzResult",
     "IdleWorkers",
     "InstallLabOptions",
     "LabOptions",
@@ -239,6 +243,7 @@ __all__ = [
     "environments",
     "expect",
     "expectations",
+    "fuzz",
     "install_lab",
     "lab_status",
     "left_out",

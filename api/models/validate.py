@@ -32,7 +32,8 @@ class ValidateOptions:
     target, baseline: specifications or targets; None for the best of this machine, and the CPU provider. dims: dynamic
     dimension -> sizes, every combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement:
     in place of our own thresholds; an output within either of rtol and atol is right. culprit: look for the node at
-    fault. deadline_s: seconds for each step of a session. html, json: files that are written; None writes none.
+    fault. deadline_s: seconds for each step of a session. speed: measure latency, memory and the slowest nodes of both
+    targets. html, json: files that are written; None writes none.
     """
 
     model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)]
@@ -67,6 +68,7 @@ class ValidateOptions:
     deadline_s: Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)] = (
         DEADLINE_S
     )
+    speed: Annotated[bool, Option("Measure latency, memory and the slowest nodes of both targets.")] = False
     vulkan: Vulkan = None
     html: Annotated[Path | None, Option("Write the page here. Default: MODEL.validation.html")] = None
     json: Annotated[Path | None, Option("Write everything as JSON here.")] = None
@@ -81,7 +83,7 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Valida
         evaluators = choose(options.target, options.baseline, options.vulkan)
         feeding = Feeding(options.feeds, options.seeds, options.dims)
         override = Override(options.rtol, options.atol, options.snr, options.agreement)
-        manner = Manner(options.level, override, options.culprit, options.deadline_s)
+        manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed)
         found = validation.validate(options.model, evaluators, feeding, manner, say)
     if options.html:
         page.write(found, options.html)

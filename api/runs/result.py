@@ -33,7 +33,7 @@ class RunResult(Reported):
     @property
     def complete(self) -> bool:
         """Whether every planned case has a record."""
-        return self.run.status == COMPLETE
+        return self.run.status == COMPLETE and not self.summary.missing
 
     @property
     def conforms(self) -> bool:

@@ -198,6 +198,7 @@ class Session:
             self._preparers.prepare_some()
         enter(TAKING_IN)
         self._pools.watch()
+        self._preparers.watch()
 
     def _most_under_way(self) -> int:
         """How many cases may be under way: `in_progress`, which is asked for with every case."""
@@ -254,8 +255,8 @@ class Session:
         match action:
             case Remember(target, settled):
                 self._remembered.put(prepared, target, settled)
-            case Declined(target):
-                self._grouping.declined(prepared, target)
+            case Declined(target, dtype):
+                self._grouping.declined(prepared, target, dtype)
             case Failed(target):
                 self._failing[target.name].add(prepared.case.id)
             case Note(text):

@@ -21,17 +21,25 @@ Feed = tuple[str, str, tuple[int, ...], bytes]
 
 
 def run_request(
-    name: str, target: Target, model: bytes, feeds: Sequence[Feed], outputs: Sequence[str] = (), place: bool = False
+    name: str,
+    target: Target,
+    model: bytes,
+    feeds: Sequence[Feed],
+    outputs: Sequence[str] = (),
+    place: bool = False,
+    bodies: bool = False,
 ) -> list[bytes]:
     """The frame that has a worker of the target run a model, or what stands in its place.
 
     name: the request's `id`. outputs: the names of the model's. place: only ask on which provider each node goes.
+    bodies: have the kernels of other providers named, too, that run in graphs which are attributes.
     """
     header: dict[str, Any] = {
         "op": "run",
         "id": name,
         **session_options(target),
         "place": place,
+        "bodies": bodies,
         "outputs": outputs,
     }
     described = [("", "uint8", (len(model),)), *(feed[:3] for feed in feeds)]

@@ -127,11 +127,14 @@ class EmbeddedRepros:
         made: dict[str, str] = {}
         room = ARCHIVES_BYTES
         for case_id in self._by_turns():
-            if len(made) == ARCHIVES or room <= 0 or self._archive is None:
+            if len(made) == ARCHIVES or self._archive is None:
                 break
-            if case_id not in made and (data := self._archive(case_id)) is not None and len(data) <= room:
-                made[case_id] = base64.b64encode(data).decode("ascii")
-                room -= len(data)
+            if case_id in made or (data := self._archive(case_id)) is None:
+                continue
+            room -= len(data)
+            if room < 0:  # trying all others, of which a small one may fit, takes longer than the rest of the page
+                break
+            made[case_id] = base64.b64encode(data).decode("ascii")
         return packed(made)
 
     def _by_turns(self) -> Iterator[str]:

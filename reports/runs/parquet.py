@@ -13,14 +13,15 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Annotated, Any, NamedTuple, Self
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from epcheck.conformance.records import strict_json
+from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.opinion import Opinion
@@ -29,6 +30,7 @@ from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILING, OK, PASS
 from epcheck.conformance.records.typed_json import to_json
 from epcheck.reports.cause_text import cause_text
+from epcheck.reports.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
 
@@ -127,11 +129,25 @@ class TargetCounts:
 
     @classmethod
     def from_json(cls, document: Any) -> Self:
-        """What `as_json` gave. Raises LookupError, TypeError, AttributeError or ValueError when it is not that."""
-        rows = list(document["operators"].values())
-        table = np.array(rows, np.int64).reshape(len(rows), 3)
-        found = {s: np.frombuffer(base64.b64decode(text), "<u4") for s, text in document["failing"].items()}
-        return cls(str(document["digest"]), tuple(document["operators"]), table, found)
+        """What `as_json` gave. Raises ValueError when it is not that."""
+        counts = typed_json.read(_CountsDocument, document)
+        table = np.array(list(counts.operators.values()), np.int64).reshape(len(counts.operators), 3)
+        found = {s: np.frombuffer(base64.b64decode(text), "<u4") for s, text in counts.failing.items()}
+        cases = int(table.sum())
+        if any(at.size and at.max() >= cases for at in found.values()):
+            raise ValueError(f"it names failing cases beyond its {cases:,} cases")
+        return cls(counts.digest, tuple(counts.operators), table, found)
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+
+
+class _CountsDocument(msgspec.Struct):
+    """What `TargetCounts.as_json` gives."""
+
+    digest: str
+    operators: dict[str, tuple[_Count, _Count, _Count]]
+    failing: dict[str, str]
 
 
 class Outcomes:
@@ -177,11 +193,15 @@ def write_sorted(outcomes: pa.Table, counted: Mapping[str, TargetCounts], run: R
         SCHEMA_KEY: str(SCHEMA_VERSION),
         RUN_KEY: strict_json.dumps(to_json(run)),
         COUNTS_KEY: strict_json.dumps({target: of_target.as_json() for target, of_target in counted.items()}),
+        PARQUET_KEY: NO_CHECKSUMS,
     }
-    with pq.ParquetWriter(file, SCHEMA, **_LAYOUT) as writer:
+    written = pa.BufferOutputStream()
+    with pq.ParquetWriter(written, SCHEMA, **_LAYOUT) as writer:
         for group in _row_groups(outcomes):
             writer.write_table(group, row_group_size=ROW_GROUP)
         writer.add_key_value_metadata(metadata)
+    for part in parquet_with_checksums(memoryview(written.getvalue())):
+        file.write(part)
 
 
 def count(outcomes: pa.Table) -> dict[str, TargetCounts]:

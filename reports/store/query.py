@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from epcheck.reports.runs import parquet
 from epcheck.reports.runs.run_folder import StoreError
-from epcheck.reports.store.run_file import FileProblemError, ProblemKind, StoredRun, first_line
+from epcheck.reports.store.run_file import FileProblemError, ProblemKind, StoredRun, check_data, first_line
 from epcheck.reports.store.store import Store
 
 
@@ -42,6 +42,8 @@ def query(runs: Sequence[StoredRun], sql: str, **tables: pa.Table) -> pa.Table:
 
     Raises FileProblemError for a file that is damaged, and StoreError when the query itself is wrong.
     """
+    for run in runs:
+        check_data(run)
     try:
         return _answer(runs, sql, tables)
     except (duckdb.Error, StoreError) as error:

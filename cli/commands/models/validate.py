@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import typer
@@ -21,8 +22,10 @@ from epcheck.models.validation.formatting import (
     number,
     percent,
     reduce_command,
+    unsuitable,
 )
 from epcheck.models.validation.formatting import failure as failure_of
+from epcheck.models.validation.speed import milliseconds
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
 
 app = typer.Typer(add_completion=False)
@@ -86,7 +89,10 @@ def show(console: Console, validation: Validation) -> None:
                 say(f"      → {group.suggestion}")
     say("3. Is it right?", "bold")
     for trials, step in failures(validation.steps):
-        say(f"   {step.target}, {trials}: {failure_of(step)}: {_cut(step.message)}", "red")
+        why = unsuitable(validation, step)
+        say(f"   {step.target}, {trials}: {failure_of(step)}: {_cut(step.message)}", "yellow" if why else "red")
+        if why:
+            say(f"      → {why}")
     for step in validation.steps:
         if step.repeat_differs or step.unwritten:
             changed = ", ".join((*step.repeat_differs, *step.unwritten))
@@ -101,11 +107,29 @@ def show(console: Console, validation: Validation) -> None:
                 say(f"   {found.output}, {found.trial}, against {found.against}: {found.why}", colour)
     say(f"   {validation.truth}")
     if validation.status not in (RIGHT, UNJUDGED):
-        say("4. Which node is wrong?", "bold")
-        say(f"   {_cut(validation.culprit.words) if validation.culprit else NOT_LOOKED_FOR}")
-        say("5. Reproduce it", "bold")
-        say(f"   {reduce_command(validation)}")
+        _show_wrong_nodes(say, validation)
+    if validation.speeds:
+        say("6. How fast is it?", "bold")
+        say(f"   {validation.speeds.words}")
+        for node in validation.speeds.candidate.nodes[:3]:
+            where = f"{node.name} ({node.operator}, {node.provider})"
+            say(f"   {milliseconds(node.seconds)} ms, {percent(node.share)}: {where}")
     say(validation.headline, f"bold {COLOURS.get(validation.status, 'red')}")
+
+
+def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
+    say("4. Which nodes are wrong?", "bold")
+    for culprit in validation.culprits[:SHOWN]:
+        say(f"   {_cut(culprit.words)}{f'; {culprit.effect.words}' if culprit.effect else ''}")
+    if len(validation.culprits) > SHOWN:
+        say(f"   and {len(validation.culprits) - SHOWN} more, which the page has")
+    if validation.harmless:
+        count = _several(len(validation.harmless), "further node")
+        say(f"   {count} beyond the bound of the operator, without effect on the outputs: the page names them")
+    if left := validation.remainder or ("" if validation.culprit else NOT_LOOKED_FOR):
+        say(f"   {left}")
+    say("5. Reproduce it", "bold")
+    say(f"   {reduce_command(validation)}")
 
 
 def _cut(message: str) -> str:

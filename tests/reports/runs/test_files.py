@@ -94,10 +94,10 @@ def test_junit_counts_each_candidate_and_all_of_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [HOSTILE, "a\"b'c\n\td", "]]>&amp;<!--", "\ufffe\ud800", " "])
 def test_junit_keeps_every_text_apart_from_its_markup(tmp_path: Path, text: str) -> None:
     wrong = a_wrong_slice(case_id=text, operator=text, reason=text, candidate=an_opinion(text, message=text))
-    remark = dataclasses.replace(wrong, reading="noted")
+    remark = dataclasses.replace(wrong, reading="noted", candidate=an_opinion(f"{text}.", message=text))
     targets = {text: {text: text}}
     root = parsed(stored(tmp_path / "run", [wrong, remark], a_run(2, started=text, targets=targets)))
-    (suite,) = root
+    suite, _ = root
     (prop,) = root.iter("property")
     failed, noted = root.iter("testcase")
     seen = visible(text)

@@ -69,15 +69,15 @@ def test_a_record_is_on_disk_when_append_returns(tmp_path: Path) -> None:
 
 
 def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
+    records = [[a_wrong_slice(case_id=f"{thread}.{number}") for number in range(50)] for thread in range(4)]
     with create(tmp_path / "run", a_run(200)) as journal:
-        threads = [
-            threading.Thread(target=lambda: [journal.append(a_wrong_slice()) for _ in range(50)]) for _ in range(4)
-        ]
+        threads = [threading.Thread(target=lambda own=own: [journal.append(r) for r in own]) for own in records]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert sum(record == a_wrong_slice() for record in read_records(tmp_path / "run")) == 200
+    found = {record.case_id: record for record in read_records(tmp_path / "run")}
+    assert found == {record.case_id: record for own in records for record in own}
 
 
 @pytest.mark.parametrize("cut", [1, 2, 500])

@@ -12,6 +12,7 @@ from stored_nights import a_night, keep
 from stored_records import a_slice, a_wrong_slice, many
 
 from epcheck.reports import StoreError
+from epcheck.reports.checksum import PARQUET_KEY
 from epcheck.reports.runs.parquet import Counts
 from epcheck.reports.store.query import query, query_store
 from epcheck.reports.store.run_file import FileProblemError, ProblemKind, read_file
@@ -34,7 +35,8 @@ def night(day: int) -> str:
 
 
 def with_metadata(path: Path, metadata: dict[str, str], columns: tuple[str, ...] = ()) -> None:
-    """The file again with other metadata."""
+    """The file again with other metadata, and without checksums, as an earlier epcheck wrote it."""
+    metadata = {name: text for name, text in metadata.items() if name != PARQUET_KEY}
     table = pq.read_table(path, columns=list(columns) or None)
     with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
         writer.write_table(table)
