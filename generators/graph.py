@@ -126,6 +126,8 @@ def _nodes(node: Node) -> list[onnx.NodeProto]:
     if not around:
         return [proto]
     proto.attribute.extend(helper.make_attribute(name, graph) for name, graph in around.graphs.items())
+    if around.type is not None:
+        proto.attribute.append(helper.make_attribute("type", around.type))
     return [*around.before, proto, *around.after]
 
 
