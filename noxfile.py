@@ -58,6 +58,13 @@ def lab(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Builds the documentation site in `build/site`; a link that leads nowhere fails."""
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}
+    session.run("mkdocs", "build", "--quiet", "--site-dir", "build/site", *session.posargs, env=quiet)
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """Which of the provider's claims have cases."""
     session.run("epcheck", "coverage", *session.posargs)

@@ -30,14 +30,15 @@ from epcheck.models.validation.validation import Validation as Validation
 class ValidateOptions:
     """Which model, on what, with which feeds, and what is right.
 
-    target, baseline: specifications or targets; None for the best of this machine, and the CPU provider. dims: dynamic
-    dimension -> sizes, every combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement:
-    in place of our own thresholds; an output within either of rtol and atol is right. culprit: look for the node at
-    fault. deadline_s: seconds for each step of a session. speed: measure latency, memory and the slowest nodes of both
-    targets. html, json: files that are written; None writes none.
+    model: always given; it is left out as a part of ValidateModelsOptions alone. target, baseline: specifications or
+    targets; None for the best of this machine, and the CPU provider. dims: dynamic dimension -> sizes, every
+    combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of our own
+    thresholds; an output within either of rtol and atol is right. culprit: look for the nodes at fault. deadline_s:
+    seconds for each step of a session. speed: measure latency, memory and the slowest nodes of both targets. html,
+    json: files that are written; None writes none.
     """
 
-    model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)]
+    model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)] = Path()
     target: Annotated[
         str | Target | None,
         Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=only_target, many=True),

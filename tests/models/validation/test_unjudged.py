@@ -137,9 +137,8 @@ def test_a_model_of_a_billion_operations_has_a_truth(tmp_path: Path) -> None:
     assert found.status == RIGHT
 
 
-@pytest.mark.parametrize("command", ["validate", "reduce"])
-def test_two_targets_are_refused_in_a_sentence(command: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, [command, str(saved(tmp_path, SQUARE)), "-t", "cpu", "--target", "reference"])
+def test_two_targets_of_a_reduction_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["reduce", str(saved(tmp_path, SQUARE)), "-t", "cpu", "--target", "reference"])
     assert done.exit_code == 2
     assert "--target is given 2 times (cpu, reference)" in done.output
 
