@@ -21,7 +21,8 @@ from selenium import webdriver
 
 from epcheck.api.runs.archive import archive
 from epcheck.reports import write_html
-from epcheck.reports.runs.run_folder import JOURNAL, RUN
+from epcheck.reports.runs.checksum import line_with_checksum
+from epcheck.reports.runs.run_folder import JOURNAL, RUN, read_lines
 
 READY = "return document.documentElement.dataset.ready === 'yes'"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -48,11 +49,11 @@ def repeated(source: Path, folder: Path, cases: int) -> Path:
     folder.mkdir()
     described = json.loads((source / RUN).read_text("utf-8"))
     (folder / RUN).write_text(json.dumps({**described, "planned": cases}), "utf-8")
-    lines = (source / JOURNAL).read_bytes().splitlines(keepends=True)
+    lines = [line for line, _ in read_lines(source)]
     with (folder / JOURNAL).open("wb") as out:
         for number in range(cases):
             turn, at = divmod(number, len(lines))
-            out.write(_renamed(lines[at], turn) if turn else lines[at])
+            out.write(line_with_checksum(_renamed(lines[at], turn) if turn else lines[at]))
     return folder
 
 
