@@ -83,6 +83,13 @@ def case_ids(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """The tests of damaged and hostile input with other examples, twenty times as many; FACTOR=100 for a hundred."""
+    environment = {"EPCHECK_FUZZ": os.environ.get("FACTOR", "20")}
+    session.run("python", "-m", "pytest", "tests/fuzzing", *session.posargs, env=environment)
+
+
+@nox.session
 def benchmarks(session: nox.Session) -> None:
     """Measures what benchmarks/README.md promises."""
     session.run("python", "benchmarks/table.py", *session.posargs)
