@@ -165,12 +165,12 @@ def expanded(column: dict[str, Any], n: int) -> list[Any]:
     return [next(members[kind]) for kind in which]
 
 
-@pytest.mark.slow
 def shown(line: Mapping[str, Any]) -> str:
     """The reading in the list: a case that gave no result, and owed none, was not run."""
     return "not-run" if line["reading"] == "ok" and line["status"] != "pass" else str(line["reading"])
 
 
+@pytest.mark.slow
 def test_every_record_travels_whole_but_for_what_the_index_has(tmp_path: Path) -> None:
     folder = stored(tmp_path / "run", many(1200))
     html = page(folder)
