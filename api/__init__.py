@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from epcheck.api.machine.status import MachineStatus, StatusOptions, TargetStatus, status
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
+    from epcheck.api.models.validate_models import Gate, ValidateModelsOptions, validate_models
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
     from epcheck.api.option import OptionError
     from epcheck.api.progress import SILENT, Progress
@@ -120,6 +121,7 @@ _MODULES = {
     "api.machine.status": ("MachineStatus", "StatusOptions", "TargetStatus", "status"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
+    "api.models.validate_models": ("Gate", "ValidateModelsOptions", "validate_models"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
     "api.option": ("OptionError",),
     "api.progress": ("SILENT", "Progress"),
@@ -182,6 +184,7 @@ __all__ = [
     "Expected",
     "FuzzOptions",
     "FuzzResult",
+    "Gate",
     "IdleWorkers",
     "InstallLabOptions",
     "LabOptions",
@@ -222,6 +225,7 @@ __all__ = [
     "Trend",
     "TrendOptions",
     "UnpackLabOptions",
+    "ValidateModelsOptions",
     "ValidateOptions",
     "Validation",
     "VulkanStatus",
@@ -271,6 +275,7 @@ __all__ = [
     "trend",
     "unpack_lab",
     "validate",
+    "validate_models",
     "vulkan_status",
     "write_zoo",
 ]

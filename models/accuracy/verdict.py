@@ -94,7 +94,7 @@ def judge(
                 yield first
             continue
         second = _against(name, trial, ORACLE, got, truth, expected, threshold)
-        if not second.right:
+        if rounded:
             second = _with_sensitivity(second, got, truth, [values[name] for values in rounded if name in values])
         if first is not None:
             yield first if first.right or second.wrong else _overruled(first, second)
@@ -102,7 +102,7 @@ def judge(
 
 
 def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Sequence[Feed]) -> Verdict:
-    """A verdict that is not right, with the threshold extended by what random rounding does to the output."""
+    """A verdict with what random rounding does to the output, which extends the threshold where it is not right."""
     found = [
         measure(value.astype(got.dtype), _rounded(truth, got.dtype))
         for value in rounded
@@ -113,6 +113,8 @@ def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Seque
         return verdict
     sensitivity = worst(found)
     verdict = replace(verdict, sensitivity=sensitivity)
+    if verdict.right:
+        return verdict
     changes = f"rounding alone changes this output by {_amount(sensitivity, threshold)}"
     if metrics.nonfinite:
         is_sensitive = sensitivity.nonfinite > 0

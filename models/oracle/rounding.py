@@ -1,13 +1,16 @@
 """How sensitive a model is: its oracle once more, with every value off by a random rounding error.
 
-Every result of a node that its dtype cannot hold exactly is changed by up to one rounding unit of that dtype, and so is
-each operand of a sum of products, where a runtime rounds every product: Monte Carlo arithmetic, D. S. Parker, UCLA
-CSD-970002 (1997). What such a run differs from the truth by, any honest implementation may differ by as well. Values
-that are exact stay so: moved data, whole numbers, weights.
+Every result of a node that its dtype cannot hold exactly is changed by up to one rounding unit of that dtype: Monte
+Carlo arithmetic, D. S. Parker, UCLA CSD-970002 (1997). In a sum of n products a runtime rounds every product and every
+partial sum. The partial sums of random terms grow as the root of their number, so that all these roundings together are
+what sqrt(n / 2) rounding units in each operand are; so much its operands are changed. What such a run differs from the
+truth by, any honest implementation may differ by as well. Values that are exact stay so: moved data, whole numbers,
+weights elsewhere.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,7 +47,7 @@ class RandomRounding:
         """The operands of a sum of products, each off by a rounding."""
         if node.op_type not in PRODUCTS:
             return inputs
-        unit = UNITS[self._dtype(node)]
+        unit = UNITS[self._dtype(node)] * math.sqrt(_terms(node, inputs) / 2 + 1)
         return [
             self._off(value, unit) if isinstance(value, np.ndarray) and _is_wide(value) else value for value in inputs
         ]
@@ -66,6 +69,21 @@ class RandomRounding:
 
     def _off(self, value: Array, unit: float) -> Array:
         return np.asarray(value * (1 + unit * self._rng.uniform(-1, 1, value.shape)))
+
+
+def _terms(node: onnx.NodeProto, inputs: Sequence[Feed]) -> int:
+    """How many products a sum of the node has: those of a filter, of a row, or of a row of both weights of a recurrent
+    layer."""
+    shapes = [value.shape for value in inputs if isinstance(value, np.ndarray)]
+    if len(shapes) < 2 or not shapes[1]:
+        return 1
+    if node.op_type == "Conv":
+        return math.prod(shapes[1][1:])
+    if node.op_type == "ConvTranspose":
+        return math.prod((shapes[1][0], *shapes[1][2:]))
+    if node.op_type in ("LSTM", "GRU", "RNN"):
+        return sum(shape[-1] for shape in shapes[1:3])
+    return max(shapes[0][-1:] or (1,))
 
 
 def _is_wide(value: Any) -> bool:

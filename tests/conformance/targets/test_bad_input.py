@@ -58,7 +58,7 @@ def test_what_cannot_be_run_is_named(arguments: tuple[str, ...], sentence: str) 
     ("text", "sentence"),
     [
         ("[targets.x", "epcheck.toml is not valid TOML: Expected ']' at the end of a table declaration (at "),
-        ("[target.x]", "epcheck.toml: unknown key 'target'; it may have tables [targets.NAME]"),
+        ("[target.x]", "epcheck.toml: unknown key 'target'; it may have tables [targets.NAME] and [validate]"),
         ("targets = 3", "epcheck.toml: targets must be tables [targets.NAME]"),
         ("targets.x = 3", "epcheck.toml: [targets.x] must be a table"),
         ("[targets.x]\nbse = 'cpu'", "epcheck.toml: [targets.x]: unknown key 'bse'; a target has base, python, "),

@@ -43,8 +43,8 @@ def test_a_difference_of_nearly_equal_numbers_is_sensitive() -> None:
 
 
 def test_every_product_of_a_sum_is_rounded() -> None:
-    """Whole results: without rounding of the products nothing would change."""
+    """Whole results: without rounding inside of the sum nothing would change."""
     graph = ("g (float[1,64] x) => (float[1,1] y) <float[64,1] w = {" + ",".join(["1"] * 64) + "}>"
              " { y = MatMul(x, w) }")  # fmt: skip
     found = change(graph, np.ones((1, 64), np.float32))
-    assert 0 < found < 2**-24
+    assert 0 < found < 2**-24 * 33**0.5
