@@ -32,6 +32,10 @@ Variants = Annotated[
     ),
 ]
 
+OwnProcess = Annotated[
+    bool, Option("Examine the model in a process of its own, within bounds.", flags=("--own-process/--no-own-process",))
+]
+
 HtmlFile = Annotated[Path | None, Option("Write the page.", metavar="FILE", folder=False)]
 MarkdownFile = Annotated[Path | None, Option("Write Markdown.", metavar="FILE", folder=False)]
 JsonFile = Annotated[Path | None, Option("Write JSON.", metavar="FILE", folder=False)]

@@ -138,18 +138,18 @@ def lines(name: str, repeats: Collection[Mapping[str, Measurement]]) -> list[str
     for row in ROWS:
         rate = statistics.median(each[row].rate for each in repeats)
         ratios = [sorted(each[row].rate / each[other].rate for each in repeats) for other in ROWS[:2]]
-        ratios = ", ".join(
+        ratios_in_words = ", ".join(
             f"{statistics.median(ratio):.2f} x {other} ({ratio[0]:.2f} to {ratio[-1]:.2f})"
             for other, ratio in zip(ROWS, ratios, strict=False)
         )
-        found.append(f"  {row:10} {rate:8.1f} cases/s   {ratios}")
+        found.append(f"  {row:10} {rate:8.1f} cases/s   {ratios_in_words}")
     return found
 
 
 def document(results: Mapping[str, Collection[Mapping[str, Measurement]]]) -> dict[str, list[dict[str, object]]]:
     """Everything that was measured: target -> its repeats, row -> report."""
     return {
-        name: [{row: dict(measured.report) for row, measured in repeat.items()} for repeat in repeats]
+        name: [{row: dict(each.report) for row, each in repeat.items()} for repeat in repeats]
         for name, repeats in results.items()
     }
 

@@ -11,7 +11,7 @@ import numpy as np
 from epcheck.generators.array import Array
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto
+    from onnx import GraphProto, NodeProto, TypeProto
 
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Array
 """The value of an attribute. An array is a tensor; an empty tuple is one of integers."""
@@ -43,7 +43,8 @@ class Surroundings:
     results: name -> numpy dtype name of the tensors that leave the model, in the order of `Node.outputs`.
     types: type constraint of the node under test -> numpy dtype name, or a type as ONNX spells it (`seq(float)`).
     before: nodes that make what the node reads of the tensors that enter the model, the `Node.inputs`.
-    after: nodes that make tensors of what it writes. graphs: the attributes of the node that are graphs.
+    after: nodes that make tensors of what it writes. graphs: the attributes of the node that are graphs. type: its
+    attribute of that name, a type.
     """
 
     inputs: tuple[str, ...]
@@ -53,6 +54,7 @@ class Surroundings:
     before: tuple[NodeProto, ...] = ()
     after: tuple[NodeProto, ...] = ()
     graphs: Mapping[str, GraphProto] = field(default_factory=dict)
+    type: TypeProto | None = None
 
 
 @dataclass(frozen=True)

@@ -180,8 +180,11 @@ def since_versions(operator: str, domain: str = "") -> tuple[int, ...]:
 def dtypes(operator: str, since_version: int, constraint: str, domain: str = "") -> tuple[str, ...]:
     """The numpy dtype names that a type constraint allows, sorted with float32 first where it is allowed.
 
-    Of a constraint that allows no tensor, only sequences or optionals, those of the tensors in them.
+    Of a constraint that allows no tensor, only sequences or optionals, those of the tensors in them. The type of an
+    input that is always the same, such as `tensor(float)`, stands for itself.
     """
+    if fixed := element_name(constraint):
+        return (fixed,)
     (allowed,) = (
         c.allowed_type_strs
         for c in schema(operator, since_version, domain).type_constraints

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,6 @@ from epcheck.api.fuzzing.result import FuzzResult
 from epcheck.conformance.fuzzing.fault import Fault
 from epcheck.conformance.records import atomic_file, strict_json
 from epcheck.conformance.test_data import repro
-from epcheck.generators.fuzzing.drawn_case import case_of
-from epcheck.generators.written import document
 
 REPORT, LINE = "bug.md", "node.jsonl"
 """The bug report of a fault, and the node as one line."""
@@ -26,24 +25,28 @@ DOCUMENT_SCHEMA = 1
 def write(fault: Fault, out: Path, target: str, facts: Mapping[str, str]) -> Path:
     """Write the folder of a fault under `out` and return it: what `epcheck repro` writes, and the files above. Raises
     ReproError and OSError."""
-    case = case_of(fault.drawn)
-    folder = out / f"{repro.folder_name(fault.cause.symptom.operator)}-{fault.cause.id}"
-    built = case.build()
-    repro.write_folder(folder, built.model, built.feeds, repro.judged(built))
-    atomic_file.write_text(folder / LINE, document.encode(fault.drawn.written) + "\n")
+    words = repro.folder_name(fault.cause.symptom.operator.replace("→", "-"))[:60]
+    folder = out / f"{words}-{fault.cause.id}"
+    built = fault.case.build()
+    judged = repro.judged(built)
+    if fault.level:
+        judged = replace(judged, operator="", level="ORT_ENABLE_ALL")
+    repro.write_folder(folder, built.model, built.feeds, judged)
+    atomic_file.write_text(folder / LINE, fault.line + "\n")
     atomic_file.write_text(folder / REPORT, report(fault, target, facts))
     return folder
 
 
 def report(fault: Fault, target: str, facts: Mapping[str, str]) -> str:
     """The bug report, in Markdown."""
-    record, node = fault.record, fault.drawn.node
+    record, node = fault.record, fault.node
     lines = [
         f"# {fault.cause.symptom.operator}: {record.status} on {target}",
         "",
         _sentence(record.reason),
         "",
-        f"- operator: {fault.cause.symptom.operator}, version {node.since_version}, {', '.join(fault.drawn.dtypes)}",
+        f"- operator: {fault.cause.symptom.operator}, version {node.since_version}, {fault.case.dtype}",
+        *([f"- fails at optimisation level {fault.level} and above"] if fault.level else []),
         f"- attributes: {_listed(node.attributes)}",
         *(
             f"- input `{v.name}`: {v.dtype} {list(v.shape)}: {v.preview}"
@@ -89,7 +92,8 @@ def document_of(fault: Fault, folder: Path) -> dict[str, Any]:
         "blame": fault.record.blame,
         "reason": fault.record.reason,
         "case": fault.record.case_id,
-        "node": json.loads(document.encode(fault.drawn.written)),
+        "node": json.loads(fault.line),
+        "level": fault.level,
         "occurrences": fault.occurrences,
         "new": fault.is_new,
         "known": fault.known,

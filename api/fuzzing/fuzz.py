@@ -14,9 +14,10 @@ from epcheck.api.fuzzing.result import FuzzResult as FuzzResult
 from epcheck.api.option import Option, OptionError
 from epcheck.api.option_types import Operators, Vulkan
 from epcheck.api.progress import SILENT, Progress
-from epcheck.conformance.fuzzing import examples
+from epcheck.conformance.fuzzing import examples, graph_search
 from epcheck.conformance.fuzzing.fault import Fault
-from epcheck.conformance.fuzzing.rounds import Rounds
+from epcheck.conformance.fuzzing.graph_search import GraphSearch
+from epcheck.conformance.fuzzing.rounds import Rounds, RoundsByLevel
 from epcheck.conformance.fuzzing.search import Found, Limits, Search
 from epcheck.conformance.records import atomic_file
 from epcheck.conformance.scheduling.plan import Plan
@@ -27,12 +28,15 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators import suite
-from epcheck.generators.fuzzing.drawn_case import case_of
+from epcheck.generators.fuzzing.graphs import graph_document
+from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph
+from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.operator import Operator
+from epcheck.generators.written import document
 from epcheck.generators.written.document import WrittenNode
 
-EXAMPLES, RESULT, FAULTS = "examples.jsonl", "fuzz.json", "faults"
-"""The example database, the result of the last call, and the folder of the faults, in the folder of a search."""
+EXAMPLES, GRAPHS, RESULT, FAULTS = "examples.jsonl", "graphs.jsonl", "fuzz.json", "faults"
+"""The example databases of nodes and of graphs, the result of the last call, and the folder of the faults."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,16 @@ class FuzzOptions:
     """What to search, and for how long.
 
     target: None for the best of this machine. baseline: asked about each fault that was found; None chooses as `run`
-    does. operators: empty for all. seed: the same seed draws the same nodes, as long as the target says the same.
-    nodes: how many to judge at most; None for as many as there is time for. out: the folder with the example database
-    and the faults. json: a further file for the result.
+    does. operators: empty for all. graphs: compose graphs of nodes that the target computes right alone. seed: the same
+    seed draws the same nodes, as long as the target says the same. nodes: how many nodes, or graphs, to judge at most;
+    None for as many as there is time for. out: the folder with the example databases and the faults. json: a further
+    file for the result.
     """
 
     target: Annotated[str | None, Option("Candidate. Default: the best.", flags=("--target", "-t"))] = None
     baseline: Annotated[str | None, Option("Target that is asked about each fault; 'none' for nobody.")] = None
     operators: Operators = ()
+    graphs: Annotated[bool, Option("Graphs of 2 to 12 nodes instead of single nodes.", flags=("--graphs",))] = False
     minutes: Annotated[float, Option("How long to search.", minimum=0.01)] = 1.0
     seed: Annotated[int, Option("Of what is drawn.", minimum=0)] = 0
     nodes: Annotated[int | None, Option("At most so many nodes.", minimum=1)] = None
@@ -56,6 +62,20 @@ class FuzzOptions:
     vulkan: Vulkan = None
     config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
     jobs: Annotated[int | None, Option("Workers at most.", flags=("--jobs", "-j"), minimum=1)] = None
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What earlier searches left in the folder."""
+
+    nodes: list[WrittenNode]
+    graphs: list[DrawnGraph | Open]
+
+    @classmethod
+    def of(cls, options: FuzzOptions) -> _Kept:
+        """Of the databases in the folder; that of graphs only where it is used. Raises ExamplesError."""
+        graphs = examples.read(options.out / GRAPHS, graph_document.decode) if options.graphs else []
+        return cls(examples.read(options.out / EXAMPLES, document.decode), graphs)
 
 
 def fuzz(options: FuzzOptions, *, progress: Progress = SILENT, workers: IdleWorkers | None = None) -> FuzzResult:
@@ -68,12 +88,16 @@ def fuzz(options: FuzzOptions, *, progress: Progress = SILENT, workers: IdleWork
     """
     started = time.monotonic()
     operators = _operators(options.operators)
-    kept = examples.read(options.out / EXAMPLES)
+    kept = _Kept.of(options)
     target, baseline = _targets(options, progress)
     with closing(IdleWorkers()) as own:
         idle = workers or own
-        found, facts, ended = _search(options, target, operators, kept, progress, idle)
-        faults = tuple(_blamed(found.faults.values(), target, baseline, idle))
+        if options.graphs:
+            found, facts, ended = _search_graphs(options, target, kept, progress, idle)
+        else:
+            found, facts, ended = _search(options, target, operators, kept, progress, idle)
+        asked = target if not options.graphs else graph_search.at_level(target, "all")
+        faults = tuple(_blamed(found.faults.values(), asked, baseline, idle))
     faults = tuple(sorted(faults, key=lambda f: (not f.is_new, f.cause.symptom.operator, f.cause.id)))
     folders = tuple(fault_files.write(fault, options.out / FAULTS, target.name, facts) for fault in faults)
     result = FuzzResult(
@@ -124,7 +148,7 @@ def _search(
     options: FuzzOptions,
     target: Target,
     operators: tuple[Operator[Any], ...],
-    kept: list[WrittenNode],
+    kept: _Kept,
     progress: Progress,
     workers: IdleWorkers,
 ) -> tuple[Found, Mapping[str, str], str]:
@@ -134,11 +158,43 @@ def _search(
         facts = rounds.facts.get(target.name, {})
         search = Search(rounds, target.narrowed(facts).expectations, doing)
         try:
-            search.run(operators, options.seed, Limits(60 * options.minutes, options.nodes), kept)
+            search.run(operators, options.seed, Limits(60 * options.minutes, options.nodes), kept.nodes)
         except KeyboardInterrupt:
             ended = "interrupted"
         except TargetDown as error:
             ended = str(error)
+    if not ended and search.found.judged and not search.found.ran:
+        counts = ", ".join(f"{count} {status}" for status, count in search.found.statuses.items())
+        ended = f"no node ran on {target.name} ({counts}), so nothing is known of it"
+    return search.found, facts, ended
+
+
+def _search_graphs(
+    options: FuzzOptions, target: Target, kept: _Kept, progress: Progress, workers: IdleWorkers
+) -> tuple[Found, Mapping[str, str], str]:
+    """The same for graphs."""
+    ended = ""
+
+    def plan_at(level: str) -> Plan:
+        return Plan((), (graph_search.at_level(target, level),), jobs=options.jobs)
+
+    with (
+        progress.working() as doing,
+        Rounds(Plan((), (target,), jobs=options.jobs), workers) as plain,
+        RoundsByLevel(plan_at, workers) as levels,
+    ):
+        search = GraphSearch(plain, levels, doing)
+        graphs = [graph for graph in kept.graphs if isinstance(graph, DrawnGraph)]
+        search.found.open_examples = len(kept.graphs) - len(graphs)
+        try:
+            search.run(options.operators, options.seed, 60 * options.minutes, options.nodes, graphs)
+        except KeyboardInterrupt:
+            ended = "interrupted"
+        except TargetDown as error:
+            ended = str(error)
+        facts = plain.facts.get(target.name, {})
+    if not ended and not search.found.ran:
+        ended = f"no graph ran on {target.name}, so nothing is known of it"
     return search.found, facts, ended
 
 
@@ -151,20 +207,24 @@ def _blamed(faults: Iterable[Fault], target: Target, baseline: Target | None, wo
     reference = None if baseline.name == "reference" else resolve("reference")
     try:
         with Rounds(Plan((), (target,), baseline, reference), workers) as rounds:
-            records = {record.case_id: record for record in rounds.judge(case_of(fault.drawn) for fault in found)}
+            records = {record.case_id: record for record in rounds.judge(fault.case for fault in found)}
     except TargetDown:
         return found
     asked = [replace(fault, record=records.get(fault.record.case_id, fault.record)) for fault in found]
     return [new if new.record.status == old.record.status else old for new, old in zip(asked, found, strict=True)]
 
 
-def _keep(
-    result: FuzzResult, kept: list[WrittenNode], operators: tuple[Operator[Any], ...], options: FuzzOptions
-) -> None:
-    """Write the database and the result: examples of other operators stay, those that pass now go."""
-    searched = {operator.key for operator in operators}
-    others = [written for written in kept if written.operator not in searched or result.interrupted]
-    examples.write(options.out / EXAMPLES, [*(fault.drawn.written for fault in result.faults), *others])
+def _keep(result: FuzzResult, kept: _Kept, operators: tuple[Operator[Any], ...], options: FuzzOptions) -> None:
+    """Write the database and the result: examples of other operators stay, those that pass now go; all stay where the
+    search ended early."""
+    lines = [fault.line for fault in result.faults]
+    if options.graphs:
+        graphs = [graph_document.encode(g) for g in kept.graphs if isinstance(g, DrawnGraph) and result.interrupted]
+        examples.write(options.out / GRAPHS, [*lines, *graphs])
+    else:
+        searched = {operator.key for operator in operators}
+        others = [w for w in kept.nodes if w.operator not in searched or result.interrupted]
+        examples.write(options.out / EXAMPLES, [*lines, *map(document.encode, others)])
     text = fault_files.document_text(result)
     for path in (options.out / RESULT, options.json):
         if path is not None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+from epcheck.api.models.examination import examined
 from epcheck.api.models.parsing import level_of, only_target, ranges_of
 from epcheck.api.option import Option
-from epcheck.api.option_types import Vulkan
+from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.targets.target import Target
@@ -73,19 +74,27 @@ class ValidateOptions:
     vulkan: Vulkan = None
     html: Annotated[Path | None, Option("Write the page here. Default: MODEL.validation.html")] = None
     json: Annotated[Path | None, Option("Write everything as JSON here.")] = None
+    own_process: OwnProcess = True
 
 
 def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Validation:
     """Validate a model on a target, and write the page and the JSON document where that is asked for.
 
-    Raises ModelFileError, FeedError, DimsError for files and options that cannot be used; TargetError, TargetDown.
+    Raises ModelFileError, ExaminationError, FeedError, DimsError for files and options that cannot be used;
+    TargetError, TargetDown.
     """
     with progress.working() as say:
-        evaluators = choose(options.target, options.baseline, options.vulkan)
-        feeding = Feeding(options.feeds, options.seeds, options.dims)
-        override = Override(options.rtol, options.atol, options.snr, options.agreement)
-        manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed)
-        found = validation.validate(options.model, evaluators, feeding, manner, say)
+        if not options.own_process:
+            return _validate(options, say)
+        return examined(_validate, options, options.model, say, options.deadline_s)
+
+
+def _validate(options: ValidateOptions, say: Callable[[str], None]) -> Validation:
+    evaluators = choose(options.target, options.baseline, options.vulkan)
+    feeding = Feeding(options.feeds, options.seeds, options.dims)
+    override = Override(options.rtol, options.atol, options.snr, options.agreement)
+    manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed)
+    found = validation.validate(options.model, evaluators, feeding, manner, say)
     if options.html:
         page.write(found, options.html)
     if options.json:

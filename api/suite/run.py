@@ -9,11 +9,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 from epcheck import reports
 from epcheck.api.interruption import CLOSING_S, interruptible
 from epcheck.api.progress import SILENT, Progress
 from epcheck.api.runs.archive import archive
+from epcheck.api.runs.first_verdict import FirstVerdict, thin_first
 from epcheck.api.runs.result import COMPLETE, INTERRUPTED, RunResult
 from epcheck.api.suite.place import Place, place_of
 from epcheck.api.suite.run_options import RunOptions
@@ -51,6 +53,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
     if interrupted is not None:
         options = resumed(interrupted, options)
     selected = _Selected.of(options)
+    cases, thin = _in_order(options, selected) if interrupted is None else (selected.cases, frozenset[str]())
     if options.shard:
         progress.say(
             f"Shard {options.shard} of the selection: {len(selected.cases):,} of {len(selected.whole):,} cases"
@@ -61,7 +64,8 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
         recording = _begun(options, selected, place) if folder is None else _Recording.of(folder, options)
         shown = progress.recording(recording.run.planned, len(recording.done))
         with recording.journal, shown as take_reading, interruptible(CLOSING_S):
-            recording.fill(place, selected.cases, take_reading, progress.found)
+            first = FirstVerdict(recording.run, thin, progress)
+            recording.fill(place, cases, take_reading, _Watched(progress.found, first.take))
             recording.close(place.notes, selected.share, _stale(options, place, selected.whole))
             return RunResult.of(reports.write_all(recording.folder, archive), options.strict, options.max_flaky)
 
@@ -88,6 +92,20 @@ class _Selected:
         return cls(whole, shards[index - 1], share)
 
 
+class _Watched(NamedTuple):
+    """Who is told of the records of a run. failure: takes those that fail or are flaky. line: takes each, as text."""
+
+    failure: Callable[[Record], None]
+    line: Callable[[str], None]
+
+
+def _in_order(options: RunOptions, selected: _Selected) -> tuple[Sequence[Case], frozenset[str]]:
+    """The cases in the order in which they run, and the ids of those that a first verdict is made of."""
+    if options.whole or options.shard or options.scheduler or not options.whole_suite:
+        return selected.cases, frozenset()
+    return thin_first(selected.cases)
+
+
 class _Recording:
     """A run while its records come in: `run.json` as it stands, the journal, and what was recorded before."""
 
@@ -110,16 +128,17 @@ class _Recording:
         place: Place,
         cases: Sequence[Case],
         take_reading: Callable[[str], None],
-        found: Callable[[Record], None],
+        watched: _Watched,
     ) -> None:
-        """Run the cases and record them. found: takes those that fail or are flaky. Raises StoreError."""
+        """Run the cases and record them. Raises StoreError."""
 
         def take(line: Line) -> None:
             text, reading = line
             self.journal.append_line(text.encode("ascii") + b"\n")
             take_reading(reading)
+            watched.line(text)
             if reading in (FAILURE, FLAKY):
-                found(decode(text))
+                watched.failure(decode(text))
 
         try:
             place.run(cases, self.done, take, self._greeted)

@@ -22,10 +22,11 @@ class RunOptions:
     """What to run, on what, and where it is kept. Empty tuples select everything.
 
     targets: specifications of candidates; empty chooses the best of this machine. baseline: None chooses `cpu`, or
-    `reference` when the candidate is `cpu` itself. source: whose cases. explain: call DirectML directly for every
-    failure of its provider. variants: run each case in the other ways of these axes too, and report what depends on
-    it. expect: further files of expectations. claims: claim tables, each for the candidates that have the provider it
-    names. strict, max_flaky: decide `RunResult.conforms` alone.
+    `reference` when the candidate is `cpu` itself. source: whose cases. thin, whole:
+    without both, a run of the whole suite begins with the cases of a thin one, and says their verdict. explain: call
+    DirectML directly for every failure of its provider. variants: run each case in the other ways of these axes too,
+    and report what depends on it. expect: further files of expectations. claims: claim tables, each for the candidates
+    that have the provider it names. strict, max_flaky: decide `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
     these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
@@ -46,6 +47,9 @@ class RunOptions:
     limit: Annotated[int | None, Option("At most so many cases.", minimum=1)] = None
     source: Annotated[Source, Option("Our generators' cases, or onnx's own node tests.")] = Source.SUITE
     thin: Thin = False
+    whole: Annotated[bool, Option("The whole suite in its order, without a thin pass first.", flags=("--whole",))] = (
+        False
+    )
     explain: Annotated[
         bool,
         Option("Call DirectML directly for every failure of its provider, to place blame.", flags=("--explain",)),

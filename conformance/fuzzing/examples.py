@@ -1,22 +1,26 @@
-"""The example database: a file with one line of JSON for each node that failed once. It is replayed first."""
+"""The example database: a file with one line for each node, or graph, that failed once. It is replayed first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from epcheck.conformance.records import atomic_file
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.written import document
-from epcheck.generators.written.document import DocumentError, WrittenNode
+from epcheck.generators.written.document import DocumentError
 
 
 class ExamplesError(EpcheckError, ValueError):
     """The example database cannot be read; the message names the file and the line."""
 
 
-def read(path: Path) -> list[WrittenNode]:
-    """The nodes of a database; none where there is no file. Raises ExamplesError."""
+Example = TypeVar("Example")
+
+
+def read(path: Path, decode: Callable[[str], Example]) -> list[Example]:
+    """The nodes or graphs of a database; none where there is no file. decode: of a line, raises DocumentError. Raises
+    ExamplesError."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -28,13 +32,12 @@ def read(path: Path) -> list[WrittenNode]:
         if not line.strip():
             continue
         try:
-            found.append(document.decode(line))
+            found.append(decode(line))
         except DocumentError as error:
             raise ExamplesError(f"{path}, line {number}: {error}; mend or delete the line") from None
     return found
 
 
-def write(path: Path, nodes: Iterable[WrittenNode]) -> None:
-    """Replace the database by these nodes, each once. Raises OSError."""
-    lines = dict.fromkeys(map(document.encode, nodes))
-    atomic_file.write_text(path, "".join(f"{line}\n" for line in lines))
+def write(path: Path, lines: Iterable[str]) -> None:
+    """Replace the database by these lines, each once. Raises OSError."""
+    atomic_file.write_text(path, "".join(f"{line}\n" for line in dict.fromkeys(lines)))

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from epcheck.conformance.fuzzing.symptom import Symptom, symptom
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
+from epcheck.generators.case import Case
 from epcheck.generators.fuzzing.drawing import Drawn
+from epcheck.generators.fuzzing.drawn_case import case_of
+from epcheck.generators.node import Node
+from epcheck.generators.written import document
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,19 @@ def cause_of(drawn: Drawn, record: Record) -> Cause:
 
 @dataclass(frozen=True)
 class Fault:
-    """cause: what tells it from others. drawn, record: the smallest node. occurrences: failures that look like it.
-    known: the recorded deviation that it resembles, in words; empty where there is none. replayed: it was found by an
-    earlier call. rounds, seconds: what making it small took.
+    """cause: what tells it from others. node, case, record: the smallest node; of a graph, its last node with the
+    others around it. line: the node or the graph as a line of the example database. level: of a graph, the lowest
+    level of optimisation at which it fails. occurrences: failures that look like it. known: the recorded deviation
+    that it resembles, in words; empty where there is none. replayed: it was found by an earlier call. rounds, seconds:
+    what making it small took.
     """
 
     cause: Cause
-    drawn: Drawn
+    node: Node
+    case: Case
+    line: str
     record: Record
+    level: str = ""
     occurrences: int = 1
     known: str = ""
     replayed: bool = False
@@ -58,3 +67,8 @@ class Fault:
     def is_new(self) -> bool:
         """Whether it resembles nothing that is recorded."""
         return not self.known
+
+
+def of_node(cause: Cause, drawn: Drawn, record: Record) -> Fault:
+    """The fault of a single node."""
+    return Fault(cause, drawn.node, case_of(drawn), document.encode(drawn.written), record)

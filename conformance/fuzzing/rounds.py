@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -55,3 +55,27 @@ class Rounds:
 
     def _take(self, record: Record) -> None:
         self._records[record.case_id] = record
+
+
+class RoundsByLevel:
+    """Rounds of one target at each level of graph optimisation, started when they are first used."""
+
+    def __init__(self, plan_at: Callable[[str], Plan], workers: IdleWorkers | None = None) -> None:
+        """plan_at: the plan for a level, as in `Rounds`."""
+        self._plan_at, self._workers = plan_at, workers
+        self._started: dict[str, Rounds] = {}
+        self._resources = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._resources.__exit__(kind, error, trace)
+
+    def __getitem__(self, level: str) -> Rounds:
+        """The rounds at a level. Raises TargetDown."""
+        if level not in self._started:
+            self._started[level] = self._resources.enter_context(Rounds(self._plan_at(level), self._workers))
+        return self._started[level]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epcheck.conformance.fuzzing import shrinking
-from epcheck.conformance.fuzzing.fault import Cause, Fault, cause_of
+from epcheck.conformance.fuzzing.fault import Cause, Fault, cause_of, of_node
 from epcheck.conformance.fuzzing.rounds import Rounds
 from epcheck.conformance.fuzzing.symptom import Symptom, resembling, symptom
 from epcheck.conformance.records import terms
@@ -35,7 +35,9 @@ ALIKE = 3
 SHRINK_S = 60.0
 """Seconds that making one fault small may take."""
 
-NOT_JUDGED = frozenset({terms.SKIPPED})
+NO_FAULTS = frozenset({terms.SKIPPED, terms.UNPLACED})
+"""Statuses that are no faults here: no model could be made; the provider leaves the node to others, of which `epcheck
+probe` and `epcheck coverage` tell."""
 
 
 @dataclass
@@ -55,6 +57,11 @@ class Found:
     judging_s: float = 0.0
     replayed: int = 0
     open_examples: int = 0
+
+    @property
+    def ran(self) -> int:
+        """The nodes that ran on the target: all but those that it did not take and those without a model."""
+        return self.judged - self.statuses[terms.UNPLACED] - self.statuses[terms.SKIPPED]
 
 
 @dataclass(frozen=True)
@@ -147,7 +154,7 @@ class Search:
                 self._count(known)
             else:
                 words = f"{similar.case}: {similar.reason}"
-                self.found.faults[known] = Fault(known, drawn, record, known=words, replayed=replayed)
+                self.found.faults[known] = replace(of_node(known, drawn, record), known=words, replayed=replayed)
             return
         refused = record.status in (terms.REFUSED, terms.UNPLACED)
         if looks in self._small and (refused or self._seen[looks] > ALIKE):
@@ -160,12 +167,8 @@ class Search:
         if cause in self.found.faults:
             self._count(cause)
             return
-        similar = resembling(shrunk.record, self._expectations)
-        self.found.faults[cause] = Fault(
-            cause,
-            shrunk.drawn,
-            shrunk.record,
-            known=f"{similar.case}: {similar.reason}" if similar else "",
+        self.found.faults[cause] = replace(
+            of_node(cause, shrunk.drawn, shrunk.record),
             replayed=replayed,
             rounds=shrunk.rounds,
             seconds=time.monotonic() - started,
@@ -177,7 +180,7 @@ class Search:
 
 
 def _fails(record: Record) -> bool:
-    return record.reading == FAILURE and record.status not in NOT_JUDGED
+    return record.reading == FAILURE and record.status not in NO_FAULTS
 
 
 def _end(until: float) -> float:

@@ -56,6 +56,7 @@ from epcheck.conformance.scheduling.profile import (
 )
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers import alive
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
 from epcheck.generators.case import Case
@@ -306,6 +307,8 @@ class Session:
         return happened
 
     def _next_event(self, wait: bool) -> Event | None:
+        if wait:
+            alive.sign()
         with contextlib.suppress(queue.Empty):
             return self._events.get(timeout=TICK_S) if wait else self._events.get_nowait()
         return None

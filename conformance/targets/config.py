@@ -40,10 +40,10 @@ def load_config(path: Path | None = None) -> dict[str, Any]:
         return {}
     try:
         config = tomllib.loads(chosen.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise TargetError(f"{chosen} is not valid TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise TargetError(f"{chosen} cannot be read: {error}") from None
+    except (ValueError, RecursionError) as error:  # also of a number with thousands of digits, of brackets in brackets
+        raise TargetError(f"{chosen} is not valid TOML: {error}") from None
     if unknown := config.keys() - {"targets", "validate"}:
         raise TargetError(f"{chosen}: unknown key '{min(unknown)}'; it may have tables [targets.NAME] and [validate]")
     _check_validate(f"{chosen}: [validate]", config.get("validate", {}))

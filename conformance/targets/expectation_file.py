@@ -50,7 +50,7 @@ def parse(text: str, source: str) -> tuple[Expectation, ...]:
     """The expectations of a TOML text; `source` names it in errors. Raises ExpectationError."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of a number with thousands of digits, of brackets in brackets
         raise ExpectationError(f"{source} is not valid TOML: {error}") from None
     if unknown := document.keys() - {"expect", "link"}:
         raise ExpectationError(f"{source}: unknown key '{min(unknown)}'; entries are tables named [[expect]]")

@@ -68,9 +68,10 @@ class Tally:
 
 @dataclass(frozen=True)
 class Space:
-    """The nodes of one operator that can be drawn."""
+    """The nodes of one operator that can be drawn. opset: of ai.onnx, where only the version that it resolves to is."""
 
     operator: Operator[Any]
+    opset: int | None = None
 
     @cached_property
     def samples(self) -> tuple[Any, ...]:
@@ -81,6 +82,8 @@ class Space:
     def applications(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """Its versions and dtypes that some sample has; the newest version first."""
         versions = schema.since_versions(self.operator.name, self.operator.domain)
+        if self.opset is not None and not self.operator.domain:
+            versions = tuple(version for version in versions if version <= self.opset)[-1:]
         every = [(version, dtypes) for version in reversed(versions) for dtypes in self.operator.dtypes(version)]
         return tuple(pair for pair in every if any(self._bindings(sample, *pair) for sample in self.samples))
 
@@ -155,10 +158,11 @@ def _elements(value: Any) -> int:
 class Source:
     """Nodes of several operators in turn, without end. The same seed and the same answers give the same nodes."""
 
-    def __init__(self, operators: Iterable[Operator[Any]], seed: int) -> None:
+    def __init__(self, operators: Iterable[Operator[Any]], seed: int, opset: int | None = None) -> None:
+        """opset: as in `Space`."""
         self.tally = Tally()
         self._random = Random(seed)
-        self._spaces = [space for space in map(Space, operators) if space.applications]
+        self._spaces = [space for space in (Space(operator, opset) for operator in operators) if space.applications]
         self._next = 0
         self._untaken: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
         self._costly: Counter[str] = Counter()

@@ -17,13 +17,17 @@ import numpy as np
 from epcheck.generators.fuzzing.domains import domain
 from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator
-from epcheck.generators.truth import Outputs, Selection, Truth
+from epcheck.generators.truth import Output, Outputs, Selection, Truth
 
 MOST_ELEMENTS = 1 << 18
 """Elements of an input or an output, at most: 1 MiB in float32."""
 
 MOST_RANK = 8
 """Ranks beyond this are refused by DirectML and left open by kernels that have no text for them."""
+
+
+RECURRENT = frozenset({"RNN", "GRU", "LSTM"})
+"""Operators whose results go through many steps."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,13 @@ def judge(operator: Operator[Any], node: Node) -> Truth | Open:
             truth = operator.truth(node)
     except Exception as error:  # whatever an oracle raises outside of what it was written for
         return Open(f"the oracle does not know the node: {type(error).__name__}: {error}")
+    if node.op_type in RECURRENT and isinstance(truth, Outputs) and not all(map(_is_finite, truth.outputs)):
+        return Open("a state leaves the range of numbers, and what follows depends on the order of the operations")
     return _bounded(truth)
+
+
+def _is_finite(output: Output) -> bool:
+    return output.value.dtype.kind != "f" or bool(np.isfinite(output.value).all())
 
 
 def _bounded(truth: Truth) -> Truth | Open:

@@ -15,35 +15,17 @@ TRAINING = "it is for training: sessions inline its function body, whose operato
 NO_FORMULA = (
     "its page names a paper and no formula; implementations differ in the coefficients, 0.54 or 25/46 of Hamming's"
 )
-NOT_DECLARED = "runtimes have it; nobody has declared its cases yet"
 
 OPERATORS: Mapping[str, str] = {
     **dict.fromkeys(
         ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), RANDOM
     ),
     **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), STRINGS),
-    "TfIdfVectorizer": "it counts n-grams of a text; of ONNX Runtime's providers only CPU has a kernel",
     "ImageDecoder": NO_RUNTIME,
     **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), NO_FORMULA),
     "Constant": "it has no input: sessions make an initializer of it, and no provider runs it",
     "NegativeLogLikelihoodLoss": TRAINING,
     "SoftmaxCrossEntropyLoss": TRAINING,
-    **dict.fromkeys(
-        (
-            "AffineGrid",
-            "DeformConv",
-            "Det",
-            "Loop",
-            "MelWeightMatrix",
-            "NonMaxSuppression",
-            "Optional",
-            "Scan",
-            "SequenceMap",
-            "SplitToSequence",
-            "Unique",
-        ),
-        NOT_DECLARED,
-    ),
 }
 """Operator of ai.onnx -> why it has no case."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,7 +31,7 @@ def arrays(model: onnx.ModelProto) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name, tensor in _tensors(model):
         is_here = tensor.data_location != onnx.TensorProto.EXTERNAL
-        if name not in found and is_here and np.prod(tensor.dims) <= SMALL:
+        if name not in found and is_here and math.prod(tensor.dims) <= SMALL:
             found[name] = numpy_helper.to_array(tensor)
     return found
 

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 import onnx
-from onnx import inliner, numpy_helper
+from onnx import checker, inliner, numpy_helper
 
 from epcheck.generators.node import qualified_name
 from epcheck.models.graph import feed, flops, skeleton
@@ -82,7 +82,7 @@ def evaluate(
     if estimated > max_operations:
         raise OracleTooLargeError(f"the model takes {estimated:.1e} operations; the oracle does {max_operations:.1e}")
     until = time.monotonic() + max_seconds
-    flat = inliner.inline_local_functions(model) if model.functions else model
+    flat = _inlined(model) if model.functions else model
     opsets = {entry.domain: entry.version for entry in flat.opset_import}
     work = _Work(opsets, max_operations, until, disturbance)
     wanted = tuple(outputs) or tuple(value.name for value in flat.graph.output)
@@ -91,6 +91,14 @@ def evaluate(
         warnings.simplefilter("ignore")
         values = work.run(flat.graph, inputs, {}, wanted)
     return Evaluation(dict(zip(wanted, values, strict=True)), work.judges, work.operations)
+
+
+def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Raises OracleError: the inliner is native code, and trusts its input."""
+    try:
+        return inliner.inline_local_functions(model)
+    except (checker.ValidationError, RuntimeError, ValueError, TypeError) as error:
+        raise OracleError(f"its functions cannot be put in place of their calls: {error}") from None
 
 
 def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
@@ -147,7 +155,12 @@ class _Work:
             def run(body: onnx.GraphProto, inner: Mapping[str, Feed]) -> tuple[Feed, ...]:
                 return self.run(body, inner, scope, tuple(value.name for value in body.output))
 
-            values, judge = control_flow.evaluate(node, inputs, run), oracle_node.OWN
+            try:
+                values, judge = control_flow.evaluate(node, inputs, run), oracle_node.OWN
+            except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+                if isinstance(error, OracleError):
+                    raise
+                raise OracleError(f"{oracle_node.described(node)} breaks the standard: {error}") from None
         else:
             if self._disturbance is not None:
                 inputs = list(self._disturbance.operands(node, inputs))
@@ -169,7 +182,10 @@ class _Work:
 def _array(tensor: onnx.TensorProto) -> Feed:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise OracleError(f"the data of '{tensor.name}' is in another file; embed it first")
-    return numpy_helper.to_array(tensor)
+    try:
+        return numpy_helper.to_array(tensor)
+    except (TypeError, ValueError, KeyError) as error:
+        raise OracleError(f"the data of '{tensor.name}' cannot be read: {error}") from None
 
 
 def _read(node: onnx.NodeProto) -> Iterator[str]:

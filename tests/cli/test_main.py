@@ -68,7 +68,7 @@ def test_a_conformance_failure_ends_with_1_and_is_named(tmp_path: Path, monkeypa
     shown, _, summary = done.out.partition("\noperator")
     why = "brings its process down: the worker process ended: killed by SIGABRT"
     assert f"failure Slice-1/float32/steps_omitted[runtime] (crash): {target} {why}" in shown
-    assert "failure Slice (DML_SLICE_OPERATOR_DESC), 2 cases, crash, blame: candidate: the worker process" in summary
+    assert "failure Slice (DML_SLICE1_OPERATOR_DESC), 2 cases, crash, blame: candidate: the worker process" in summary
     assert 'smallest: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in summary
 
 

@@ -28,6 +28,7 @@ def search(options: FuzzOptions) -> int:
     result = fuzz(options, progress=TerminalProgress(console))
     show(console, result)
     if result.interrupted == "interrupted":
+        failure.say("interrupted; what was found until then is kept")
         return failure.INTERRUPTED
     if result.interrupted:
         failure.say(f"the search ended early: {result.interrupted}")

@@ -9,6 +9,9 @@ import numpy as np
 from epcheck.generators.node import Node
 from epcheck.generators.operators.reduction import reduction
 
+EXACT = 2.0**53
+"""Integers up to here are float64 as they are."""
+
 
 def why_open(node: Node) -> str:
     """Why the page of the operator leaves the node open, in words; empty where it does not."""
@@ -48,7 +51,34 @@ def _recurrent(node: Node) -> str:
     """RNN, GRU, LSTM: hidden_size is derivable from R, but the text takes it as given; NaN beyond sequence_lens."""
     if "hidden_size" not in node.attributes:
         return "hidden_size is not given"
-    return ""
+    return _lengths(node)
+
+
+def _lengths(node: Node) -> str:
+    """Recurrent operators, ReverseSequence: what a sequence of no steps gives is said nowhere."""
+    lengths = node.value("sequence_lens")
+    return "a sequence has no steps" if lengths is not None and bool((lengths < 1).any()) else ""
+
+
+def _cropped(node: Node) -> str:
+    """Crop: borders that leave nothing."""
+    x, border = node.inputs[0], node.integers("border", ())
+    if x is None or len(border) != 4 or x.value.ndim != 4:
+        return ""
+    left, top, right, bottom = border
+    return "nothing is left" if top + bottom >= x.value.shape[2] or left + right >= x.value.shape[3] else ""
+
+
+def _unpooled(node: Node) -> str:
+    """MaxUnpool: two values at one place."""
+    places = node.value("I")
+    return "two values have one place" if places is not None and np.unique(places).size < places.size else ""
+
+
+def _matrices(node: Node) -> str:
+    """DynamicQuantizeMatMul: the page speaks of matrices; its kernels want two dimensions at least."""
+    few = any(o is not None and o.name in ("A", "B") and o.value.ndim < 2 for o in node.inputs)
+    return "a matrix has less than two dimensions" if few else ""
 
 
 def _quantized(node: Node) -> str:
@@ -57,6 +87,26 @@ def _quantized(node: Node) -> str:
         if operand is not None and operand.name.endswith(("_scale", "_zero_point")) and operand.value.ndim:
             return f"{operand.name} must be a scalar"
     return ""
+
+
+def _normalized(node: Node) -> str:
+    """LayerNormalization and its like: Scale and B are broadcast to X, X is not broadcast to them."""
+    x = node.inputs[0]
+    for operand in node.inputs[1:]:
+        if operand is None or x is None or not operand.value.ndim:
+            continue
+        sizes, own = operand.value.shape, x.value.shape[-operand.value.ndim :]
+        if len(own) != len(sizes) or any(a not in (1, b) for a, b in zip(sizes, own, strict=True)):
+            return f"{operand.name} cannot be broadcast to {x.name}"
+    return ""
+
+
+def _skipped(node: Node) -> str:
+    """SkipLayerNormalization: skip has the shape of input, or that of one batch of it."""
+    x, skip = node.inputs[0], node.value("skip")
+    if x is None or skip is None or skip.shape in (x.value.shape, x.value.shape[1:], (1, *x.value.shape[1:])):
+        return ""
+    return "skip has another shape than input"
 
 
 def _head(node: Node) -> str:
@@ -112,6 +162,8 @@ def _reduced(node: Node) -> str:
     if isinstance(axes, str):
         return ""
     wide = x.value.astype(np.float64)
+    if np.abs(wide).sum() > EXACT:
+        return "sums of these integers leave float64"
     count = np.prod([x.value.shape[axis] for axis in axes])
     with np.errstate(all="ignore"):
         exact = {
@@ -122,6 +174,16 @@ def _reduced(node: Node) -> str:
         }[node.op_type]()
     whole = np.isfinite(exact).all() and (exact == np.rint(exact)).all()
     return "" if whole else "the result is a fraction, and the dtype has none"
+
+
+def _zeros(node: Node) -> str:
+    """The largest and the smallest of +0 and -0: which one it is is said nowhere."""
+    for operand in node.inputs:
+        if operand is not None and operand.value.dtype.kind == "f":
+            signs = np.signbit(operand.value[operand.value == 0])
+            if signs.any() and (not signs.all() or node.op_type in ("Max", "Min")):
+                return "zeros of both signs are compared"
+    return ""
 
 
 def _windows(node: Node) -> str:
@@ -161,6 +223,8 @@ def _random(node: Node) -> str:
     """Dropout in training draws at random, unless its ratio is 0."""
     training = node.value("training_mode")
     ratio = node.value("ratio")
+    if ratio is not None and not bool(np.all((ratio >= 0) & (ratio < 1))):
+        return "the ratio is outside of [0, 1)"
     if training is None or not bool(np.all(training)):
         return ""
     return "" if ratio is not None and float(ratio.reshape(-1)[0]) == 0 else "what is dropped is random"
@@ -176,6 +240,13 @@ RULES: Mapping[str, Callable[[Node], str]] = {
     "GRU": _recurrent,
     "LSTM": _recurrent,
     "Dropout": _random,
+    "ReverseSequence": _lengths,
+    "Crop": _cropped,
+    "MaxUnpool": _unpooled,
+    "DynamicQuantizeMatMul": _matrices,
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "Max", "Min", "GlobalMaxPool", "MaxRoiPool"), _zeros),
+    **dict.fromkeys(("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"), _normalized),
+    **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skipped),
     "Div": _divided,
     "Mod": _divided,
     "OptionalGetElement": _optional,
@@ -187,6 +258,7 @@ RULES: Mapping[str, Callable[[Node], str]] = {
         ),
         _windows,
     ),
+    "MaxPool": lambda node: _windows(node) or _zeros(node),
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), _quantized),
 }  # fmt: skip
 """Operator -> why its page leaves a node open."""

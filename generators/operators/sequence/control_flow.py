@@ -22,6 +22,7 @@ from epcheck.generators import data, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
+from epcheck.generators.kernels import subgraph
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
@@ -199,30 +200,8 @@ def truth(node: Node) -> Truth:
     if any(left.type != right.type for left, right in zip(then.output, otherwise.output, strict=True)):
         return Refusal("the outputs of then_branch and else_branch must be of the same type")
     taken = then if cond.item() else otherwise
-    outer = {operand.name: [operand.value] for operand in node.inputs if operand is not None}
-    values = [_values_of(output.name, taken, outer) for output in taken.output]
-    if node.results[0] == LENGTH:
-        (tensors,) = values
-        return Outputs(tuple(map(Output, node.results, [np.array(len(tensors), np.int64), *tensors])))
-    return Outputs(tuple(Output(name, tensor) for name, (tensor,) in zip(node.results, values, strict=True)))
-
-
-def _values_of(name: str, branch: GraphProto, outer: Mapping[str, list[Array]]) -> list[Array]:
-    """The value of that name in a branch: the tensors of a sequence, or one for a tensor and an optional."""
-    if name in outer:
-        return outer[name]
-    for initializer in branch.initializer:
-        if initializer.name == name:
-            return [numpy_helper.to_array(initializer)]
-    made = next(item for item in branch.node if name in item.output)
-    match made.op_type:
-        case "If":
-            taken = next(a.g for a in made.attribute if a.name == BRANCHES[not outer[made.input[0]][0].item()])
-            return _values_of(taken.output[0].name, taken, outer)
-        case "SequenceAt":  # at the only position that its sequence has, in a branch that is taken
-            return _values_of(made.input[0], branch, outer)
-        case _:  # Identity, Optional, SequenceConstruct
-            return [tensor for item in made.input for tensor in _values_of(item, branch, outer)]
+    values = subgraph.run(taken, (), {o.name: o.value for o in node.inputs if o is not None})
+    return Outputs(tuple(map(Output, node.results, subgraph.tensors_of(values))))
 
 
 OPERATORS = (Operator("If", samples, bindings, node, truth, CPU_KERNEL, varied=("V",)),)

@@ -1,7 +1,8 @@
-"""OptionalHasElement and OptionalGetElement.
+"""Optional, OptionalHasElement and OptionalGetElement.
 
 A model's ends are tensors, so the node Optional wraps what the operator under test takes where that is an optional, and
 SequenceConstruct makes a sequence, as in `sequence.py`. From version 18 on both take tensors and sequences themselves.
+What Optional itself makes is read by OptionalGetElement or, where it is empty, by OptionalHasElement.
 
 Sources: the operators' ONNX pages. The DML EP has ONNX Runtime's CPU kernels for both under its name, none for
 Optional: with fallback to CPU disabled only the cases without an optional can be placed on it. Of an empty optional the
@@ -11,7 +12,7 @@ page of OptionalGetElement leaves the behaviour undefined: there is no case. Nor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +25,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.node import Node, Operand, Surroundings
-from epcheck.generators.operator import CPU_KERNEL, Operator, spread
+from epcheck.generators.operator import CPU_KERNEL, NO_KERNEL, Operator, spread
 from epcheck.generators.operators.sequence.sequence import (
     LENGTH,
     ONNX_NAMES,
@@ -34,7 +35,10 @@ from epcheck.generators.operators.sequence.sequence import (
     read_tensors,
     sequence_type,
 )
-from epcheck.generators.truth import Output, Outputs, Truth
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+RELEASED = 15
+"""The version of Optional that released opsets resolve to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,7 @@ class OptionalSample(Sample):
     optional: bool = False
     empty: bool = False
     values: str = "distinct"
+    refused: bool = False
 
 
 def samples(name: str) -> Iterator[OptionalSample]:
@@ -140,15 +145,91 @@ def truth(node: Node) -> Truth:
         omitted = not node.surroundings.inputs if node.surroundings else not elements
         empty = any(made.op_type == "Optional" and not made.input for made in before)
         return Outputs((Output("output", np.array(not omitted and not empty)),))
+    return _inside(node, elements)
+
+
+def made_samples() -> Iterator[OptionalSample]:
+    """Of the node Optional."""
+    for sample in samples("OptionalHasElement"):
+        if sample.name.removeprefix("empty_").startswith("optional_"):
+            yield OptionalSample(
+                **{
+                    **vars(sample),
+                    "name": sample.name.replace("empty_optional_", "nothing_of_").removeprefix("optional_"),
+                }
+            )
+    yield OptionalSample(name="refused_neither_input_nor_type", shapes=(), refused=True)
+
+
+def made_bindings(sample: OptionalSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    """Without parameters; Optional-28 adds types that numpy cannot hold."""
+    newest = since_version == RELEASED
+    if not newest and not sample.every_dtype:
+        return ()
+    known = set(spread(sample, first=dtypes == ("float32",), newest=newest, scalar=not any(sample.shapes)))
+    if not known:
+        return ()
+    known = ((known - {graph.INITIALIZER}) | {graph.RUNTIME}) if sample.shapes and newest else {graph.RUNTIME}
+    return tuple(binding for binding in graph.BINDINGS if binding in known)
+
+
+def made_node(sample: OptionalSample, binding: Binding) -> Node:
+    """The tensors `element_0`, ... of any dtype and shape, and what is inside, read from the optional."""
+    dtype = binding.dtype
+    operands = tuple(Operand(f"element_{i}", _values(sample, s, binding)) for i, s in enumerate(sample.shapes))
+    elements = tuple(o.name for o in operands)
+    element = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), None)
+    tensor = f"tensor({ONNX_NAMES[dtype.name]})"
+    types = {"V": dtype.name, "O": f"optional({tensor})"}
+    if sample.sequence:
+        types = {"V": sequence_type(dtype), "O": f"optional(seq({tensor}))"}
+    if sample.empty or sample.refused:
+        inside = helper.make_sequence_type_proto(element) if sample.sequence else element
+        after = (helper.make_node("OptionalHasElement", ["optional"], ["output"], name="read_output"),)
+        results = {"output": "bool"}
+        around = Surroundings((), ("optional",), results, types, (), after, type=None if sample.refused else inside)
+        return Node("Optional", "", binding.since_version, (), ("output",), surroundings=around)
+    if not sample.sequence:
+        after = (helper.make_node("OptionalGetElement", ["optional"], ["output"], name="read_output"),)
+        around = Surroundings(elements, ("optional",), {"output": dtype.name}, types, (), after)
+        return Node("Optional", "", binding.since_version, operands, ("output",), surroundings=around)
+    get = helper.make_node("OptionalGetElement", ["optional"], ["result"], name="read_result")
+    after = (get, read_length("result", LENGTH), *read_tensors("result", len(elements)))
+    results = {LENGTH: "int64", **{f"{TENSOR}{i}": dtype.name for i in range(len(elements))}}
+    around = Surroundings(("sequence",), ("optional",), results, types, (construct(elements, dtype),), after)
+    return Node("Optional", "", binding.since_version, operands, tuple(results), surroundings=around)
+
+
+def made_truth(node: Node) -> Truth:
+    """What is inside, bit by bit; of an empty optional, that nothing is. It must have an input or a type."""
+    around = node.surroundings
+    assert around is not None
+    if not around.inputs:
+        empty = Outputs((Output("output", np.array(False)),))
+        return empty if around.type else Refusal("Optional must have an input, or a type to be empty")
+    elements = [operand.value for operand in node.inputs if operand is not None]
+    return _inside(node, elements)
+
+
+def _inside(node: Node, elements: Sequence[Array]) -> Outputs:
     if node.results == ("output",):
         return Outputs((Output("output", elements[0]),))
     tensors = (Output(f"{TENSOR}{index}", tensor) for index, tensor in enumerate(elements))
     return Outputs((Output(LENGTH, np.array(len(elements), np.int64)), *tensors))
 
 
-OPERATORS = tuple(
-    Operator(
-        name, partial(samples, name), partial(bindings, name), partial(node, name), truth, CPU_KERNEL, varied=("O",)
-    )
-    for name in ("OptionalHasElement", "OptionalGetElement")
+OPERATORS = (
+    Operator("Optional", made_samples, made_bindings, made_node, made_truth, NO_KERNEL, varied=("V",)),
+    *(
+        Operator(
+            name,
+            partial(samples, name),
+            partial(bindings, name),
+            partial(node, name),
+            truth,
+            CPU_KERNEL,
+            varied=("O",),
+        )
+        for name in ("OptionalHasElement", "OptionalGetElement")
+    ),
 )

@@ -16,6 +16,7 @@ from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import suite
 from epcheck.generators.fuzzing import reduction
+from epcheck.generators.written import document
 from epcheck.generators.written.document import WrittenNode
 
 
@@ -52,7 +53,7 @@ def test_a_provider_without_a_fault_has_none() -> None:
 
 def test_a_wrong_size_is_found_and_made_small() -> None:
     fault = only(search("wrong_beyond_16", "Identity", count=100))
-    (operand,) = fault.drawn.node.inputs
+    (operand,) = fault.node.inputs
     assert operand is not None
     assert operand.value.shape == (17,)
     assert (fault.cause.symptom.operator, fault.record.status, fault.record.blame) == (
@@ -66,8 +67,8 @@ def test_a_wrong_size_is_found_and_made_small() -> None:
 def test_a_refused_attribute_is_one_fault_however_often_it_is_seen() -> None:
     fault = only(search("refuses_negative_axes", "Concat", count=100))
     assert fault.record.status == "refused"
-    assert fault.drawn.node.attributes == {"axis": -1}
-    assert all(o.value.size <= 1 and o.value.ndim <= 3 for o in fault.drawn.node.inputs if o is not None)
+    assert fault.node.attributes == {"axis": -1}
+    assert all(o.value.size <= 1 and o.value.ndim <= 3 for o in fault.node.inputs if o is not None)
     assert fault.occurrences >= 2
 
 
@@ -76,12 +77,13 @@ def test_a_crash_is_found_and_the_search_goes_on() -> None:
     found = search("aborts_on_empty_data", "Identity", count=120)
     fault = only(found)
     assert fault.record.status == "crash"
-    assert reduction.measure(fault.drawn.node)[1] <= 1
+    assert reduction.measure(fault.node)[1] <= 1
     assert found.judged == 120
 
 
 def test_what_was_found_once_is_replayed_first() -> None:
-    written = only(search("refuses_negative_axes", "Concat", count=100)).drawn.written
+    line = only(search("refuses_negative_axes", "Concat", count=100)).line
+    written = document.decode(line)
     again = search("refuses_negative_axes", "Concat", count=1, examples=[written])
     assert again.replayed == 1
     assert only(again).replayed

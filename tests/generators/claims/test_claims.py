@@ -130,6 +130,15 @@ def test_webgpu_claims_an_if_where_it_takes_the_branches() -> None:
     assert webgpu.why_not("", "If", 21, {"B": "bool", "V": "float64"}) == "If-21 is not claimed for V = float64"
 
 
+def test_qnn_claims_no_float64_and_most_in_part() -> None:
+    qnn = provider_claims("QNNExecutionProvider")
+    assert qnn.when == {"plugin": "2.7.*"}
+    assert qnn.why_not("", "Add", 14, {"T": "float32"}) is None
+    assert not qnn.is_partial("", "Add", 14, {"T": "float32"})
+    assert qnn.why_not("", "Add", 14, {"T": "float64"}) == "Add-14 is not claimed for T = float64"
+    assert qnn.is_partial("", "Slice", 11, {"T": "int64", "Tind": "int64"})
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_every_shipped_table_was_reviewed_against_named_pages(provider: str) -> None:
     path = table_path(provider)

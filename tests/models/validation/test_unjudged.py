@@ -69,7 +69,7 @@ def test_where_neither_baseline_nor_oracle_answers_nobody_can_tell(tmp_path: Pat
 
 def test_a_baseline_that_crashes_leaves_the_oracle(tmp_path: Path) -> None:
     relu = "g (float[1, 4] x) => (float[1, 4] y) { y = Relu(x) }"
-    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,))
+    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,), own_process=False)
     assert (found.status, [verdict.against for verdict in found.verdicts]) == (RIGHT, [ORACLE])
 
 
@@ -78,7 +78,7 @@ def test_a_baseline_that_crashes_where_no_oracle_answers_proves_nothing(
 ) -> None:
     monkeypatch.setattr(truth, "ORACLE_S", -1.0)
     relu = "g (float[1, 4] x) => (float[1, 4] y) { y = Relu(x) }"
-    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,))
+    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,), own_process=False)
     assert (found.status, found.verdicts) == (UNJUDGED, ())
     assert "'dies_of_relu' gives nothing to compare with" in found.headline
 
