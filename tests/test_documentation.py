@@ -87,7 +87,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     list(api.add_to_store(api.AddToStoreOptions((folder / "epcheck-runs" / "b",), folder / "epcheck-store")))
     for index in (1, 2):
         api.run(api.RunOptions(("cpu",), limit=4, shard=api.Shard(index, 2), root=folder / "shards"))
-    onnx.save(small_models.layers(1), folder / "model.onnx")
+    (folder / "models").mkdir()
+    for path in (folder / "model.onnx", folder / "models" / "model.onnx"):
+        onnx.save(small_models.layers(1), path)
     np.savez(folder / "feeds.npz", **small_models.feeds())  # type: ignore[arg-type]
     entry = '[[expect]]\ncase = "Slice-*"\nstatus = "crash"\nreason = "ticket 1234"\n'
     (folder / "known.toml").write_text(entry, encoding="utf-8")
