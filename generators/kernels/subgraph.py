@@ -36,7 +36,7 @@ def _outputs(made: NodeProto, attributes: Mapping[str, Any], known: Mapping[str,
     values = [known[name] if name else None for name in made.input]
     match made.op_type:
         case "If":
-            taken = attributes["then_branch" if np.all(values[0]) else "else_branch"]  # type: ignore[arg-type]
+            taken = attributes["then_branch" if np.all(values[0]) else "else_branch"]
             return run(taken, (), known)
         case "Loop":
             trip, cond, *carried = values
