@@ -58,6 +58,13 @@ def lab(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Builds the documentation site in `build/site`; a link that leads nowhere fails."""
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}
+    session.run("mkdocs", "build", "--quiet", "--site-dir", "build/site", *session.posargs, env=quiet)
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """Which of the provider's claims have cases."""
     session.run("epcheck", "coverage", *session.posargs)
@@ -73,6 +80,13 @@ def conformance(session: nox.Session) -> None:
 def case_ids(session: nox.Session) -> None:
     """Writes tests/generators/case_ids.txt anew, after ids changed deliberately."""
     session.run("python", "tests/generators/case_ids.py")
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """The tests of damaged and hostile input with other examples, twenty times as many; FACTOR=100 for a hundred."""
+    environment = {"EPCHECK_FUZZ": os.environ.get("FACTOR", "20")}
+    session.run("python", "-m", "pytest", "tests/fuzzing", *session.posargs, env=environment)
 
 
 @nox.session

@@ -15,7 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epcheck.api.fuzzing.fuzz import FuzzOptions, FuzzResult, fuzz
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
+    from epcheck.api.machine.demo import DemoOptions, demo
     from epcheck.api.machine.env import (
         CreateEnvOptions,
         Environment,
@@ -40,8 +42,10 @@ if TYPE_CHECKING:
         vulkan_status,
     )
     from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
+    from epcheck.api.machine.status import MachineStatus, StatusOptions, TargetStatus, status
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
+    from epcheck.api.models.validate_models import Gate, ValidateModelsOptions, validate_models
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
     from epcheck.api.option import OptionError
     from epcheck.api.progress import SILENT, Progress
@@ -102,7 +106,9 @@ if TYPE_CHECKING:
     from epcheck.reports.trend.trend import Trend
 
 _MODULES = {
+    "api.fuzzing.fuzz": ("FuzzOptions", "FuzzResult", "fuzz"),
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
+    "api.machine.demo": ("DemoOptions", "demo"),
     "api.machine.env": (
         "CreateEnvOptions", "Environment", "RemoveEnvOptions", "create_env", "environments", "remove_env",
     ),
@@ -112,8 +118,10 @@ _MODULES = {
         "vulkan_status",
     ),
     "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
+    "api.machine.status": ("MachineStatus", "StatusOptions", "TargetStatus", "status"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
+    "api.models.validate_models": ("Gate", "ValidateModelsOptions", "validate_models"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
     "api.option": ("OptionError",),
     "api.progress": ("SILENT", "Progress"),
@@ -166,6 +174,7 @@ __all__ = [
     "ClaimsError",
     "CoverageOptions",
     "CreateEnvOptions",
+    "DemoOptions",
     "DiffOptions",
     "DirectMLOptions",
     "DirectMLResult",
@@ -173,11 +182,15 @@ __all__ = [
     "EpcheckError",
     "ExpectOptions",
     "Expected",
+    "FuzzOptions",
+    "FuzzResult",
+    "Gate",
     "IdleWorkers",
     "InstallLabOptions",
     "LabOptions",
     "LabStatus",
     "LabStatusOptions",
+    "MachineStatus",
     "MergeOptions",
     "Night",
     "NightlyOptions",
@@ -206,10 +219,13 @@ __all__ = [
     "Site",
     "SiteOptions",
     "Source",
+    "StatusOptions",
     "StoreOptions",
+    "TargetStatus",
     "Trend",
     "TrendOptions",
     "UnpackLabOptions",
+    "ValidateModelsOptions",
     "ValidateOptions",
     "Validation",
     "VulkanStatus",
@@ -224,12 +240,14 @@ __all__ = [
     "clear_cache",
     "coverage",
     "create_env",
+    "demo",
     "diff",
     "directml",
     "element_types",
     "environments",
     "expect",
     "expectations",
+    "fuzz",
     "install_lab",
     "lab_status",
     "left_out",
@@ -252,10 +270,12 @@ __all__ = [
     "repro",
     "run",
     "site",
+    "status",
     "stored_runs",
     "trend",
     "unpack_lab",
     "validate",
+    "validate_models",
     "vulkan_status",
     "write_zoo",
 ]

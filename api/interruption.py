@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, heard alike."""
+"""Ctrl-C, SIGTERM and SIGHUP, heard alike."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""What ends a command."""
+
 CLOSING_S = 10.0
 """Seconds in which what was interrupted is closed, and a further Ctrl-C is not heard."""
 
 
 @contextmanager
 def interruptible(closing_s: float = 0.0) -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, as Ctrl-C does; only in the main thread, to which signals belong.
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; only in the main thread, to which signals belong. One
+    that is ignored stays ignored: Ctrl-C for what a shell runs in the background, SIGHUP under nohup.
 
-    closing_s: for so many seconds after the first signal further ones of both do nothing: what it interrupted can be
-    closed in peace, and if that hangs it can still be interrupted.
+    closing_s: for so many seconds after the first signal further ones do nothing: what it interrupted can be closed in
+    peace, and if that hangs it can still be interrupted.
     """
     deaf_until = 0.0
 
@@ -32,9 +36,8 @@ def interruptible(closing_s: float = 0.0) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # by the shell, for what it runs in the background
-    numbers = (signal.SIGTERM, signal.SIGINT) if closing_s and not ignored else (signal.SIGTERM,)
-    handlers = {number: signal.signal(number, interrupt) for number in numbers}
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    handlers = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:

@@ -14,7 +14,11 @@ Vulkan = Annotated[Path | None, Option("Vulkan driver of the lab.", metavar="ICD
 Operators = Annotated[tuple[str, ...], Option("Operator; repeat for more.", flags=("--op",))]
 Dtypes = Annotated[tuple[str, ...], Option("numpy dtype name; repeat for more.", flags=("--dtype",))]
 Thin = Annotated[bool, Option("A few cases of each operator version and dtype.", flags=("--thin",))]
-Strict = Annotated[bool, Option("Fixed and stale expectations fail the run, too.", flags=("--strict",))]
+Strict = Annotated[bool, Option("Fixed and stale expectations and flaky cases fail the run, too.", flags=("--strict",))]
+MaxFlaky = Annotated[
+    int | None,
+    Option("More flaky cases than this fail the run. Default: no number does; with --strict any.", minimum=0),
+]
 Factor = Annotated[float, Option("How many times larger an error in ULP has to be to be told.", minimum=1.0)]
 
 Variants = Annotated[
@@ -26,6 +30,10 @@ Variants = Annotated[
         parse=parse_axes,
         many=True,
     ),
+]
+
+OwnProcess = Annotated[
+    bool, Option("Examine the model in a process of its own, within bounds.", flags=("--own-process/--no-own-process",))
 ]
 
 HtmlFile = Annotated[Path | None, Option("Write the page.", metavar="FILE", folder=False)]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from epcheck.conformance.records.record import Record
+
 
 class InstallationStep(Protocol):
     """How far an installation is: step `index` of `total`, by name, what is being done in it, and of a download how
@@ -36,6 +38,9 @@ class Progress(Protocol):
         """Report a run of `planned` records, `done` of which an earlier run left. What is entered takes the reading of
         each new record; a record may come every tenth of a millisecond."""
 
+    def found(self, record: Record) -> None:
+        """Report a case that fails or is flaky, as soon as it is recorded. There may be thousands."""
+
     def installing(self) -> AbstractContextManager[Callable[[InstallationStep], None] | None]:
         """Report an installation in the DirectML lab. What is entered takes each step; None takes none."""
 
@@ -51,6 +56,9 @@ class Silent:
 
     def recording(self, planned: int, done: int) -> AbstractContextManager[Callable[[str], None]]:  # noqa: ARG002
         return nullcontext(_ignore)
+
+    def found(self, record: Record) -> None:
+        pass
 
     def installing(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -6,6 +6,7 @@ Exit codes of every command: 0 as it should be, 1 conformance failures, 2 bad in
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import io
@@ -16,12 +17,17 @@ from typing import Annotated, Any
 
 import typer
 
+from epcheck.cli.start import INTERRUPTED
+
 MODULES = {
     "run": "suite.run",
+    "status": "machine.status",
+    "demo": "machine.demo",
     "merge": "runs.merge",
     "list": "suite.listing",
     "coverage": "suite.coverage",
     "probe": "machine.probe",
+    "fuzz": "suite.fuzz",
     "repro": "suite.repro",
     "replay": "suite.replay",
     "report": "runs.report",
@@ -94,15 +100,27 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # On Windows a redirected stdout has the code page's encoding: a character that it lacks is no reason to end.
         sys.stdout.reconfigure(errors="backslashreplace")
+    code: object = None
     try:
         app()
+    except SystemExit as ended:
+        code = ended.code
+        raise
     finally:
-        _drop_what_cannot_be_written()
+        _drop_what_cannot_be_written(wait=code != INTERRUPTED)
 
 
-def _drop_what_cannot_be_written() -> None:
-    """What a full disk did not take has been said; Python would try once more at its end, and change the exit code."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _drop_what_cannot_be_written(wait: bool) -> None:
+    """What a full disk did not take has been said; Python would try once more at its end, and change the exit code.
+
+    wait: until whoever reads stdout has taken the rest; one who was interrupted does not wait for a pipe that is full.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if wait:
+                stream.flush()
+                continue
+        except OSError:
+            pass
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--variants", action="append", default=[], metavar="AXIS,...", help="run each case in other ways too"
     )
-    group.addoption("--epcheck-strict", action="store_true", help="a fixed expectation fails its test")
+    group.addoption(
+        "--epcheck-strict", action="store_true", help="a fixed expectation and a flaky case fail their tests"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -151,7 +153,7 @@ class CaseItem(pytest.Item):
 
         with contextlib.suppress(CaseStreamError):
             verdict = self._verdict()
-            bad = {terms.FAILURE, terms.EXPECTED, terms.FIXED}
+            bad = {*terms.FAILING, terms.FIXED}
             return verdict.reading not in bad and verdict.status != terms.UNPLACED
         return False
 
@@ -174,8 +176,10 @@ class CaseItem(pytest.Item):
             when = verdict.expectation.when
             where = f", expected where {when}" if when else ""
             pytest.xfail(f"{verdict.expectation.reason} ({verdict.reason}{where})")
-        if verdict.reading == terms.FAILURE or (verdict.reading == terms.FIXED and strict):
+        if verdict.reading == terms.FAILURE or (verdict.reading in (terms.FIXED, terms.FLAKY) and strict):
             pytest.fail(words(verdict), pytrace=False)
+        if verdict.reading == terms.FLAKY:
+            pytest.xfail(f"flaky: {verdict.reason}")
         if verdict.status == terms.UNPLACED:
             pytest.skip(verdict.reason)
 

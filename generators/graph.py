@@ -89,7 +89,7 @@ def model(node: Node, binding: str, types: Mapping[str, str], output_ranks: Sequ
     """
     present = [operand for operand in node.inputs if operand is not None]
     inputs = [
-        _value_info(
+        value_info(
             o.name,
             schema.dtype_name(o.value.dtype),
             tuple(f"{o.name}_{i}" for i in range(o.value.ndim)) if binding == SYMBOLIC else o.value.shape,
@@ -98,7 +98,7 @@ def model(node: Node, binding: str, types: Mapping[str, str], output_ranks: Sequ
         if not is_initializer(o, binding)
     ]
     outputs = [
-        _value_info(name, dtype, (None,) * rank)
+        value_info(name, dtype, (None,) * rank)
         for (name, dtype), rank in zip(output_types(node, types).items(), output_ranks, strict=True)
     ]
     initializers = [numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, binding)]
@@ -115,20 +115,34 @@ def model(node: Node, binding: str, types: Mapping[str, str], output_ranks: Sequ
 
 def _nodes(node: Node) -> list[onnx.NodeProto]:
     around = node.surroundings
-    proto = helper.make_node(
+    proto = node_proto(
         node.op_type,
         around.inputs if around else [operand.name if operand else "" for operand in node.inputs],
         around.outputs if around else node.outputs,
-        name="node",
-        domain=node.domain,
+        "node",
+        node.domain,
+        node.attributes,
     )
-    proto.attribute.extend(_attribute(name, value) for name, value in node.attributes.items())
     if not around:
         return [proto]
     proto.attribute.extend(helper.make_attribute(name, graph) for name, graph in around.graphs.items())
     if around.type is not None:
         proto.attribute.append(helper.make_attribute("type", around.type))
     return [*around.before, proto, *around.after]
+
+
+def node_proto(
+    op_type: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    name: str,
+    domain: str,
+    attributes: Mapping[str, Attribute],
+) -> onnx.NodeProto:
+    """A NodeProto; an empty name stands for an omitted input or output."""
+    proto = helper.make_node(op_type, inputs, outputs, name=name, domain=domain)
+    proto.attribute.extend(_attribute(key, value) for key, value in attributes.items())
+    return proto
 
 
 def _attribute(name: str, value: Attribute) -> onnx.AttributeProto:
@@ -140,6 +154,6 @@ def _attribute(name: str, value: Attribute) -> onnx.AttributeProto:
 
 
 @lru_cache(maxsize=4096)
-def _value_info(name: str, dtype: str, shape: tuple[int | str | None, ...]) -> onnx.ValueInfoProto:
-    """Many cases share their shapes; what takes a proto in copies it."""
+def value_info(name: str, dtype: str, shape: tuple[int | str | None, ...]) -> onnx.ValueInfoProto:
+    """The type of a value; many cases share their shapes, and what takes a proto in copies it."""
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)

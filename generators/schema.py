@@ -141,6 +141,14 @@ def has(operator: str, since_version: int, domain: str = "") -> bool:
     return operator in _history(domain) and since_version in since_versions(operator, domain)
 
 
+@cache
+def has_bodies(operator: str, domain: str = "") -> bool:
+    """Whether an attribute of the operator is a graph, as the branches of If are; False of one that nobody knows."""
+    graphs = (OpSchema.AttrType.GRAPH, OpSchema.AttrType.GRAPHS)
+    versions = _history(domain).get(operator, {}).values()
+    return any(attribute.type in graphs for version in versions for attribute in version.attributes.values())
+
+
 def allows(operator: str, since_version: int, dtype: str, domain: str = "") -> bool:
     """Whether some input or output of that revision may have the dtype, or a sequence or an optional of it.
 

@@ -1,4 +1,4 @@
-"""The reports of a run, made from its journal in one pass, however many they are."""
+"""The reports of a run, made from its journal in one pass, however many they are; of a large run, in two processes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from epcheck.conformance.records.run import Run
+from epcheck.reports import data_process
 from epcheck.reports.ort_conformance.report import ConformanceReport
 from epcheck.reports.page.embedded_data import ReproArchiver
 from epcheck.reports.page.html import RunPage
@@ -40,13 +41,30 @@ def write_all(folder: Path, archive: ReproArchiver | None = None) -> Reported:
     Raises StoreError when the run cannot be read, and then leaves all as it was; or when files cannot be written: then
     it names each of them, and the others are made.
     """
-    factories: dict[str, ReportFactory] = {
-        OUTCOMES: Outcomes,
-        HTML: partial(RunPage, archive=archive),
-        JUNIT: JUnit,
-        JSON: Document,
-    }
-    return _write(folder, {folder / name: factory for name, factory in factories.items()})
+    page = {folder / HTML: partial(RunPage, archive=archive)}
+    with data_process.started(folder) as process:
+        if process is None:
+            return _write(folder, {**page, **_data_reports(folder)})
+        try:
+            reported, of_page = _write(folder, page), ""
+        except StoreError as error:
+            reported, of_page = None, str(error)
+        of_data = process.problems()
+    if of_data is None:
+        write_data(folder)
+    if reported is None or of_data:
+        raise StoreError("; ".join(dict.fromkeys(filter(None, (of_page, of_data)))))
+    return reported
+
+
+def write_data(folder: Path) -> None:
+    """(Re)make the reports of a run that are no page: Parquet, JUnit XML and JSON. Raises StoreError, as write_all."""
+    _write(folder, _data_reports(folder))
+
+
+def _data_reports(folder: Path) -> dict[Path, ReportFactory]:
+    factories: dict[str, ReportFactory] = {OUTCOMES: Outcomes, JUNIT: JUnit, JSON: Document}
+    return {folder / name: factory for name, factory in factories.items()}
 
 
 def write_outcomes(folder: Path, path: Path | None = None) -> Path:
@@ -96,7 +114,7 @@ def _write(folder: Path, factories: Mapping[Path, ReportFactory]) -> Reported:
     run, tally = read_run(folder), Tally()
     with closing(_Drafts(_draft(run, path, factory) for path, factory in factories.items())) as drafts:
         for line, record in read_lines(folder):
-            drafts.send(Entry(line.rstrip(), record, tally.add(record)))
+            drafts.send(Entry(line.rstrip(), record, *tally.add(record)))
         summary = tally.summary(run)
         drafts.send(summary)
     if drafts.problems:

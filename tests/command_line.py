@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from epcheck.cli.main import app
 
-START = [sys.executable, "-c", "from epcheck.cli.main import main; main()"]
+START = [sys.executable, "-c", "from epcheck.cli.start import main; main()"]
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
 
 

@@ -41,7 +41,7 @@ def site(wheel: Path, installed_lab: None, tmp_path_factory: pytest.TempPathFact
 def epcheck(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The `epcheck` command in the lab's Windows Python."""
     launch = lab.python_launch()
-    script = f"import sys; sys.argv = ['epcheck', *{list(arguments)!r}]; from epcheck.cli.main import main; main()"
+    script = f"import sys; sys.argv = ['epcheck', *{list(arguments)!r}]; from epcheck.cli.start import main; main()"
     environment = {
         **launch.env,
         "PYTHONPATH": lab.windows_path(site),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from epcheck.generators.claims import probed, table
 from epcheck.generators.claims.probed import Asked
 from epcheck.generators.claims.table import Table
 
-KEPT = ("onnxruntime", "DirectML.dll", "adapter", "driver_version", "processor", "os")
+KEPT = ("onnxruntime", "plugin", "plugin_library", "DirectML.dll", "adapter", "driver_version", "processor", "os")
 """The facts of a worker that a table keeps."""
 
 
@@ -107,12 +108,11 @@ def _prepared(cases: list[Case]) -> Iterator[PreparedCase]:
 
 def _table(target: Target, facts: Mapping[str, str], asked: list[Asked], packed: bool) -> Table:
     asked.sort(key=lambda node: node.case.id)
-    release = facts.get("onnxruntime", "")
     return Table(
         probed.rows(asked),
         provider=target.provider or "",
         about="What the provider takes, as it said itself when it was asked: sessions were created and not run.",
-        when={"runtime": _releases(release)},
+        when=_when(facts),
         probed=table.Probed(
             date=datetime.now(UTC).date().isoformat(),
             target=target.name,
@@ -127,13 +127,14 @@ def _table(target: Target, facts: Mapping[str, str], asked: list[Asked], packed:
     )
 
 
-def _releases(release: str) -> str:
-    """The releases that differ in the last number only: kernels come with the others."""
-    try:
-        found = Version(release)
-    except InvalidVersion:
-        return release
-    return f"{found.major}.{found.minor}.*"
+def _when(facts: Mapping[str, str]) -> dict[str, str | list[str]]:
+    """Where a table holds: on the releases of the plugin that differ in the last number only, since kernels come with
+    the others; those of the runtime where the provider is its own, or the plugin does not tell its version."""
+    for name, release in (("plugin", facts.get("plugin", "").rpartition(" ")[2]), ("runtime", facts["onnxruntime"])):
+        with contextlib.suppress(InvalidVersion):
+            found = Version(release)
+            return {name: f"{found.major}.{found.minor}.*"}
+    return {"runtime": facts["onnxruntime"]}
 
 
 def _plain(name: str) -> str:

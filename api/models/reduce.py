@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +10,15 @@ from typing import Annotated
 
 import onnx
 
+from epcheck.api.models.examination import examined
 from epcheck.api.models.parsing import level_of, only_target, sizes_of
 from epcheck.api.option import Option
-from epcheck.api.option_types import Vulkan
+from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.execution import evaluators
 from epcheck.models.execution.asking import LEVELS, askers
-from epcheck.models.execution.session import Level, ModelSessions
+from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds import feeds
 from epcheck.models.feeds.trials import Feeding
 from epcheck.models.graph import feedable
@@ -33,7 +34,7 @@ from epcheck.models.wrong_nodes.reduce import ReduceError, reduce_model
 @dataclass(frozen=True)
 class ReduceOptions:
     """Which model, on what, with which feeds, and how long. feeds: a file or folder, or input name -> value. out: the
-    folder that is made; None writes none."""
+    folder that is made; None writes none. own_process: examine the model in a process of its own, with bounds."""
 
     model: Annotated[Path, Option("An ONNX model that fails on the target.", argument=True)]
     target: Annotated[
@@ -55,15 +56,27 @@ class ReduceOptions:
     seconds: Annotated[float, Option("Seconds at most.", minimum=1)] = Limits.seconds
     vulkan: Vulkan = None
     out: Annotated[Path | None, Option("The folder that is made.")] = Path("reduced")
+    own_process: OwnProcess = True
 
 
 def reduce(options: ReduceOptions) -> Reduced:
     """Shrink a model to the smallest part on which the candidate differs from the baseline, or ends, with the values
     that this part really receives; write it with a script that needs onnxruntime only.
 
-    Raises ReduceError where nothing fails, by the same verdict as `validate`; ModelFileError, FeedError, DimsError for
-    files and options that cannot be used; TargetError, and TargetDown when a target cannot be started.
+    Raises ReduceError where nothing fails, by the same verdict as `validate`; ModelFileError, ExaminationError,
+    FeedError, DimsError for files and options that cannot be used; TargetError, and TargetDown when a target cannot be
+    started.
     """
+    if not options.own_process:
+        return _reduce(options)
+    return examined(_reduce, options, options.model, _unheard, DEADLINE_S)
+
+
+def _unheard(_words: str) -> None:
+    """Nobody is told what is being done."""
+
+
+def _reduce(options: ReduceOptions, _say: Callable[[str], None] = _unheard) -> Reduced:
     path = options.model
     asked = evaluators.choose(options.target, options.baseline, options.vulkan)
     parsed = model_file.parse(path)

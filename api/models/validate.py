@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+from epcheck.api.models.examination import examined
 from epcheck.api.models.parsing import level_of, only_target, ranges_of
 from epcheck.api.option import Option
-from epcheck.api.option_types import Vulkan
+from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.targets.target import Target
@@ -29,13 +30,15 @@ from epcheck.models.validation.validation import Validation as Validation
 class ValidateOptions:
     """Which model, on what, with which feeds, and what is right.
 
-    target, baseline: specifications or targets; None for the best of this machine, and the CPU provider. dims: dynamic
-    dimension -> sizes, every combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement:
-    in place of our own thresholds; an output within either of rtol and atol is right. culprit: look for the node at
-    fault. deadline_s: seconds for each step of a session. html, json: files that are written; None writes none.
+    model: always given; it is left out as a part of ValidateModelsOptions alone. target, baseline: specifications or
+    targets; None for the best of this machine, and the CPU provider. dims: dynamic dimension -> sizes, every
+    combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of our own
+    thresholds; an output within either of rtol and atol is right. culprit: look for the nodes at fault. deadline_s:
+    seconds for each step of a session. speed: measure latency, memory and the slowest nodes of both targets. html,
+    json: files that are written; None writes none.
     """
 
-    model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)]
+    model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)] = Path()
     target: Annotated[
         str | Target | None,
         Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=only_target, many=True),
@@ -67,22 +70,31 @@ class ValidateOptions:
     deadline_s: Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)] = (
         DEADLINE_S
     )
+    speed: Annotated[bool, Option("Measure latency, memory and the slowest nodes of both targets.")] = False
     vulkan: Vulkan = None
     html: Annotated[Path | None, Option("Write the page here. Default: MODEL.validation.html")] = None
     json: Annotated[Path | None, Option("Write everything as JSON here.")] = None
+    own_process: OwnProcess = True
 
 
 def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Validation:
     """Validate a model on a target, and write the page and the JSON document where that is asked for.
 
-    Raises ModelFileError, FeedError, DimsError for files and options that cannot be used; TargetError, TargetDown.
+    Raises ModelFileError, ExaminationError, FeedError, DimsError for files and options that cannot be used;
+    TargetError, TargetDown.
     """
     with progress.working() as say:
-        evaluators = choose(options.target, options.baseline, options.vulkan)
-        feeding = Feeding(options.feeds, options.seeds, options.dims)
-        override = Override(options.rtol, options.atol, options.snr, options.agreement)
-        manner = Manner(options.level, override, options.culprit, options.deadline_s)
-        found = validation.validate(options.model, evaluators, feeding, manner, say)
+        if not options.own_process:
+            return _validate(options, say)
+        return examined(_validate, options, options.model, say, options.deadline_s)
+
+
+def _validate(options: ValidateOptions, say: Callable[[str], None]) -> Validation:
+    evaluators = choose(options.target, options.baseline, options.vulkan)
+    feeding = Feeding(options.feeds, options.seeds, options.dims)
+    override = Override(options.rtol, options.atol, options.snr, options.agreement)
+    manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed)
+    found = validation.validate(options.model, evaluators, feeding, manner, say)
     if options.html:
         page.write(found, options.html)
     if options.json:

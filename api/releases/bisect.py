@@ -16,7 +16,7 @@ from epcheck.api.releases.bisected import Bisected as Bisected
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.records import atomic_file
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.records.terms import EXPECTED, FAILURE
+from epcheck.conformance.records.terms import FAILING, FAILURE, FLAKY
 from epcheck.conformance.releases import bisection
 from epcheck.conformance.releases.bisection import Step
 from epcheck.conformance.releases.error import ReleaseError, UnusableReleaseError
@@ -122,7 +122,7 @@ def _case_ids(options: BisectOptions) -> tuple[tuple[str, ...], str | None]:
             case_ids.append(suite.case_by_id(argument).id)
             continue
         compared = open_single(Path(argument), _target_in_run(Path(argument), options.target))
-        readings = (FAILURE, EXPECTED) if options.expected else (FAILURE,)
+        readings = FAILING if options.expected else (FAILURE, FLAKY)
         failing = [row.case_id for row in compared.rows if row.reading in readings]
         if not failing:
             raise StoreError(f"{argument}: has no failure of {compared.target}; name a case instead")

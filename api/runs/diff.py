@@ -40,8 +40,11 @@ def diff(options: DiffOptions) -> Assessment:
     """
     runs = open_pair(options.older, options.newer, options.target_a, options.target_b)
     found = assessment.assess(difference.compare(*runs, factor=options.factor))
+    if options.html:
+        folders = {options.older: runs[0].run.run_id, options.newer or options.older: runs[1].run.run_id}
+        write_html(options.html, found.title, (found,), {run_id: folder for folder, run_id in folders.items()})
     files = (
-        (write_html, options.html), (write_markdown, options.markdown), (write_json, options.json),
+        (write_markdown, options.markdown), (write_json, options.json),
         (write_junit, options.junit),
     )  # fmt: skip
     for write, path in files:

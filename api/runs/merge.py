@@ -9,7 +9,7 @@ from typing import Annotated
 
 from epcheck import reports
 from epcheck.api.option import Option
-from epcheck.api.option_types import Root, Strict
+from epcheck.api.option_types import MaxFlaky, Root, Strict
 from epcheck.api.runs.archive import archive
 from epcheck.api.runs.result import RunResult
 
@@ -17,7 +17,7 @@ from epcheck.api.runs.result import RunResult
 @dataclass(frozen=True)
 class MergeOptions:
     """Which runs. out: the folder of the merged run; None makes a new one under `root`. may_differ: facts of a target
-    in which its machines may differ. strict: decides `RunResult.conforms` alone."""
+    in which its machines may differ. strict, max_flaky: decide `RunResult.conforms` alone."""
 
     runs: Annotated[
         tuple[Path, ...], Option("Run folders, or folders that hold them.", argument=True, metavar="RUN...")
@@ -29,6 +29,7 @@ class MergeOptions:
         Option("A fact in which one target's machines may differ; repeat.", metavar="FACT"),
     ] = ()
     strict: Strict = False
+    max_flaky: MaxFlaky = None
 
 
 def merge(options: MergeOptions) -> RunResult:
@@ -39,4 +40,4 @@ def merge(options: MergeOptions) -> RunResult:
     """
     command = ("epcheck", *sys.argv[1:])
     merged = reports.merge_runs(options.runs, options.out, options.root, command, options.may_differ, archive)
-    return RunResult.of(merged, options.strict)
+    return RunResult.of(merged, options.strict, options.max_flaky)

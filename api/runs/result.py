@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.records.terms import FAILURE, FIXED
+from epcheck.conformance.records.terms import FAILURE, FIXED, FLAKY
 from epcheck.reports import Reported, read_records
 
 COMPLETE, INTERRUPTED = "complete", "interrupted"
@@ -19,26 +19,34 @@ class RunResult(Reported):
     """A run that is over, and its reports.
 
     folder: of the run. run: what `run.json` says. summary: what its records say. strict: whether an expectation that no
-    longer fails, or that matches no case, is a failure.
+    longer fails, or that matches no case, is a failure, and so is a flaky case. max_flaky: how many flaky cases are
+    tolerated; None for any number, and for none where the run is strict.
     """
 
     strict: bool = False
+    max_flaky: int | None = None
 
     @classmethod
-    def of(cls, reported: Reported, strict: bool) -> Self:
-        return cls(reported.folder, reported.run, reported.summary, strict)
+    def of(cls, reported: Reported, strict: bool, max_flaky: int | None = None) -> Self:
+        return cls(reported.folder, reported.run, reported.summary, strict, max_flaky)
 
     @property
     def complete(self) -> bool:
         """Whether every planned case has a record."""
-        return self.run.status == COMPLETE
+        return self.run.status == COMPLETE and not self.summary.missing
 
     @property
     def conforms(self) -> bool:
-        """Whether the run is complete and has no conformance failure."""
+        """Whether the run is complete and has no conformance failure, and no more flaky cases than are tolerated."""
         bad = {FAILURE, FIXED} if self.strict else {FAILURE}
         failing = self.summary.by_reading.keys() & bad or (self.strict and self.run.stale)
-        return self.complete and not failing
+        return self.complete and not failing and not self.too_flaky
+
+    @property
+    def too_flaky(self) -> bool:
+        """Whether more cases are flaky than are tolerated."""
+        tolerated = 0 if self.strict and self.max_flaky is None else self.max_flaky
+        return tolerated is not None and self.summary.by_reading.get(FLAKY, 0) > tolerated
 
     def records(self) -> Iterator[Record]:
         """Every record of the run, one at a time, in the order they were written. Raises StoreError."""

@@ -10,7 +10,7 @@ from typing import Annotated
 from epcheck.api.option import Option
 from epcheck.api.option_types import HtmlFile, JsonFile, MarkdownFile
 from epcheck.generators import suite
-from epcheck.reports import StoreError
+from epcheck.reports import DEFAULT_ROOT, StoreError
 from epcheck.reports.runs.run_folder import replacing
 from epcheck.reports.store.store import default_store, open_store
 from epcheck.reports.trend import trend as trends
@@ -25,7 +25,8 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 @dataclass(frozen=True)
 class TrendOptions:
     """Which nights, and which files are written. store: None for EPCHECK_STORE or `epcheck-store`. since: the first
-    day, `2026-11-21`; empty for all. most: lines of a kind in the Markdown."""
+    day, `2026-11-21`; empty for all. root: where run folders are, to whose reports the page links.
+    most: lines of a kind in the Markdown."""
 
     store: Annotated[Path | None, Option("A store.", default="EPCHECK_STORE, or epcheck-store")] = None
     since: Annotated[str, Option("Only nights from this day on.", metavar="YYYY-MM-DD")] = ""
@@ -33,6 +34,7 @@ class TrendOptions:
     html: HtmlFile = None
     markdown: MarkdownFile = None
     json: JsonFile = None
+    root: Annotated[Path, Option("Where run folders are: the page links to the reports in them.")] = DEFAULT_ROOT
 
 
 def trend(options: TrendOptions | None = None) -> Trend:
@@ -50,7 +52,7 @@ def trend(options: TrendOptions | None = None) -> Trend:
     if options.markdown:
         _write(options.markdown, markdown(found, options.most).encode())
     if options.html:
-        write_html(found, options.html)
+        write_html(found, options.html, options.root)
     return found
 
 

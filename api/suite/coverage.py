@@ -69,7 +69,7 @@ def coverage(options: CoverageOptions | None = None) -> tuple[Triple, ...]:
     else:
         run = reports.read_run(options.run)
         candidate = _candidate(options, run)
-        config = options.config or (Path(found) if (found := run.selection.get("config")) else None)
+        config = options.config or (Path(str(found)) if (found := run.selection.get("config")) else None)
         claims = _claims(options, candidate, run.targets.get(candidate, {}), config)
         records = (record for record in reports.read_records(options.run) if record.candidate.target == candidate)
         triples = tuple(claimed.of_run(claims, claimed.tally(records)))
@@ -86,6 +86,8 @@ def _candidate(options: CoverageOptions, run: Run) -> str:
     listed = ", ".join(run.candidates)
     if options.target is not None:
         raise CoverageError(f"run {run.run_id} has no target '{options.target}'; it has {listed}")
+    if not run.candidates:
+        raise CoverageError(f"run {run.run_id} has no target; name another run")
     if len(run.candidates) > 1:
         raise CoverageError(f"run {run.run_id} has several targets; choose one with --target: {listed}")
     return run.candidates[0]

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.conformance.records.terms import FAILURE
+from epcheck.conformance.records.terms import FAILURE, FLAKY
 from epcheck.conformance.targets import condition, expectation_file
 from epcheck.conformance.targets.expectation import ExpectationError
 from epcheck.conformance.targets.expectation_file import Found, Tolerance
 from epcheck.generators.suite import matches
+from epcheck.reports import latest
 from epcheck.reports.diff.compared_runs import open_single
 from epcheck.reports.runs.run_folder import replacing
 
@@ -23,7 +24,7 @@ class ExpectOptions:
     """Which failures of which run, and why they are tolerated. patterns: empty takes all of them. when: names of facts
     (`condition.NAMES`) that have to be as in the run for the entries to apply."""
 
-    run: Annotated[Path, Option("A run's folder, or its file in a store.", flags=("--from",), metavar="RUN")]
+    run: Annotated[Path, Option("A run's folder, its file in a store, or 'latest'.", flags=("--from",), metavar="RUN")]
     reason: Annotated[str, Option("Why these failures are tolerated for now.")]
     file: Annotated[Path, Option("The TOML file of expectations.", folder=False)] = DEFAULT_FILE
     link: Annotated[str, Option("Where they are discussed.")] = ""
@@ -58,13 +59,15 @@ def expect(options: ExpectOptions) -> Expected:
     ExpectationError when the file cannot, or there is no reason, and ConditionError for a fact that cannot be named or
     that the run does not have.
     """
-    compared = open_single(options.run, options.target)
+    folder = latest() if str(options.run) == "latest" else options.run
+    compared = open_single(folder, options.target)
     facts, rows = compared.run.targets.get(compared.target, {}), compared.rows
     tolerance = Tolerance(options.reason, options.link, condition.of_facts(options.when, facts))
+    wrong = [row for row in rows if row.reading in (FAILURE, FLAKY)]
     failures = [
         Found(row.case_id, row.status)
-        for row in rows
-        if row.reading == FAILURE and (not options.patterns or any(matches(row.case_id, p) for p in options.patterns))
+        for row in wrong
+        if not options.patterns or any(matches(row.case_id, p) for p in options.patterns)
     ]
     taken = {found.case_id for found in failures}
     others = [row.case_id for row in rows if row.case_id not in taken]

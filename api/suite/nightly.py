@@ -33,14 +33,13 @@ MACHINE_FAILED = (ClusterError, LabError, RuntimeInstallError, TargetError)
 """What keeps a run from beginning that is no mistake in the options."""
 
 WRITERS = {
-    "nightly.html": write_html,
     "nightly.md": write_markdown,
     "nightly.json": write_json,
     "nightly.junit.xml": write_junit,
 }
-"""The files of a night, and what writes each of them."""
+"""The files of a night beside its page, and what writes each of them."""
 
-MARKDOWN = "nightly.md"
+PAGE, MARKDOWN = "nightly.html", "nightly.md"
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable: the file to which a step of GitHub Actions appends Markdown for the page of the workflow."""
 
@@ -109,17 +108,25 @@ def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
     reports.write_outcomes(folder)
     maintenance.add(store, folder)
     night = Night(folder, ended, assessments, tuple(problem.sentence for problem in opened.problems))
-    return replace(night, files=_written(night, options.out or folder))
+    return replace(night, files=_written(night, options.out or folder, options.against))
 
 
-def _written(night: Night, folder: Path) -> tuple[Path, ...]:
+def _written(night: Night, folder: Path, against: Path | None) -> tuple[Path, ...]:
     folder.mkdir(parents=True, exist_ok=True)
+    write_html(folder / PAGE, night.title, night.assessments, _reports_of(night, against))
     for name, write in WRITERS.items():
         write(folder / name, night.title, night.assessments)
     if summary := os.environ.get(STEP_SUMMARY):
         with Path(summary).open("a", encoding="utf-8") as file:
             file.write((folder / MARKDOWN).read_text(encoding="utf-8"))
-    return tuple(folder / name for name in WRITERS)
+    return (folder / PAGE, *(folder / name for name in WRITERS))
+
+
+def _reports_of(night: Night, against: Path | None) -> dict[str, Path]:
+    """Run id -> folder of the night's run and of those that it is compared with, which mostly lie beside it."""
+    older = {found.difference.older.run_id for found in night.assessments if found.difference}
+    beside = {run_id: against or night.folder.parent / run_id for run_id in older}
+    return {**beside, night.run.run_id: night.folder}
 
 
 def _assessed(

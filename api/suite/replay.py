@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Self
@@ -13,10 +13,12 @@ from typing import Annotated, Self
 import numpy as np
 import onnx
 
+from epcheck.api.models.examination import examined
 from epcheck.api.option import Option
+from epcheck.api.option_types import OwnProcess
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import DONE
-from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.record import Record, decode, encode
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask
@@ -29,6 +31,9 @@ from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import OneStep, Output, Outputs, Ulp
 
+DEADLINE_S = 300.0
+"""Seconds that a step of the folder's examination may take without a sign of life."""
+
 RTOL, ATOL = 1e-3, 1e-7
 """How far ONNX's own backend tests let a floating-point output be from its file (onnx.backend.test, TestCase)."""
 
@@ -36,33 +41,62 @@ RTOL, ATOL = 1e-3, 1e-7
 @dataclass(frozen=True)
 class ReplayOptions:
     """Which folder, on what. targets: empty chooses the best that is installed. baseline: None chooses as `run` does.
-    exact: whether floating-point outputs must be equal, too."""
+    exact: whether floating-point outputs must be equal, too. own_process: read the folder in a process of its own, with
+    bounds."""
 
     folder: Annotated[Path, Option("A folder with model.onnx and test_data_set_0/input_0.pb, ...", argument=True)]
     targets: Annotated[tuple[str, ...], Option("Candidate; repeat for more.", flags=("--target", "-t"))] = ()
     baseline: Annotated[str | None, Option("Target to compare with; 'none': the files alone.")] = None
     exact: Annotated[bool, Option("Floating-point outputs must be equal, too.", flags=("--exact",))] = False
+    own_process: OwnProcess = True
 
 
 def replay(options: ReplayOptions) -> Iterator[Record]:
-    """Run every `test_data_set_*` of a folder in ONNX's test-data layout, as `repro` writes it, on targets.
+    """Run every `test_data_set_*` of a folder in ONNX's test-data layout, as `repro` writes it, on targets; of a folder
+    without a model, those of the folders in it.
 
     The truth is in the `output_*.pb`; where a set has none, it is the baseline's output. Integers and booleans must be
     equal. Floating-point numbers may be RTOL away in units of the dtype's precision (float16 1, float32 8389 ULP)
     or ATOL; in a folder of ours, as far as `allowed_*.pb` says for each element, from `exact_*.pb`. exact: they must be
     equal as well, as they must where data is only moved.
-    Raises TargetError, ModelFileError, and TargetDown when a target cannot be started.
+    Raises TargetError, ModelFileError, ExaminationError, and TargetDown when a target cannot be started.
     """
+    if not options.own_process:
+        yield from _replayed(options)
+        return
+    for line in examined(_lines, options, options.folder, _unheard, DEADLINE_S):
+        yield decode(line)
+
+
+def _unheard(_words: str) -> None:
+    """Nobody is told what is being done."""
+
+
+def _lines(options: ReplayOptions, _say: Callable[[str], None]) -> tuple[str, ...]:
+    """The records, as lines of JSON."""
+    return tuple(encode(record) for record in _replayed(options))
+
+
+def _replayed(options: ReplayOptions) -> Iterator[Record]:
     candidates, baseline = stream.choose(options.targets, options.baseline)
-    for built in _cases(options.folder, baseline, options.exact):
+    found = (
+        (folder, built) for folder in _folders(options.folder) for built in _cases(folder, baseline, options.exact)
+    )
+    for folder, built in found:
         records: list[Record] = []
         with Session(Plan((), candidates, baseline), records.append) as running:
             running.submit(built.case)
             while running.under_way:
                 running.turn()
         for item in records:
-            command = _quoted("epcheck", "replay", str(options.folder), "--target", item.candidate.target)
+            command = _quoted("epcheck", "replay", str(folder), "--target", item.candidate.target)
             yield replace(item, case=replace(item.case, repro=command))
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The folder itself, or where it has no model those in it that have one, as `repro` leaves them."""
+    below = sorted(path.parent for path in folder.glob("*/model.onnx"))
+    return below if below and not (folder / "model.onnx").exists() else [folder]
 
 
 def _quoted(*words: str) -> str:

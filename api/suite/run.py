@@ -9,18 +9,22 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 from epcheck import reports
 from epcheck.api.interruption import CLOSING_S, interruptible
 from epcheck.api.progress import SILENT, Progress
 from epcheck.api.runs.archive import archive
+from epcheck.api.runs.first_verdict import FirstVerdict, thin_first
 from epcheck.api.runs.result import COMPLETE, INTERRUPTED, RunResult
 from epcheck.api.suite.place import Place, place_of
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.api.suite.selection import resumed, selection
 from epcheck.conformance.cluster.node import ClusterError, Line
 from epcheck.conformance.records import target_facts
+from epcheck.conformance.records.record import Record, decode
 from epcheck.conformance.records.run import Run, Share, utc_now
+from epcheck.conformance.records.terms import FAILURE, FLAKY
 from epcheck.conformance.scheduling import shard
 from epcheck.conformance.scheduling.plan import Facts
 from epcheck.conformance.scheduling.shard import ShardError
@@ -49,6 +53,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
     if interrupted is not None:
         options = resumed(interrupted, options)
     selected = _Selected.of(options)
+    cases, thin = _in_order(options, selected) if interrupted is None else (selected.cases, frozenset[str]())
     if options.shard:
         progress.say(
             f"Shard {options.shard} of the selection: {len(selected.cases):,} of {len(selected.whole):,} cases"
@@ -59,9 +64,10 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
         recording = _begun(options, selected, place) if folder is None else _Recording.of(folder, options)
         shown = progress.recording(recording.run.planned, len(recording.done))
         with recording.journal, shown as take_reading, interruptible(CLOSING_S):
-            recording.fill(place, selected.cases, take_reading)
+            first = FirstVerdict(recording.run, thin, progress)
+            recording.fill(place, cases, take_reading, _Watched(progress.found, first.take))
             recording.close(place.notes, selected.share, _stale(options, place, selected.whole))
-            return RunResult.of(reports.write_all(recording.folder, archive), options.strict)
+            return RunResult.of(reports.write_all(recording.folder, archive), options.strict, options.max_flaky)
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,20 @@ class _Selected:
         return cls(whole, shards[index - 1], share)
 
 
+class _Watched(NamedTuple):
+    """Who is told of the records of a run. failure: takes those that fail or are flaky. line: takes each, as text."""
+
+    failure: Callable[[Record], None]
+    line: Callable[[str], None]
+
+
+def _in_order(options: RunOptions, selected: _Selected) -> tuple[Sequence[Case], frozenset[str]]:
+    """The cases in the order in which they run, and the ids of those that a first verdict is made of."""
+    if options.whole or options.shard or options.scheduler or not options.whole_suite:
+        return selected.cases, frozenset()
+    return thin_first(selected.cases)
+
+
 class _Recording:
     """A run while its records come in: `run.json` as it stands, the journal, and what was recorded before."""
 
@@ -103,13 +123,22 @@ class _Recording:
         found = reports.resume(folder)
         return cls(folder, replace(found.run, status="running", finished=""), found.journal, found.done, options)
 
-    def fill(self, place: Place, cases: Sequence[Case], take_reading: Callable[[str], None]) -> None:
+    def fill(
+        self,
+        place: Place,
+        cases: Sequence[Case],
+        take_reading: Callable[[str], None],
+        watched: _Watched,
+    ) -> None:
         """Run the cases and record them. Raises StoreError."""
 
         def take(line: Line) -> None:
             text, reading = line
             self.journal.append_line(text.encode("ascii") + b"\n")
             take_reading(reading)
+            watched.line(text)
+            if reading in (FAILURE, FLAKY):
+                watched.failure(decode(text))
 
         try:
             place.run(cases, self.done, take, self._greeted)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.api.option_types import Dtypes, Operators, Root, Strict, Thin, Variants, Vulkan
+from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Root, Strict, Thin, Variants, Vulkan
 from epcheck.conformance.scheduling.shard import Shard as Shard
 from epcheck.conformance.targets.variants import Axis as Axis
 from epcheck.generators import suite
@@ -22,10 +22,11 @@ class RunOptions:
     """What to run, on what, and where it is kept. Empty tuples select everything.
 
     targets: specifications of candidates; empty chooses the best of this machine. baseline: None chooses `cpu`, or
-    `reference` when the candidate is `cpu` itself. source: whose cases. explain: call DirectML directly for every
-    failure of its provider. variants: run each case in the other ways of these axes too, and report what depends on
-    it. expect: further files of expectations. claims: claim tables, each for the candidates that have the provider it
-    names. strict: decides `RunResult.conforms` alone.
+    `reference` when the candidate is `cpu` itself. source: whose cases. thin, whole:
+    without both, a run of the whole suite begins with the cases of a thin one, and says their verdict. explain: call
+    DirectML directly for every failure of its provider. variants: run each case in the other ways of these axes too,
+    and report what depends on it. expect: further files of expectations. claims: claim tables, each for the candidates
+    that have the provider it names. strict, max_flaky: decide `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
     these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
@@ -46,6 +47,9 @@ class RunOptions:
     limit: Annotated[int | None, Option("At most so many cases.", minimum=1)] = None
     source: Annotated[Source, Option("Our generators' cases, or onnx's own node tests.")] = Source.SUITE
     thin: Thin = False
+    whole: Annotated[bool, Option("The whole suite in its order, without a thin pass first.", flags=("--whole",))] = (
+        False
+    )
     explain: Annotated[
         bool,
         Option("Call DirectML directly for every failure of its provider, to place blame.", flags=("--explain",)),
@@ -56,6 +60,7 @@ class RunOptions:
         tuple[Path, ...], Option("A claim table of a candidate's provider; `epcheck probe` makes one.", metavar="FILE")
     ] = ()
     strict: Strict = False
+    max_flaky: MaxFlaky = None
     reference: Annotated[bool, Option("Ask onnx.reference about every case, too.")] = True
     root: Root = DEFAULT_ROOT
     resume: Annotated[

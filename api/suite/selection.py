@@ -55,6 +55,7 @@ def resumed(run: Run, now: RunOptions) -> RunOptions:
         may_differ=now.may_differ,
         profile=now.profile,
         strict=now.strict,
+        max_flaky=now.max_flaky,
         root=now.root,
         resume=now.resume,
     )

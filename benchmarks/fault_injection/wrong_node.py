@@ -16,7 +16,8 @@ import onnx
 from onnx import NodeProto, TensorProto, helper
 
 FAULT = "EPCHECK_WRONG_NODE"
-"""Environment variable: operator, first output and fault, with a line feed between them."""
+"""Environment variable: operator, first output and fault, with a line feed between them; of several faults, one after
+the other."""
 
 Make = Callable[[str, str], list[NodeProto]]
 """(the right value, the wrong one) -> nodes that make the second of the first."""
@@ -34,11 +35,12 @@ def with_fault(description: str, model: bytes, feeds: Mapping[str, Any]) -> dict
     """The outputs of the model with the fault that is told as in the environment."""
     import onnxruntime
 
-    op_type, output, fault = description.split("\n")
+    lines = iter(description.split("\n"))
     proto = onnx.load_model_from_string(model)
-    for node in list(proto.graph.node):
-        if node.op_type == op_type and node.output[0] == output:
-            FAULTS[fault](proto, node)
+    for op_type, output, fault in zip(lines, lines, lines, strict=True):
+        for node in list(proto.graph.node):
+            if node.op_type == op_type and node.output[0] == output:
+                FAULTS[fault](proto, node)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1

@@ -15,7 +15,7 @@ from rates.measurement import Measurement
 from rates.peer_rates import BENCHMARKS, GOOD_OR_FAILURES, PYTEST
 from rates.workload import Workbench, Workload
 
-EPCHECK = [sys.executable, "-c", "from epcheck.cli.main import main; main()"]
+EPCHECK = [sys.executable, "-c", "from epcheck.cli.start import main; main()"]
 NO_BASELINE = ("--baseline", "none")
 ENDED = ("passed", "failed", "skipped", "xfailed", "xpassed")
 """How a test of the suite can end."""

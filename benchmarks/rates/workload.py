@@ -130,11 +130,12 @@ class Workbench:
     def _workload(self, name: str, ids: Collection[str], rounds: int, stored_rounds: int | None = None) -> Workload:
         made = Workload(self.folder / f"{name}.json", rounds, self.folder / f"{name}.cases")
         made.only.write_text(json.dumps(sorted(ids)), encoding="utf-8")
-        stored_cases.write(made.stored, _built(larger_suite.cases(stored_rounds or rounds, set(ids))))
+        stored_cases.write(made.stored, built(larger_suite.cases(stored_rounds or rounds, set(ids))))
         return made
 
 
-def _built(cases: Iterable[Case]) -> Iterable[StoredCase]:
+def built(cases: Iterable[Case]) -> Iterable[StoredCase]:
+    """Models and feeds of the cases."""
     for case in cases:
-        built: BuiltCase = case.build()
-        yield StoredCase(case.id, built.model, built.feeds)
+        made: BuiltCase = case.build()
+        yield StoredCase(case.id, made.model, made.feeds)

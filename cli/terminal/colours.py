@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, OK
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK
+from epcheck.reports.runs.summary import NOT_RUN
 
-COLOURS = {OK: "green", FAILURE: "bold red", EXPECTED: "yellow", FIXED: "cyan", NOTED: "blue"}
+COLOURS = {
+    OK: "green",
+    FAILURE: "bold red",
+    FLAKY: "magenta",
+    EXPECTED: "yellow",
+    FIXED: "cyan",
+    NOTED: "blue",
+    NOT_RUN: "dim",
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,15 +15,16 @@ from epcheck.api.interruption import interruptible
 from epcheck.cli.terminal.plain import safe
 
 GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
-"""Exit codes: as it should be; conformance failures; bad input or it could not run; Ctrl-C or SIGTERM."""
+"""Exit codes: as it should be; conformance failures; bad input or it could not run; Ctrl-C, SIGTERM or SIGHUP."""
 
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
     """Turn epcheck's errors, and those of the system, into `epcheck: SENTENCE` on stderr and exit code 2,
-    Ctrl-C and SIGTERM into exit code 130."""
+    Ctrl-C, SIGTERM and SIGHUP into exit code 130."""
     try:
-        with interruptible():
+        with interruptible(), warnings.catch_warnings():
+            warnings.showwarning = _say_warning
             yield
     except EpcheckError as error:
         say(str(error))
@@ -36,7 +39,14 @@ def one_sentence() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
+def _say_warning(message: Warning | str, *_where: object, **_how: object) -> None:
+    """Instead of Python's two lines with a line of code."""
+    say(str(message))
+
+
 def say(sentence: str) -> None:
-    """The sentence on stderr."""
+    """The sentence on stderr; where nobody can be told, because the terminal is gone or a disk is full, the exit code
+    says it."""
     console = Console(stderr=True, soft_wrap=True, emoji=False, highlight=False)
-    console.print(f"[bold red]epcheck:[/] {safe(sentence)}")
+    with contextlib.suppress(OSError):
+        console.print(f"[bold red]epcheck:[/] {safe(sentence)}")

@@ -22,7 +22,13 @@ from rich.table import Column
 
 from epcheck.api.progress import InstallationStep
 from epcheck.cli.terminal.colours import COLOURS
+from epcheck.cli.terminal.plain import printable, safe
 from epcheck.cli.terminal.progress_log import lines_of
+from epcheck.conformance.records.record import Record
+from epcheck.reports.cause_text import CauseText, cause_text
+
+SHOWN_FAILURES, SHOWN_REASON = 10, 160
+"""Causes whose first failure is shown while the run goes on, and characters of its reason."""
 
 SHOWN_S = 0.1
 """The bar moves so often, in seconds; a record may come every tenth of a millisecond."""
@@ -36,6 +42,7 @@ class TerminalProgress:
         """keeps_steps: the steps of an installation stay when it is over."""
         self._console = console
         self._keeps_steps = keeps_steps
+        self._causes: set[CauseText | None] = set()
 
     def say(self, sentence: str) -> None:
         self._console.print(escape(sentence), soft_wrap=True)
@@ -52,6 +59,21 @@ class TerminalProgress:
 
     def _say_line(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, highlight=False)
+
+    def found(self, record: Record) -> None:
+        """A line for the first failure of each cause, up to SHOWN_FAILURES of them."""
+        cause = cause_text(record)
+        if cause in self._causes or len(self._causes) == SHOWN_FAILURES:
+            return
+        self._causes.add(cause)
+        reason = printable(record.reason)
+        self._console.print(
+            f"[{COLOURS[record.reading]}]{record.reading}[/] {safe(record.case_id)} "
+            f"({record.status}): {escape(reason[:SHOWN_REASON])}{'…' if len(reason) > SHOWN_REASON else ''}",
+            soft_wrap=True, highlight=False,
+        )  # fmt: skip
+        if len(self._causes) == SHOWN_FAILURES:
+            self._say_line("further failures are counted; the report has them")
 
     @contextmanager
     def installing(self) -> Iterator[LabProgress]:

@@ -14,6 +14,7 @@ from epcheck.conformance.records.opinion import Difference, Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.session_result import FEED
+from epcheck.generators import schema
 from epcheck.generators.truth import Refusal
 
 UNPLACED = re.compile(
@@ -129,6 +130,10 @@ def placement_gap(prepared: PreparedCase, provider: str, outcome: Outcome) -> st
     elsewhere = [(name, op) for name, op in assignment if name != provider and op == op_type]
     if elsewhere:
         return f"{elsewhere[0][1]} was assigned to {elsewhere[0][0]}"
+    if schema.has_bodies(op_type, prepared.domain):
+        inside = [(name, op) for name, op in assignment if name != provider and op not in prepared.beside]
+        if inside:
+            return f"{inside[0][1]}, in a graph of {op_type}, was assigned to {inside[0][0]}"
     if not any(op == op_type or (name == provider and op not in prepared.beside) for name, op in assignment):
         return f"no proof of placement: the session's record names no {op_type}"
     return ""

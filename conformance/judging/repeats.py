@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from epcheck.conformance.judging import claim
+from epcheck.conformance.judging.device_limit import lacking_feature
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
@@ -15,14 +16,15 @@ from epcheck.conformance.targets.target import Target
 LOST = (CRASHED, TIMED_OUT)
 """Outcomes that end the worker."""
 
-MOST = 3
-"""Of the five runs of a case whose answer changes."""
+FROM_OUTSIDE = tuple(f"killed by {name}" for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"))
+"""How a process ends that somebody else ends: no fault of its own raises such a signal. (The system also ends one so
+when it has no memory left; such a case ends every worker that runs it.)"""
 
 
 def needs_confirmation(prepared: PreparedCase, target: Target, first: Opinion) -> bool:
     """Whether an opinion has to be repeated before it is reported: every failure, but not a refusal to take a node
-    that the target never promised to take."""
-    if first.status == terms.PASS or (target.direct and first.status == terms.UNPLACED):
+    that the target never promised to take, nor one for want of a feature that the device lacks."""
+    if first.status == terms.PASS or (target.direct and first.status == terms.UNPLACED) or lacking_feature(first):
         return False
     return first.status != terms.UNPLACED or claim.is_promised(prepared, target)
 
@@ -32,6 +34,11 @@ def confirms(prepared: PreparedCase, first: Outcome, second: Outcome) -> bool:
     if prepared.must_be_refused and first.kind == second.kind == DONE:
         return True
     return first.signature() == second.signature()
+
+
+def was_ended_from_outside(outcome: Outcome) -> bool:
+    """Whether the worker was ended by somebody else: a person, a script, the system."""
+    return outcome.kind == CRASHED and outcome.message.endswith(FROM_OUTSIDE)
 
 
 @dataclass(frozen=True)
@@ -60,11 +67,16 @@ class Attempts:
 
     def steady(self) -> Outcome | None:
         """The one answer of all runs in which the worker did not end, if those are most: what ran before, or something
-        outside, may have ended the others."""
-        answers = [outcome for outcome in self.in_order() if outcome.kind not in LOST]
-        if len(answers) < MOST or len({outcome.signature() for outcome in answers}) > 1:
+        outside, may have ended the others. Runs whose worker somebody else ended do not count."""
+        counted = [outcome for outcome in self.in_order() if not was_ended_from_outside(outcome)]
+        answers = [outcome for outcome in counted if outcome.kind not in LOST]
+        if 2 * len(answers) <= len(counted) or len({outcome.signature() for outcome in answers}) > 1:
             return None
         return answers[0]
+
+    def always_lost(self) -> bool:
+        """Whether no run has an answer."""
+        return all(outcome.kind in LOST for outcome in self.in_order())
 
     def lost(self) -> Outcome | None:
         """The first run that ended its worker."""

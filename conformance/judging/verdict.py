@@ -20,6 +20,7 @@ from epcheck.conformance.records.terms import (
     EXPECTED,
     FAILURE,
     FIXED,
+    FLAKY,
     NOBODY,
     NOTED,
     OK,
@@ -27,13 +28,13 @@ from epcheck.conformance.records.terms import (
 )
 from epcheck.conformance.targets.target import Target
 
-RIGHT, RIGHT_UNCLAIMED, HARMLESS, REFUSES, NOT_ASKED, NOT_TAKEN, ECHOED, WRONG = (
-    "right", "right, though unclaimed", "harmless", "refuses", "not asked", "not taken", "echoed", "wrong",
+RIGHT, RIGHT_UNCLAIMED, HARMLESS, REFUSES, NOT_ASKED, NOT_TAKEN, ECHOED, CHANGES, WRONG = (
+    "right", "right, though unclaimed", "harmless", "refuses", "not asked", "not taken", "echoed", "changes", "wrong",
 )  # fmt: skip
 """The condition of a candidate. It gives what must come out, where that is claimed or nothing is known of its claims;
 or where it is not claimed; it declines what it need not take; it refuses a session, and nothing is known of its claims;
 it cannot be asked on this device or by this runtime; it does not take a node that it promises to take; its answer is
-wrong, and the very answer of another oracle; it fails."""
+wrong, and the very answer of another oracle; its answer changes when the case is repeated; it fails."""
 
 
 class Row(NamedTuple):
@@ -62,6 +63,8 @@ TABLE: Mapping[tuple[str, bool], Row] = {
     (NOT_TAKEN, True):           Row(CANDIDATE,        FAILURE,    FAILURE,  EXPECTED),
     (ECHOED, False):             Row(ORACLES_DISAGREE, FAILURE,    FAILURE,  EXPECTED),
     (ECHOED, True):              Row(ORACLES_DISAGREE, FAILURE,    FAILURE,  EXPECTED),
+    (CHANGES, False):            Row(CANDIDATE,        FLAKY,      FLAKY,    EXPECTED),
+    (CHANGES, True):             Row(BOTH,             FLAKY,      FLAKY,    EXPECTED),
     (WRONG, False):              Row(CANDIDATE,        FAILURE,    FAILURE,  EXPECTED),
     (WRONG, True):               Row(BOTH,             FAILURE,    FAILURE,  EXPECTED),
 }  # fmt: skip
@@ -117,6 +120,8 @@ def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claim
             return HARMLESS
         case terms.VARIANT_DEPENDENT:
             return WRONG
+        case terms.FLAKY:
+            return CHANGES
         case terms.REFUSED if claimed is None and target.provider is not None:
             return REFUSES
     return ECHOED if evidence.echoes else WRONG

@@ -82,7 +82,10 @@ def environment(layout: Layout, config: Config, vulkan: Path | None = None) -> d
         "LANG": "C.UTF-8",
         "HOME": str(layout.home),
         "XDG_CACHE_HOME": str(layout.home / ".cache"),
+        # Compiled shaders outlive a worker: without these two folders the drivers keep none.
         "MESA_SHADER_CACHE_DIR": str(layout.home),
+        "__GL_SHADER_DISK_CACHE": "1",
+        "__GL_SHADER_DISK_CACHE_PATH": str(layout.home),
         "WINEPREFIX": str(layout.prefix),
         "WINELOADER": str(programs.loader),
         "WINESERVER": str(programs.server),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 import queue
 import sys
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -36,6 +37,9 @@ SLICE = 8
 WORTH_PREPARERS = 512
 """Cases that have to be prepared before preparers are started, which takes them about as long as 1,000 cases here."""
 
+DEADLINE_S = 120.0
+"""Seconds that a preparer may take for a chunk, its start included; it takes a ten-thousandth."""
+
 PREPARER = Target(
     "preparation", (sys.executable,), ("python:epcheck.conformance.preparation.preparer_pool:rows",), forks=True
 )
@@ -60,6 +64,7 @@ class PreparerPool:
         self._here: deque[Case] = deque()
         self._preparers: dict[WorkerProcess, _Chunk] = {}
         self._idle: list[WorkerProcess] = []
+        self._since: dict[WorkerProcess, float] = {}
 
     @property
     def has_work(self) -> bool:
@@ -101,6 +106,7 @@ class PreparerPool:
                 continue
             preparer = self._idle.pop()
             self._preparers[preparer] = chunk
+            self._since[preparer] = time.monotonic()
             preparer.send(request)
             preparer.flush()
 
@@ -134,10 +140,20 @@ class PreparerPool:
                     else:
                         self._here.append(case)
             case _:
-                preparer.kill("it failed to prepare cases")
-                self._missing.extend(self._preparers.pop(preparer, ()))
-                self._idle = [other for other in self._idle if other is not preparer]
-                self._most = 0
+                self._give_up(preparer)
+
+    def watch(self) -> None:
+        """Give up preparers that do not answer within DEADLINE_S."""
+        overdue = time.monotonic() - DEADLINE_S
+        for preparer in [busy for busy in self._preparers if self._since[busy] < overdue]:
+            self._give_up(preparer)
+
+    def _give_up(self, preparer: WorkerProcess) -> None:
+        """What it was given is prepared here."""
+        preparer.kill("it failed to prepare cases")
+        self._missing.extend(self._preparers.pop(preparer, ()))
+        self._idle = [other for other in self._idle if other is not preparer]
+        self._most = 0
 
     def listen(self, wanted: bool) -> None:
         """Whether preparers' answers come in now."""

@@ -31,7 +31,11 @@ provider should not have called it; it fails in another way; or it was not calle
 OK, FAILURE, EXPECTED, FIXED, NOTED = "ok", "failure", "expected", "fixed", "noted"
 
 
-READINGS = (OK, FAILURE, EXPECTED, FIXED, NOTED)
-"""A status read against the claim and the expectation: `failure` is a conformance failure nobody expected, `expected`
-one that is recorded with its reason, `fixed` an expectation that no longer fails, `noted` a remark (a pass where
-nothing is claimed, a wrong baseline), `ok` all the rest."""
+READINGS = (OK, FAILURE, FLAKY, EXPECTED, FIXED, NOTED)
+"""A status read against the claim and the expectation: `failure` is a conformance failure nobody expected, `flaky` one
+that comes and goes when the case is repeated, `expected` one that is recorded with its reason, `fixed` an expectation
+that no longer fails, `noted` a remark (a pass where nothing is claimed, a wrong baseline), `ok` all the rest."""
+
+
+FAILING = (FAILURE, FLAKY, EXPECTED)
+"""The readings of a candidate that is wrong, be that expected or not."""

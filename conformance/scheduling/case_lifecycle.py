@@ -19,8 +19,11 @@ A failure is repeated before it is reported: first in a second worker, where oth
 two disagree, in processes where nothing ran before. Answers that depend on what ran before are `order-dependent`,
 answers that change with nothing changed are `flaky`. What fails in a pack is repeated in a session of its own. What
 ends a worker has to end a second one, in which nothing ran before; what ends fewer than most of five is only noted.
-What is expected, with a reason, needs less: an expected end of the worker is seen once, in a process of its own, and
-a case that is expected to be unsteady is not run in processes of its own.
+A worker that somebody else ended, by a signal that no fault raises, says nothing of the case: what two of them did not
+answer is run three times more. What the reference says is final at once, but for the loss of its worker.
+What is expected, with a reason, needs less: the expected deviation is seen once, in whichever session it is; an
+expected end of the worker is, too, in a process of its own; and a case that is expected to be unsteady is not run in
+processes of its own.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from enum import Enum
 import msgspec
 
 from epcheck.conformance.judging import claim, explain, repeats, variants
+from epcheck.conformance.judging.device_limit import lacking_dtype
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.judging.opinion import opinion, placement_gap
 from epcheck.conformance.judging.oracles import echoes, second_oracles
@@ -91,9 +95,10 @@ class Remember(msgspec.Struct, frozen=True):
 
 
 class Declined(msgspec.Struct, frozen=True):
-    """Action: know that the target does not take such a case."""
+    """Action: know that the target does not take such a case. dtype: the one that its device lacks, if that is why."""
 
     target: Target
+    dtype: str = ""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -232,8 +237,9 @@ class CaseLifecycle:
         actions: list[Action] = []
         if outcome.kind not in (DONE, PLACED):
             actions.append(Failed(target))
-        if judged.status == terms.UNPLACED:
-            actions.append(Declined(target))
+        dtype = lacking_dtype(judged)
+        if dtype or judged.status == terms.UNPLACED:
+            actions.append(Declined(target, dtype))
         if self._needs_repeat(target, outcome, judged):
             self.states[target.name] = Confirming(outcome)
             where = Where.OWN_PROCESS if outcome.kind in LOST else Where.SECOND_WORKER
@@ -241,23 +247,34 @@ class CaseLifecycle:
         return actions + self._settle(target, judged, outcome)
 
     def _needs_repeat(self, target: Target, outcome: Outcome, first: Opinion) -> bool:
-        """Whether a first opinion is not final; what the reference says always is, since nobody reports on it."""
-        if first.status == terms.PASS or self._is_reference(target):
+        """Whether a first opinion is not final; what the reference says is, since nobody reports on it."""
+        if first.status == terms.PASS:
+            return False
+        if self._is_reference(target):
+            return outcome.kind in LOST
+        if outcome.kind not in LOST and self._is_expected(target, first):
             return False
         answered_in_a_pack = outcome.shared > 1 and outcome.kind == DONE
         return answered_in_a_pack or repeats.needs_confirmation(self.prepared, target, first)
 
+    def _is_expected(self, target: Target, judged: Opinion) -> bool:
+        """Whether an expectation of the target covers the opinion."""
+        return any(expectation.covers(judged) for expectation in self._expected.get(target.name, ()))
+
     def _after_quarantine(self, target: Target, outcome: Outcome) -> list[Action]:
         """When the case does what nobody expects, nothing is known of it."""
         judged = opinion(self.prepared, target, outcome)
-        if any(expectation.covers(judged) for expectation in self._expected[target.name]):
+        if self._is_expected(target, judged):
             return self._settle(target, judged, outcome)
         self.states[target.name] = _FIRST_RUN
         return [Run(target, Where.OWN_SESSION)]
 
     def _after_confirmation(self, target: Target, first: Outcome, second: Outcome) -> list[Action]:
         was_packed = first.shared > 1
-        if repeats.confirms(self.prepared, first, second):
+        from_outside = any(map(repeats.was_ended_from_outside, (first, second)))
+        if self._is_reference(target) and second.kind not in LOST:
+            return self._settle(target, opinion(self.prepared, target, second, attempts=2), second)
+        if not from_outside and repeats.confirms(self.prepared, first, second):
             judged = opinion(self.prepared, target, second if was_packed else first, attempts=2)
             return self._settle(target, judged, second)
         if was_packed:
@@ -281,6 +298,9 @@ class CaseLifecycle:
     def _after_all_repeats(self, target: Target, attempts: Attempts) -> list[Action]:
         """A worker that ended in the smaller part of five runs is no answer of the case: it is noted."""
         prepared, steady, lost = self.prepared, attempts.steady(), attempts.lost()
+        if attempts.always_lost():
+            runs = len(attempts.in_order())
+            return self._settle(target, opinion(prepared, target, attempts.again, attempts=runs), attempts.again)
         if lost is None or steady is None:
             return self._settle(target, repeats.unsteady(prepared, target, attempts), attempts.first)
         judged = opinion(prepared, target, steady, attempts=len(attempts.in_order()))
@@ -298,7 +318,8 @@ class CaseLifecycle:
         self.states[target.name] = self._settled[target.name] = settled
         self._unsettled -= 1
         after = [] if self._unsettled else self._when_settled()
-        return [Remember(target, settled), *after] if target.name in self._plan.pure_oracles else after
+        is_kept = target.name in self._plan.pure_oracles and not repeats.was_ended_from_outside(outcome)
+        return [Remember(target, settled), *after] if is_kept else after
 
     def _bits(self, target: Target, judged: Opinion, outcome: Outcome) -> str:
         """The bits of an answer, where somebody will compare them: the reference's, and those of a failure."""

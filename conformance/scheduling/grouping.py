@@ -21,10 +21,14 @@ class Grouping:
 
     def __init__(self) -> None:
         self._declined: set[tuple[str, ...]] = set()
+        self._lacking: set[tuple[str, str]] = set()
 
-    def declined(self, prepared: PreparedCase, target: Target) -> None:
-        """The target does not take such a case: no other session shall fail by one of its kind."""
+    def declined(self, prepared: PreparedCase, target: Target, dtype: str = "") -> None:
+        """The target does not take such a case: no other session shall fail by one of its kind. dtype: the one that its
+        device lacks, if that is why; then by none that has the dtype."""
         self._declined.add(_kind(prepared, target))
+        if dtype:
+            self._lacking.add((target.name, dtype))
 
     def group(
         self,
@@ -46,6 +50,8 @@ class Grouping:
         if status == terms.UNPLACED and claim.may_be_placed_only(prepared, target, facts):
             return PLACE_ONLY + prepared.shell
         if self._declined and _kind(prepared, target) in self._declined:
+            return b""
+        if self._lacking and any((target.name, dtype) in self._lacking for dtype in prepared.types.values()):
             return b""
         if status != terms.PASS and status not in TOGETHER:
             return b""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from epcheck.conformance import lab
+from epcheck.conformance.judging.device_limit import feature_of
 from epcheck.conformance.judging.opinion import UNPLACED, condense, placement_gap
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
@@ -85,8 +86,9 @@ class _Asked:
         self.pool.submit(Job(prepared, partial(self._finished, prepared), group, place=True))
 
     def _run(self, prepared: PreparedCase) -> None:
-        """Run a case whose node was taken apart: the record may lack parts that run on the CPU between casts to float32
-        (docs/targets.md), but a session that may not fall back is refused then."""
+        """Run a case whose node was taken apart, or stands beside one that others take: a session that may not fall
+        back is refused then. Of a function, the record may lack parts that run on the CPU between casts to float32
+        (docs/targets.md)."""
         self._under_way += 1
         self.pool.submit(Job(prepared, partial(self._finished, prepared)))
 
@@ -96,14 +98,19 @@ class _Asked:
             self._submit(prepared, b"")  # functions were inlined: alone it shows whose nodes these are
             return
         if outcome.kind == PLACED:
-            gap = placement_gap(prepared, self._target.provider or "", outcome)
-            if not gap and all(operator != prepared.op_type for _, operator in outcome.assignment or ()):
+            provider, nodes = self._target.provider or "", outcome.assignment or ()
+            gap = placement_gap(prepared, provider, outcome)
+            is_apart = all(operator != prepared.op_type for _, operator in nodes)
+            if not gap and (is_apart or any(name != provider for name, _ in nodes)):
                 self._run(prepared)
             else:
                 self._answered(prepared, gap, False)
             return
         if outcome.kind == DONE:
             self._answered(prepared, placement_gap(prepared, self._target.provider or "", outcome), False)
+            return
+        if outcome.kind == FAILED and feature_of(outcome.message):
+            self._answered(prepared, "", False)  # it takes the node, and this machine's device cannot run it
             return
         message = condense(outcome.message) or outcome.kind
         self._answered(prepared, message, outcome.kind != FAILED or not UNPLACED.search(message))

@@ -56,6 +56,7 @@ from epcheck.conformance.scheduling.profile import (
 )
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers import alive
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
 from epcheck.generators.case import Case
@@ -198,6 +199,7 @@ class Session:
             self._preparers.prepare_some()
         enter(TAKING_IN)
         self._pools.watch()
+        self._preparers.watch()
 
     def _most_under_way(self) -> int:
         """How many cases may be under way: `in_progress`, which is asked for with every case."""
@@ -254,8 +256,8 @@ class Session:
         match action:
             case Remember(target, settled):
                 self._remembered.put(prepared, target, settled)
-            case Declined(target):
-                self._grouping.declined(prepared, target)
+            case Declined(target, dtype):
+                self._grouping.declined(prepared, target, dtype)
             case Failed(target):
                 self._failing[target.name].add(prepared.case.id)
             case Note(text):
@@ -305,6 +307,8 @@ class Session:
         return happened
 
     def _next_event(self, wait: bool) -> Event | None:
+        if wait:
+            alive.sign()
         with contextlib.suppress(queue.Empty):
             return self._events.get(timeout=TICK_S) if wait else self._events.get_nowait()
         return None

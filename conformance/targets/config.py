@@ -1,4 +1,4 @@
-"""The configuration file `epcheck.toml`: tables of targets, each checked before it is used."""
+"""The configuration file `epcheck.toml`: its tables, each checked before it is used."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
 `precisions` a table of tables: name -> the provider's options with which it computes in that precision."""
 
 
+VALIDATE = ("rtol", "atol", "snr", "agreement", "placed", "latency", "unjudged")
+"""The keys of [validate]: what a model has to keep (`models.gate.limits`)."""
+
+SHARES = ("agreement", "placed")
+
+
 def load_config(path: Path | None = None) -> dict[str, Any]:
     """The checked content of `epcheck.toml`: of `path`, or of the working directory when there is one.
 
@@ -34,18 +40,36 @@ def load_config(path: Path | None = None) -> dict[str, Any]:
         return {}
     try:
         config = tomllib.loads(chosen.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise TargetError(f"{chosen} is not valid TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise TargetError(f"{chosen} cannot be read: {error}") from None
-    if unknown := config.keys() - {"targets"}:
-        raise TargetError(f"{chosen}: unknown key '{min(unknown)}'; it may have tables [targets.NAME]")
+    except (ValueError, RecursionError) as error:  # also of a number with thousands of digits, of brackets in brackets
+        raise TargetError(f"{chosen} is not valid TOML: {error}") from None
+    if unknown := config.keys() - {"targets", "validate"}:
+        raise TargetError(f"{chosen}: unknown key '{min(unknown)}'; it may have tables [targets.NAME] and [validate]")
+    _check_validate(f"{chosen}: [validate]", config.get("validate", {}))
     tables = config.get("targets", {})
     if not isinstance(tables, dict):
         raise TargetError(f"{chosen}: targets must be tables [targets.NAME]")
     for name, table in tables.items():
         _check_table(f"{chosen}: [targets.{name}]", table)
     return config
+
+
+def _check_validate(where: str, table: object) -> None:
+    if not isinstance(table, dict):
+        raise TargetError(f"{where} must be a table")
+    for key, value in table.items():
+        if key not in VALIDATE:
+            raise TargetError(f"{where}: unknown key '{key}'; it may have {', '.join(VALIDATE)}")
+        if key == "unjudged":
+            if value not in ("fail", "pass"):
+                raise TargetError(f'{where}: \'unjudged\' is {value!r}; write "fail" or "pass"')
+            continue
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value < float("inf"):
+            raise TargetError(f"{where}: '{key}' is {value!r}; write a number that is not negative")
+        if key in SHARES and value > 1:
+            raise TargetError(f"{where}: '{key}' is {value}; it is a share, at most 1")
 
 
 def _check_table(where: str, table: object) -> None:

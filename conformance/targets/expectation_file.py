@@ -1,5 +1,7 @@
 """Expectations in TOML: read from files, and written from what a run found.
 
+    link = "docs/findings.md"         # of the entries that have none of their own: optional, before the first entry
+
     [[expect]]
     case = "TopK-*/float32/nan_*"     # a glob over case ids, or a list of globs; '[' is literal
     status = "mismatch"               # the status that is expected, one of terms.STATUSES, or a list of them
@@ -48,15 +50,17 @@ def parse(text: str, source: str) -> tuple[Expectation, ...]:
     """The expectations of a TOML text; `source` names it in errors. Raises ExpectationError."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of a number with thousands of digits, of brackets in brackets
         raise ExpectationError(f"{source} is not valid TOML: {error}") from None
-    if unknown := document.keys() - {"expect"}:
+    if unknown := document.keys() - {"expect", "link"}:
         raise ExpectationError(f"{source}: unknown key '{min(unknown)}'; entries are tables named [[expect]]")
-    entries = document.get("expect", [])
+    entries, link = document.get("expect", []), document.get("link", "")
+    if not isinstance(link, str):
+        raise ExpectationError(f"{source}: 'link' has the wrong type, {type(link).__name__}")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ExpectationError(f"{source}: write [[expect]] with two brackets, one table for each expectation")
     numbered = enumerate(entries, 1)
-    return tuple(e for number, entry in numbered for e in _entry(entry, f"{source}, entry {number}"))
+    return tuple(e for number, entry in numbered for e in _entry({"link": link, **entry}, f"{source}, entry {number}"))
 
 
 def _entry(entry: dict[str, Any], where: str) -> tuple[Expectation, ...]:

@@ -16,6 +16,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import helper, numpy_helper
 
+from epcheck.conformance.test_data.model_checks import complaint
 from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
 
@@ -74,6 +75,8 @@ def parse(path: Path) -> onnx.ModelProto:
         raise ModelFileError(f"'{path}' is no ONNX model: its bytes cannot be parsed") from None
     if not model.graph.node:
         raise ModelFileError(f"'{path}' is no ONNX model: its graph has no node")
+    if why := complaint(model, _tensors(model)):
+        raise ModelFileError(f"'{path}' is no valid ONNX model: {why}")
     return model
 
 

@@ -260,7 +260,7 @@ class WorkerClient:
         """End the worker at once."""
         if self._process is not None:
             self._process.kill(because)
-            self._process.process.wait()
+            self._process.wait()
         self._forget()
 
     @property

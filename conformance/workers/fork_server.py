@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+from functools import cache
 from typing import IO, Any, Protocol, cast
 
 from epcheck.conformance.targets.target import Target
@@ -20,6 +21,9 @@ from epcheck.conformance.workers.program.fork import EXITED, FORK, FORKED, MESSA
 
 BUFFER = 1 << 18
 """Bytes. Many frames travel in one system call: each one costs a thread its turn at the interpreter."""
+
+PATIENCE_S = 2.0
+"""How long a fork server that was told to end may take, in seconds: one that is stopped never would."""
 
 NEVER_FORKED = 1
 """The exit code of a worker that its fork server could not fork: it is started again."""
@@ -50,9 +54,22 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
     if sys.platform == "win32":
         options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP, **streams}
     command = [*target.command, target.worker, *target.arguments, *further]
+    if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
+        command = [*_setpriv(), *command] if not target.owns_group else [*command, "--end-with-parent"]
     environment = None if target.environment is None else dict(target.environment)
     process: subprocess.Popen[bytes] = subprocess.Popen(command, bufsize=BUFFER, env=environment, **options)
     return process
+
+
+@cache
+def _setpriv() -> tuple[str, ...]:
+    """What has a program under Wine end with us, before whose command it stands; empty where the system lacks it."""
+    command = ("setpriv", "--pdeathsig", "KILL")
+    try:
+        works = not subprocess.run([*command, "true"], capture_output=True, check=False, timeout=PATIENCE_S).returncode
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return command if works else ()
 
 
 class ForkedWorker:
@@ -93,6 +110,10 @@ class ForkedWorker:
         if self.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
+
+    def give_up(self) -> None:
+        """It was ended, and its fork server does not report that: the server is stopped or hangs."""
+        self._server.kill()
 
     def set_forked(self, pid: int) -> None:
         """The fork server reports its process id."""
@@ -151,7 +172,15 @@ class ForkServer:
         if self._control is not None:
             with contextlib.suppress(OSError):
                 self._control.shutdown(socket.SHUT_RDWR)
-            self.process.wait()
+            try:
+                self.process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """End it at once, and with it its workers: their exits are reported."""
+        self.process.kill()
+        self.process.wait()
 
     def _start(self, stderr: int) -> None:
         """What it writes to stderr until it has imported everything is in the log of its first worker."""

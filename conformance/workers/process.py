@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import psutil
 
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.fork_server import BUFFER, Child, ForkServer, piped
+from epcheck.conformance.workers.fork_server import BUFFER, Child, ForkedWorker, ForkServer, piped
 from epcheck.conformance.workers.program import protocol
 from epcheck.conformance.workers.session_options import session_options
 
@@ -35,6 +35,9 @@ LINE_BYTES = 1 << 16
 
 PATIENCE_S = 1.0
 """How long the pipes of a process that ended, or the end of one that closed them, are waited for, in seconds."""
+
+DYING_S = 10.0
+"""How long a process that was killed may take to give its memory back, in seconds."""
 
 NOISE = ("fixme:", ":message:dxil")
 """What Wine's graphics stack writes to stderr in healthy runs."""
@@ -195,6 +198,16 @@ class WorkerProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(PATIENCE_S)
 
+    def wait(self) -> None:
+        """Until a process that was killed has ended. One that was forked ends with its fork server, if that does not
+        report its end in time."""
+        try:
+            self.process.wait(DYING_S)
+        except subprocess.TimeoutExpired:
+            if isinstance(self.process, ForkedWorker):
+                self.process.give_up()
+            self.process.wait()
+
     def close(self, patience_s: float = 2.0) -> None:
         """Let the process end by itself, or kill it after `patience_s` seconds."""
         self.send(protocol.encode({"op": "exit"}, {}))
@@ -204,7 +217,7 @@ class WorkerProcess:
             self.process.wait(patience_s)
         except subprocess.TimeoutExpired:
             self.kill("it did not end when asked to")
-            self.process.wait()
+            self.wait()
 
     def _write(self) -> None:
         assert self.process.stdin is not None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers import alive
 from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.process import FrameReceived
 from epcheck.conformance.workers.program import protocol
@@ -21,17 +22,25 @@ Feed = tuple[str, str, tuple[int, ...], bytes]
 
 
 def run_request(
-    name: str, target: Target, model: bytes, feeds: Sequence[Feed], outputs: Sequence[str] = (), place: bool = False
+    name: str,
+    target: Target,
+    model: bytes,
+    feeds: Sequence[Feed],
+    outputs: Sequence[str] = (),
+    place: bool = False,
+    bodies: bool = False,
 ) -> list[bytes]:
     """The frame that has a worker of the target run a model, or what stands in its place.
 
     name: the request's `id`. outputs: the names of the model's. place: only ask on which provider each node goes.
+    bodies: have the kernels of other providers named, too, that run in graphs which are attributes.
     """
     header: dict[str, Any] = {
         "op": "run",
         "id": name,
         **session_options(target),
         "place": place,
+        "bodies": bodies,
         "outputs": outputs,
     }
     described = [("", "uint8", (len(model),)), *(feed[:3] for feed in feeds)]
@@ -57,6 +66,7 @@ def request(client: WorkerClient, name: str, frame: list[bytes]) -> FrameReceive
 
 def _next(client: WorkerClient) -> FrameReceived | WorkerLost | None:
     """What the next event is to the client; it is watched while there is none."""
+    alive.sign()
     try:
         event = client.events.get(timeout=POLL_S)
     except queue.Empty:

@@ -24,6 +24,8 @@ _TABLES = {
     DML: "dml_ep_operators.json",
     "CPUExecutionProvider": "cpu.json",
     "OpenVINOExecutionProvider": "openvino.json",
+    "QNNExecutionProvider": "qnn.json",
+    "WebGpuExecutionProvider": "webgpu.json",
 }
 PROVIDERS = tuple(_TABLES)
 """Those whose claims epcheck ships."""

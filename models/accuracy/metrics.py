@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,6 +36,17 @@ class Metrics:
     cosine: float
     snr_db: float
     top1: float | None
+
+
+def worst(found: Sequence[Metrics]) -> Metrics:
+    """The largest errors of several measurements of the same output."""
+    return replace(
+        max(found, key=lambda metrics: metrics.relative),
+        differing=max(metrics.differing for metrics in found),
+        nonfinite=max(metrics.nonfinite for metrics in found),
+        max_abs=max(metrics.max_abs for metrics in found),
+        snr_db=min(metrics.snr_db for metrics in found),
+    )
 
 
 def measure(got: Array, reference: Array) -> Metrics:

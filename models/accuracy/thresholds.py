@@ -19,6 +19,7 @@ import onnx
 from epcheck.models.graph import flops, values
 from epcheck.models.graph.flops import Shape
 from epcheck.models.graph.values import UNKNOWN, Type
+from epcheck.models.oracle.rounding import UNITS
 
 HIGHAM_MARY = "Higham and Mary 2019: rounding errors grow with the square root of their number"
 BENNETT = "Bennett 1948: no more power than the noise of the quantisation itself"
@@ -42,9 +43,6 @@ SHARES = ("Sigmoid", "HardSigmoid")
 
 SHARE_UNITS = 8
 """Rounding units, of 1 and not of the result, up to which such a result may be away: runtimes compute it so."""
-
-UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-"""The largest relative error of one rounding."""
 
 AGREEMENT = 0.99
 """The least share of equal elements of an integer or boolean output that depends on floating-point values."""

@@ -1,15 +1,16 @@
 """Judge a candidate's outputs by a baseline's, and by the true ones where an oracle knows them.
 
-The truth decides. A candidate that is about as far from it as the baseline is right: a network that amplifies errors
-amplifies those of both. That holds up to a hundredth of the output: where both are farther away, candidate, baseline or
-oracle may be the one that is wrong, and the verdict is undecided.
+The truth decides. A model that is sensitive amplifies rounding errors: where an output is beyond its threshold, what
+random rounding of every value does to it (`oracle.rounding`) extends the threshold. So does the baseline's distance
+from the truth: a candidate that is about as far from it is right. Both hold up to a hundredth of the output: beyond
+that, candidate, baseline or oracle may be the one that is wrong, and the verdict is undecided.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from epcheck.conformance.comparison.ulp import is_floating
 from epcheck.generators.array import Array
-from epcheck.models.accuracy.metrics import Metrics, measure
+from epcheck.models.accuracy.metrics import Metrics, measure, worst
 from epcheck.models.accuracy.thresholds import Threshold
 from epcheck.models.graph.feed import Feed
 
@@ -37,8 +38,8 @@ class Verdict:
 
     against: `baseline` or `oracle`. shape: of the candidate's output. metrics: None where the two cannot be compared.
     baseline: the metrics of the baseline against the oracle. right: whether the output is within the threshold.
-    undecided: it is not, and the baseline is about as far from the truth. why: a sentence, also for an output that is
-    right.
+    undecided: it is not, and the baseline is about as far from the truth, or rounding alone is. why: a sentence, also
+    for an output that is right. sensitivity: what random rounding does to the output; None where it was not needed.
     """
 
     output: str
@@ -52,6 +53,7 @@ class Verdict:
     right: bool
     why: str
     undecided: bool = False
+    sensitivity: Metrics | None = None
 
     @property
     def wrong(self) -> bool:
@@ -70,9 +72,10 @@ def judge(
     baseline: Mapping[str, Array] | None,
     oracle: Mapping[str, Feed] | None,
     thresholds: Mapping[str, Threshold],
+    rounded: Sequence[Mapping[str, Feed]] = (),
 ) -> Iterator[Verdict]:
     """The verdicts of a trial: for each output against the baseline, where there is one, and against the truth, where
-    it is known. An output that neither knows has none.
+    it is known. An output that neither knows has none. rounded: outputs of the oracle with random rounding.
 
     The truth decides: a candidate that is as near to it as the baseline is right, however far it is from the baseline.
     """
@@ -91,9 +94,51 @@ def judge(
                 yield first
             continue
         second = _against(name, trial, ORACLE, got, truth, expected, threshold)
+        if rounded:
+            second = _with_sensitivity(second, got, truth, [values[name] for values in rounded if name in values])
         if first is not None:
             yield first if first.right or second.wrong else _overruled(first, second)
         yield second
+
+
+def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Sequence[Feed]) -> Verdict:
+    """A verdict with what random rounding does to the output, which extends the threshold where it is not right."""
+    found = [
+        measure(value.astype(got.dtype), _rounded(truth, got.dtype))
+        for value in rounded
+        if isinstance(value, np.ndarray) and value.shape == truth.shape
+    ]
+    metrics, threshold = verdict.metrics, verdict.threshold
+    if metrics is None or not found:
+        return verdict
+    sensitivity = worst(found)
+    verdict = replace(verdict, sensitivity=sensitivity)
+    if verdict.right:
+        return verdict
+    changes = f"rounding alone changes this output by {_amount(sensitivity, threshold)}"
+    if metrics.nonfinite:
+        is_sensitive = sensitivity.nonfinite > 0
+        return replace(verdict, undecided=True, why=f"{verdict.why}; so are they with rounding alone") if (
+            is_sensitive) else verdict  # fmt: skip
+    right, why = _within(metrics, got, extended(threshold, sensitivity))
+    if right:
+        return replace(
+            verdict, right=True, undecided=False, why=f"{why}, which the model's sensitivity extends: {changes}"
+        )
+    if _within(metrics, got, extended(threshold, sensitivity, math.inf))[0]:
+        return replace(
+            verdict, undecided=True, why=f"{verdict.why}; but the model is too sensitive on these feeds: {changes}"
+        )
+    return replace(verdict, why=f"{verdict.why}; {changes}")
+
+
+def _amount(metrics: Metrics, threshold: Threshold) -> str:
+    """The error in the unit of its threshold."""
+    if threshold.agreement is not None:
+        return f"{metrics.differing} of {metrics.elements} elements"
+    if threshold.snr_db is not None:
+        return f"noise of {metrics.snr_db:.1f} dB below the signal"
+    return f"{metrics.relative:.2g} of its size"
 
 
 def _value_of(name: str, known: Mapping[str, Threshold]) -> str:
@@ -145,20 +190,20 @@ def _rounded(truth: Array, dtype: np.dtype[Any]) -> Array:
 
 def _beside(metrics: Metrics, other: Metrics, got: Array, threshold: Threshold) -> tuple[str, str]:
     """The verdict on an output beyond the threshold, beside the baseline's distance from the truth."""
-    extended, most = _extended(threshold, other, math.inf), _extended(threshold, other, CEILING)
+    unlimited, most = extended(threshold, other, math.inf), extended(threshold, other)
     right, why = _within(metrics, got, most)
     if right:
         return RIGHT, f"{why}, which the baseline's own distance from the truth extends"
     if metrics.nonfinite:
         return (UNDECIDED, f"{why}; of the baseline's {other.nonfinite}") if other.nonfinite else (WRONG, why)
-    if _within(metrics, got, extended)[0]:
+    if _within(metrics, got, unlimited)[0]:
         return UNDECIDED, f"{_within(metrics, got, threshold)[1]}; the baseline is about as far from the truth"
     return WRONG, why
 
 
-def _extended(threshold: Threshold, other: Metrics, ceiling: float) -> Threshold:
-    """The threshold extended to AS_GOOD times the baseline's distance from the truth, up to a ceiling, the smaller of
-    CEILING and infinity. What the user chose, and exact values, are not extended."""
+def extended(threshold: Threshold, other: Metrics, ceiling: float = CEILING) -> Threshold:
+    """The threshold extended to AS_GOOD times another distance from the truth, the baseline's or that of random
+    rounding, up to a ceiling: CEILING or infinity. What the user chose, and exact values, are not extended."""
     if threshold.chosen:
         return threshold
     snr, agreement = threshold.snr_db, threshold.agreement

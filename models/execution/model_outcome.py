@@ -15,8 +15,19 @@ from epcheck.generators.array import Array
 
 DONE, CREATE, RUN, CRASH, TIMEOUT = "done", "create", "run", "crash", "timeout"
 
-STEPS = {"": "starting", CREATE: "session creation", RUN: "the run", "repeat": "the second run"}
+STEPS = {
+    "": "starting", CREATE: "session creation", RUN: "the run", "repeat": "the second run", "timing": "the timed runs",
+}  # fmt: skip
 """A worker's word for a step -> ours."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """runs_s: seconds of each run after the first two. nodes: (name, operator, provider, seconds in a run), the slowest
+    first; empty where the target does not say."""
+
+    runs_s: tuple[float, ...]
+    nodes: tuple[tuple[str, str, str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -28,7 +39,8 @@ class ModelOutcome:
     outputs: by name; those of a sequence `s` are `s[0]`, ..., of a map `m` `m.keys` and `m.values`; text is UTF-8
     bytes. assignment: (provider, operator, node) from the session's own record; None where it keeps none.
     create_s: seconds, None in a session that was there already. run_s: seconds of the first run. unwritten: outputs
-    that left a dirtied buffer as it was in the second run; repeat_differs: outputs that changed in it.
+    that left a dirtied buffer as it was in the second run; repeat_differs: outputs that changed in it. timing: where it
+    was asked for.
     """
 
     stage: str
@@ -41,6 +53,7 @@ class ModelOutcome:
     unwritten: tuple[str, ...] = ()
     repeat_differs: tuple[str, ...] = ()
     log_tail: str = ""
+    timing: Timing | None = None
 
     @property
     def is_done(self) -> bool:
@@ -62,6 +75,7 @@ def of_answer(answer: FrameReceived) -> ModelOutcome:
         run_s=result.run_s,
         unwritten=result.unwritten,
         repeat_differs=result.repeat_differs,
+        timing=_timing(answer.header.get("timing")),
     )
 
 
@@ -69,6 +83,13 @@ def of_loss(lost: WorkerLost) -> ModelOutcome:
     """The outcome of a model whose worker was lost."""
     stage = TIMEOUT if lost.kind == TIMED_OUT else CRASH
     return ModelOutcome(stage, STEPS.get(lost.step, lost.step), lost.why, log_tail=lost.log_tail)
+
+
+def _timing(found: Any) -> Timing | None:
+    if found is None:
+        return None
+    nodes = ((str(name), str(operator), str(provider), float(s)) for name, operator, provider, s in found["nodes"])
+    return Timing(tuple(float(seconds) for seconds in found["runs_s"]), tuple(nodes))
 
 
 def _assignment(nodes: Any) -> tuple[tuple[str, str, str], ...] | None:

@@ -41,11 +41,13 @@ EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 class Wanted(NamedTuple):
-    """How a model is run. outputs: the wanted ones, in any order. strict: no node may fall back to the CPU."""
+    """How a model is run. outputs: the wanted ones, in any order. strict: no node may fall back to the CPU. seconds:
+    for which its runs are timed; None for no timing."""
 
     outputs: Sequence[str]
     level: Level
     strict: bool
+    seconds: float | None
 
 
 class ModelSessions:
@@ -107,12 +109,14 @@ class ModelSessions:
         level: Level = "all",
         strict: bool = False,
         folder: Path | None = None,
+        seconds: float | None = None,
     ) -> ModelOutcome:
         """Create a session of the model, or use the last one if it is the same, and run it twice.
 
         A path is opened by the runtime itself, which maps external data; that must be inside the model's folder.
         folder: where a ModelProto has its external data. outputs: the wanted ones, by default all of the model.
-        strict: no node may fall back to the CPU. Raises ModelFileError, and TargetDown when no worker starts.
+        strict: no node may fall back to the CPU. seconds: for which a new session's runs are timed as well. Raises
+        ModelFileError, and TargetDown when no worker starts.
         """
         embedded = self.target.provider is None
         if isinstance(model, Path):
@@ -122,11 +126,11 @@ class ModelSessions:
         session = (source.key(), level, strict)
         self._client.memory_bytes = self.target.memory_bytes + MEMORY * source.size
         is_new = wait_until_ready(self._client)
-        kept, self._kept = not is_new and self._kept == session, None
-        frame = self._encode(source, feeds, Wanted(list(outputs or source.outputs), level, strict), kept)
+        kept, self._kept = not is_new and self._kept == session and seconds is None, None
+        frame = self._encode(source, feeds, Wanted(list(outputs or source.outputs), level, strict, seconds), kept)
         outcome = self._outcome(request(self._client, source.key(), frame))
         self.created += not kept
-        if self.has_worker and outcome.stage != CREATE:
+        if self.has_worker and outcome.stage != CREATE and seconds is None:
             self._kept = session
         return outcome
 
@@ -167,6 +171,7 @@ class ModelSessions:
             **options,
             "level": wanted.level,
             "threads": self._threads,
+            "seconds": wanted.seconds,
             "path": self.target.name_of(source.path) if source.path else None,
             "kept": kept,
             "outputs": wanted.outputs,

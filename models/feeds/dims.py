@@ -10,6 +10,7 @@ from itertools import product
 import onnx
 
 from epcheck.generators.error import EpcheckError
+from epcheck.models.feeds import audio
 
 UNNAMED = "{input}[{axis}]"
 """The name of a dimension that the model does not name: `image[2]`."""
@@ -20,6 +21,9 @@ _DEFAULTS = (("batch", 1), ("past", 4), ("sample", 1600), ("audio", 1600), ("hei
 
 BATCH, SPATIAL, OTHER = 1, 64, 8
 """Default sizes for other names: of the first dimension, of the last two of rank 4, of all others."""
+
+OTHER_COUNTS = ("seq", "len", "time", "frame", "past", "step", "token", "chunk", "beam", "head", "layer")
+"""Parts of the names of dimensions that do not count the samples of a batch."""
 
 _OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv
@@ -101,13 +105,40 @@ def name_of(value: str, axis: int, dim: onnx.TensorShapeProto.Dimension) -> str:
 def _defaults(model: onnx.ModelProto) -> dict[str, int]:
     """Every name that a dimension of an input has, computed ones among them -> its default."""
     found: dict[str, int] = {}
-    for value, tensor in tensor_types(model):
+    inputs = dict(tensor_types(model))
+    samples = audio.samples(model, inputs)
+    for value, tensor in inputs.items():
         rank = len(tensor.shape.dim)
         for axis, dim in enumerate(tensor.shape.dim):
-            otherwise = BATCH if axis == 0 else SPATIAL if rank == 4 and axis >= 2 else OTHER
+            is_batch = axis == _batch_axis(value, rank)
+            otherwise = BATCH if is_batch or axis == 0 else SPATIAL if rank == 4 and axis >= 2 else OTHER
             if name := name_of(value, axis, dim):
                 found.setdefault(name, _by_name(name, otherwise))
+                found[name] = samples.get((value, axis), found[name])
     return found
+
+
+def of_batch(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The free dimensions that count the samples of a batch: the first of an input of several axes, unless its name
+    says that it counts something else."""
+    free = of_inputs(model)
+    first = [
+        name
+        for value, tensor in tensor_types(model)
+        for axis, dim in enumerate(tensor.shape.dim)
+        if (name := name_of(value, axis, dim)) in free
+        and ("batch" in name.lower() or (axis == _batch_axis(value, len(tensor.shape.dim)) and not _counts_other(name)))
+    ]
+    return tuple(name for name in dict.fromkeys(first) if free[name] == BATCH)
+
+
+def _batch_axis(value: str, rank: int) -> int | None:
+    """The axis of the samples of a batch: the first, in the state of a recurrent layer the second; None for rank 1."""
+    return None if rank < 2 else 1 if rank == 3 and audio.STATE.match(value) else 0
+
+
+def _counts_other(name: str) -> bool:
+    return any(part in name.lower() for part in OTHER_COUNTS)
 
 
 def _by_name(name: str, otherwise: int) -> int:

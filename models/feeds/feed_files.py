@@ -6,7 +6,11 @@ model are refused in a sentence.
 
 from __future__ import annotations
 
+import math
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +29,14 @@ from epcheck.models.feeds import dims as dimensions
 from epcheck.models.graph.feed import Feed
 
 MAX_BYTES = model_file.MAX_BYTES
+MAX_HEADER = 10_000
+"""Bytes of the header of an array, which numpy evaluates as a Python literal."""
+
+_UNREADABLE = (
+    zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, SyntaxError, ValueError, TypeError, LookupError,
+    AttributeError, OverflowError, EOFError, RuntimeError, MemoryError, OSError,
+)  # fmt: skip
+"""What zipfile and numpy raise for files that are not what they should be; RecursionError is a RuntimeError."""
 """Largest size of a file, packed and unpacked."""
 
 
@@ -128,12 +140,28 @@ def _npz(path: Path) -> dict[str, Feed]:
             unpacked = sum(entry.file_size for entry in archive.infolist())
             if max(unpacked, path.stat().st_size) > MAX_BYTES:
                 raise FeedError(f"'{path}' has {unpacked} bytes when it is unpacked; at most {MAX_BYTES} can be read")
-        with np.load(path, allow_pickle=False, max_header_size=10_000) as arrays:
+            for entry in archive.infolist():
+                _check_header(archive, entry)
+        with np.load(path, allow_pickle=False, max_header_size=MAX_HEADER) as arrays:
             return {name: np.asarray(arrays[name]) for name in arrays.files}
     except FeedError:
         raise
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, NotImplementedError, MemoryError) as error:
+    except _UNREADABLE as error:
         raise FeedError(f"'{path}' is no .npz file of numpy that can be read: {error}") from None
+
+
+def _check_header(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """Raises ValueError when an array's header asks for another number of bytes than there are: numpy would allocate
+    them first. What is no array is left to numpy."""
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0}.get(version, np.lib.format.read_array_header_2_0)
+        shape, _, dtype = read(file, max_header_size=MAX_HEADER)
+        wanted, found = math.prod(int(size) for size in shape) * dtype.itemsize, entry.file_size - file.tell()
+    if dtype.hasobject:
+        return  # which numpy refuses to unpickle
+    if any(size < 0 for size in shape) or wanted != found:
+        raise ValueError(f"'{entry.filename}' has {found:,} bytes of data; {list(shape)} of {dtype} needs {wanted:,}")
 
 
 def _number(folder: Path) -> tuple[int, str]:

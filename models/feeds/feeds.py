@@ -20,11 +20,24 @@ from onnx import helper
 
 from epcheck.generators.array import Array
 from epcheck.generators.operator import random_source
+from epcheck.models.feeds import audio, constants, roles, shapeless
 from epcheck.models.feeds import dims as dimensions
-from epcheck.models.feeds import roles
 from epcheck.models.feeds.dims import DimsError, combinations
 from epcheck.models.feeds.feed_files import FeedError, FeedSet, read, save
-from epcheck.models.feeds.roles import Fixed, Known, Mask, Normal, Positions, Real, Role, Whole, Words
+from epcheck.models.feeds.roles import (
+    Fixed,
+    Known,
+    Lengths,
+    Mask,
+    Normal,
+    OneOf,
+    Positions,
+    Real,
+    Role,
+    Sound,
+    Whole,
+    Words,
+)
 from epcheck.models.feeds.uses import Uses
 from epcheck.models.graph import skeleton
 from epcheck.models.graph.feed import Feed
@@ -48,17 +61,23 @@ def generate(
     """Graph input name -> value, for every input that must be fed, of its dtype and shape and with sensible values.
 
     Token ids stay below the rows of the embedding that they index, masks are 1 up to a length and 0 behind it, position
-    ids count, images are between 0 and 1 (or 255), numbers of steps, ends and counts fit: see `roles`. The same model,
-    seed and dims give the same values on every machine. An optional is there for even seeds, None for odd ones.
+    ids count, images are between 0 and 1 (or 255), sound is a second long, numbers of steps, ends and counts fit: see
+    `roles`. An input without a shape has one that its readers take. The same model, seed and dims give the same values
+    on every machine. An optional is there for even seeds, None for odd ones.
     dims: dynamic dimension -> size; the others have `dims.of_inputs`.
     Raises DimsError for a dimension that is not there, FeedError for an input that cannot be made, or when all would
     have more than max_bytes, before anything is allocated.
     """
     sizes = dimensions.resolve(model, dims or {})
-    shapes = {name: _shape(name, tensor, sizes) for name, tensor in dimensions.tensor_types(model)}
+    inputs, uses, history = dict(dimensions.tensor_types(model)), Uses(model), _history(sizes)
+    shapes = {name: _shape(name, tensor, sizes) for name, tensor in inputs.items()}
+    for name, tensor in inputs.items():
+        if not tensor.HasField("shape"):
+            shapes[name] = shapeless.shape_of(name, list(uses.of(name)), constants.shapes(model))
     _check_size(model, shapes, max_bytes)
-    known = Known(skeleton.inferred(skeleton.without_weights(model, shapes)), skeleton.constants(model))
-    uses, history = Uses(model), _history(sizes)
+    inferred = skeleton.inferred(skeleton.without_weights(model, shapes))
+    sound = audio.inputs_of_sound(model, inputs)
+    known = Known({**constants.shapes(model), **inferred}, constants.arrays(model), sound, dict(shapes))
     made: dict[str, Feed] = {}
     weights = {tensor.name for tensor in model.graph.initializer}
     for value in model.graph.input:
@@ -135,6 +154,14 @@ def _numbers(role: Role, shape: tuple[int, ...], rng: np.random.Generator, histo
             return low + (high - low) * rng.random(shape, np.float32)
         case Normal(std):
             return std * rng.standard_normal(shape, np.float32)
+        case OneOf(values):
+            return np.full(shape, rng.choice(values))
+        case Lengths(longest):
+            lengths = rng.integers(-(-longest // 2), longest + 1, shape)
+            lengths.reshape(-1)[:1] = longest
+            return lengths
+        case Sound(axis):
+            return _tones(shape, axis, rng)
         case Mask(kept, dropped):
             return np.where(_first(shape, rng), kept, dropped)
         case Positions(rows):
@@ -149,9 +176,23 @@ def _numbers(role: Role, shape: tuple[int, ...], rng: np.random.Generator, histo
 
 
 def _first(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """True up to a random place of the last axis, at least once; the first row is full."""
+    """True up to a random place of the last axis, at least once. Of several rows the first is full; a single row ends
+    before its last element, so that a mask is never all that there is."""
     if not shape:
         return np.array(True)
-    lengths = rng.integers(1, max(shape[-1], 1) + 1, (*shape[:-1], 1))
-    lengths.reshape(-1)[:1] = shape[-1]
+    size = max(shape[-1], 1)
+    lengths = rng.integers(1, size + 1, (*shape[:-1], 1))
+    lengths.reshape(-1)[:1] = size if lengths.size > 1 else max(1, min(int(lengths.reshape(-1)[0]), size - 1))
     return np.arange(shape[-1]) < lengths
+
+
+def _tones(shape: tuple[int, ...], axis: int, rng: np.random.Generator) -> Array:
+    """Three tones below a quarter of the sampling rate, of other heights for each sample of a batch, and noise, without
+    which the logarithm of a spectrum would be that of rounding errors."""
+    time = np.moveaxis(np.broadcast_to(np.arange(shape[axis]), (*shape[:axis], *shape[axis + 1 :], shape[axis])), -1,
+                       axis)  # fmt: skip
+    sizes = (*shape[:axis], 1, *shape[axis + 1 :])
+    found = 0.05 * rng.standard_normal(shape)
+    for strength in (0.4, 0.2, 0.1):
+        found += strength * np.sin(rng.uniform(0.02, 1.5, sizes) * time + rng.uniform(0, 6, sizes))
+    return found

@@ -6,6 +6,7 @@ Sources: the operator pages of ONNX say what an input of a node has to be; names
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ import numpy as np
 import onnx
 
 from epcheck.generators.array import Array
+from epcheck.models.feeds import audio
 from epcheck.models.feeds.uses import Use
 from epcheck.models.graph.skeleton import Shape
 
@@ -63,21 +65,51 @@ class Fixed:
 
 
 @dataclass(frozen=True)
+class OneOf:
+    """One of these values, the same for all elements."""
+
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Whole numbers from half of the longest to the longest, which comes first."""
+
+    longest: int
+
+
+@dataclass(frozen=True)
+class Sound:
+    """Samples of sound along an axis, mostly between -1 and 1: tones of random heights, and noise."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
 class Words:
     """Strings: those that the graph knows, and others."""
 
     known: tuple[str, ...] = ()
 
 
-Role = Whole | Real | Normal | Mask | Positions | Fixed | Words
+LENGTH = re.compile(r"_?(len|lens|length|lengths)$", re.IGNORECASE)
+"""The end of the name of an input that has a length for each sample of a batch."""
+
+LAST_IS_TIME = re.compile(r"signal|mel|spec", re.IGNORECASE)
+"""Names of inputs of rank 3 whose last axis is time: [batch, channels, time], as NeMo exports them."""
+
+Role = Whole | Real | Normal | Mask | Positions | Fixed | OneOf | Lengths | Sound | Words
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the values around the inputs. shapes: value -> sizes. constants: value -> array."""
+    """What is known of the values around the inputs. shapes: value -> sizes. constants: value -> array. sound: input
+    that is samples of sound -> the axis of its samples. fed: input -> its shape."""
 
     shapes: Mapping[str, Shape]
     constants: Mapping[str, Array] = field(default_factory=dict)
+    sound: Mapping[str, int] = field(default_factory=dict)
+    fed: Mapping[str, Shape] = field(default_factory=dict)
 
     def size(self, value: str, axis: int) -> int | None:
         """The size of an axis; None where it is not known."""
@@ -96,10 +128,34 @@ def of_input(name: str, dtype: np.dtype[np.generic] | None, shape: Shape, uses: 
     """The role of a graph input. dtype: numpy's; None for strings."""
     if dtype is None:
         return Words(tuple(dict.fromkeys(word for use in uses for word in _words(use))))
-    kind = dtype.kind
-    if kind in "biu":
+    if dtype.kind != "b" and (role := _one_of(name, shape, uses, known)) is not None:
+        return role
+    if dtype.kind in "biu":
         return _whole(name, dtype, uses, known)
     return _real(name, shape, uses, known)
+
+
+def _one_of(name: str, shape: Shape, uses: list[Use], known: Known) -> Role | None:
+    """A single number that the graph compares with constants is one of them; a sampling rate is the highest."""
+    if np.prod([size or 0 for size in shape]) != 1:
+        return None
+    compared = (known.number(use.input(1 - use.index)) for use in uses if use.node.op_type == "Equal")
+    values = tuple(dict.fromkeys(value for value in compared if value is not None))
+    if audio.SAMPLE_RATE.match(name):
+        return OneOf((max(values, default=float(audio.RATE)),))
+    return OneOf(values) if values else None
+
+
+def _length(name: str, known: Known) -> Role | None:
+    """By its name the lengths of the samples of a batch: of the sound, else of the input whose name it has."""
+    if len(known.fed.get(name, ())) > 1 or not LENGTH.search(name):
+        return None
+    axes = dict(known.sound)
+    if not axes and (stem := LENGTH.sub("", name).lower()):
+        others = {other: shape for other, shape in known.fed.items() if other != name and stem in other.lower()}
+        axes = {other: 2 if len(shape) == 3 and LAST_IS_TIME.search(other) else 1 for other, shape in others.items()}
+    longest = next((size for other, axis in axes.items() if (size := known.size(other, axis))), None)
+    return Lengths(longest) if longest else None
 
 
 def _whole(name: str, dtype: np.dtype[np.generic], uses: list[Use], known: Known) -> Role:
@@ -108,6 +164,8 @@ def _whole(name: str, dtype: np.dtype[np.generic], uses: list[Use], known: Known
     role = Whole(max(w.low for w in whole), min(w.high for w in whole)) if whole else next(iter(found), None)
     if "position" in name.lower() and not isinstance(role, Fixed):
         return Positions(role.high + 1 if isinstance(role, Whole) else None)
+    if role is None:
+        role = _length(name, known)
     if role is not None:
         return role
     if "mask" in name.lower() or any(_makes_a_mask(use, known) for use in uses):
@@ -123,8 +181,11 @@ def _real(name: str, shape: Shape, uses: list[Use], known: Known) -> Role:
     if "mask" in name.lower():
         additive = next((use.node.op_type == "Add" for use in uses if use.node.op_type in ("Add", "Mul", "Sub")), False)
         return Mask(0.0, -10000.0) if additive else Mask()
+    if name in known.sound:
+        return Sound(known.sound[name])
     for use in uses:
-        role = _REALS.get(_key(use), _nothing)(use, known)
+        rule = _REALS.get(_key(use)) or (_INDICES.get(_key(use)) if "Cast" in use.path else None)
+        role = (rule or _nothing)(use, known)
         if role is not None:
             return role
     image = len(shape) == 4 and (shape[1] in (1, 3, 4) or shape[3] in (1, 3, 4))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import onnx
 
+from epcheck.models.feeds import dims as dimensions
 from epcheck.models.feeds import feeds
 from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
@@ -16,10 +17,15 @@ SEEDS = (0, 1)
 """Seeds of generated feeds where none are chosen."""
 
 
+BATCH = 2
+"""Samples of a batch in the trials after the first: one sample hides what goes wrong between two."""
+
+
 @dataclass(frozen=True)
 class Feeding:
     """What a model is fed. path: an .npz or a folder of ONNX test data; None to generate feeds: with each of the seeds,
-    at every combination of the sizes of `dims`, which maps dynamic dimensions to them. inputs: one set of feeds in
+    at every combination of the sizes of `dims`, which maps dynamic dimensions to them; from the second seed on as a
+    batch of BATCH, where the model has a dimension for it that `dims` does not name. inputs: one set of feeds in
     place of all that; is_generated: whether it is made up."""
 
     path: Path | None = None
@@ -32,12 +38,15 @@ class Feeding:
 @dataclass(frozen=True)
 class Trial:
     """One set of feeds. name: of the user's file, or seed and sizes. arguments: of `epcheck reduce`, for these
-    feeds. is_generated: whether the feeds are made up."""
+    feeds. is_generated: whether the feeds are made up. instead: tried where this trial ends with an error: a model may
+    declare a batch that it cannot take.
+    """
 
     name: str
     inputs: Mapping[str, Feed]
     arguments: tuple[str, ...]
     is_generated: bool = False
+    instead: Trial | None = None
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -59,9 +68,17 @@ def trials(model: onnx.ModelProto, feeding: Feeding) -> Iterator[Trial]:
             file = path if found.name == path.name else path / found.name
             yield Trial(found.name, found.inputs, ("--feeds", str(file)))
         return
+    batch = [name for name in dimensions.of_batch(model) if name not in feeding.dims]
     for sizes in feeds.combinations(model, feeding.dims):
-        assigned = [f"{name}={size}" for name, size in sizes.items()]
-        dim_arguments = tuple(word for text in assigned for word in ("--dim", text))
-        for seed in feeding.seeds:
-            name = ", ".join((f"seed {seed}", *assigned))
-            yield Trial(name, feeds.generate(model, seed, sizes), ("--seed", str(seed), *dim_arguments), True)
+        for index, seed in enumerate(feeding.seeds):
+            single = _generated(model, seed, sizes)
+            if index and batch:
+                yield replace(_generated(model, seed, {**sizes, **dict.fromkeys(batch, BATCH)}), instead=single)
+            else:
+                yield single
+
+
+def _generated(model: onnx.ModelProto, seed: int, sizes: Mapping[str, int]) -> Trial:
+    assigned = [f"{name}={size}" for name, size in sizes.items()]
+    arguments = ("--seed", str(seed), *(word for text in assigned for word in ("--dim", text)))
+    return Trial(", ".join((f"seed {seed}", *assigned)), feeds.generate(model, seed, sizes), arguments, True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import onnx
 
 MOVES = frozenset({
-    "Cast", "Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze",
-    "Tile", "Transpose", "Unsqueeze",
+    "Cast", "Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split",
+    "Squeeze", "Tile", "Transpose", "Unsqueeze",
 })  # fmt: skip
 """Operators whose first input comes out again, moved at most (Concat's every input; Cast's in another type)."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
-import numpy as np
 import onnx
-from onnx import helper, numpy_helper, shape_inference
+from onnx import checker, helper, numpy_helper, shape_inference
 
 from epcheck.generators.array import Array
 
@@ -32,7 +32,7 @@ def without_weights(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onnx
             if value.name in shapes:
                 _set_shape(graph.input[-1], shapes[value.name])
     for tensor in source.initializer:
-        if np.prod(tensor.dims) <= SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL:
+        if math.prod(tensor.dims) <= SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL:
             graph.initializer.append(tensor)
         else:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
@@ -48,7 +48,7 @@ def inferred(skeleton: onnx.ModelProto) -> dict[str, Shape]:
     """Value name -> sizes, None where they are not known, of every value of the main graph whose rank is known."""
     try:
         graph = shape_inference.infer_shapes(skeleton, data_prop=True).graph
-    except (shape_inference.InferenceError, ValueError, RuntimeError):  # a model that contradicts itself
+    except (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError):  # it contradicts itself
         graph = skeleton.graph
     shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
@@ -70,7 +70,7 @@ def constants(model: onnx.ModelProto) -> dict[str, Array]:
     return {
         name: numpy_helper.to_array(tensor)
         for name, tensor in tensors.items()
-        if np.prod(tensor.dims) <= SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL
+        if math.prod(tensor.dims) <= SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL
     }
 
 

@@ -16,10 +16,11 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import onnx
-from onnx import inliner, numpy_helper
+from onnx import checker, inliner, numpy_helper
 
 from epcheck.generators.node import qualified_name
 from epcheck.models.graph import feed, flops, skeleton
@@ -29,10 +30,18 @@ from epcheck.models.oracle import control_flow
 from epcheck.models.oracle import node as oracle_node
 from epcheck.models.oracle.node import OracleError, widened
 
-__all__ = ["MAX_OPERATIONS", "Evaluation", "OracleError", "OracleTooLargeError", "evaluate"]
+__all__ = ["MAX_OPERATIONS", "Disturbance", "Evaluation", "OracleError", "OracleTooLargeError", "evaluate"]
 
 MAX_OPERATIONS = 10_000_000_000
 """Multiplications and additions of the largest model: products take about a second for each 10^9."""
+
+
+class Disturbance(Protocol):
+    """Changes the values of an evaluation on their way. operands: what a node receives, None for what is omitted;
+    results: what it made."""
+
+    def operands(self, node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]: ...
+    def results(self, node: onnx.NodeProto, values: Sequence[Feed]) -> Sequence[Feed]: ...
 
 
 class OracleTooLargeError(OracleError):
@@ -59,26 +68,37 @@ def evaluate(
     outputs: Sequence[str] = (),
     max_operations: int = MAX_OPERATIONS,
     max_seconds: float = math.inf,
+    disturbance: Disturbance | None = None,
 ) -> Evaluation:
     """The values of the outputs, or of any values of the main graph.
 
     outputs: names; those of the graph's outputs unless given. Local functions are inlined first, so that values inside
     them cannot be asked for. max_operations: checked against an estimate before anything is computed, and then against
-    what was really done. The weights have to be in the model.
+    what was really done. The weights have to be in the model. disturbance: changes each node's values, so that what
+    comes out is no longer the truth.
     Raises OracleError, OracleTooLargeError among them.
     """
     estimated = _estimate(model, feed.shapes(feeds))
     if estimated > max_operations:
         raise OracleTooLargeError(f"the model takes {estimated:.1e} operations; the oracle does {max_operations:.1e}")
     until = time.monotonic() + max_seconds
-    flat = inliner.inline_local_functions(model) if model.functions else model
-    work = _Work({entry.domain: entry.version for entry in flat.opset_import}, max_operations, until)
+    flat = _inlined(model) if model.functions else model
+    opsets = {entry.domain: entry.version for entry in flat.opset_import}
+    work = _Work(opsets, max_operations, until, disturbance)
     wanted = tuple(outputs) or tuple(value.name for value in flat.graph.output)
     inputs = {name: widened(value) for name, value in feeds.items()}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         values = work.run(flat.graph, inputs, {}, wanted)
     return Evaluation(dict(zip(wanted, values, strict=True)), work.judges, work.operations)
+
+
+def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Raises OracleError: the inliner is native code, and trusts its input."""
+    try:
+        return inliner.inline_local_functions(model)
+    except (checker.ValidationError, RuntimeError, ValueError, TypeError) as error:
+        raise OracleError(f"its functions cannot be put in place of their calls: {error}") from None
 
 
 def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
@@ -94,11 +114,14 @@ def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
 class _Work:
     """One evaluation in progress: operations so far, and the judge of each operator."""
 
-    def __init__(self, opsets: Mapping[str, int], max_operations: int, until: float) -> None:
+    def __init__(
+        self, opsets: Mapping[str, int], max_operations: int, until: float, disturbance: Disturbance | None
+    ) -> None:
         """until: by the monotonic clock, in seconds."""
         self.judges: dict[str, str] = {}
         self.operations = 0
         self._opsets, self._max_operations, self._until = dict(opsets), max_operations, until
+        self._disturbance = disturbance
 
     def run(
         self, graph: onnx.GraphProto, inputs: Mapping[str, Feed], outer: Mapping[str, Feed], wanted: Sequence[str]
@@ -132,11 +155,20 @@ class _Work:
             def run(body: onnx.GraphProto, inner: Mapping[str, Feed]) -> tuple[Feed, ...]:
                 return self.run(body, inner, scope, tuple(value.name for value in body.output))
 
-            values, judge = control_flow.evaluate(node, inputs, run), oracle_node.OWN
+            try:
+                values, judge = control_flow.evaluate(node, inputs, run), oracle_node.OWN
+            except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+                if isinstance(error, OracleError):
+                    raise
+                raise OracleError(f"{oracle_node.described(node)} breaks the standard: {error}") from None
         else:
+            if self._disturbance is not None:
+                inputs = list(self._disturbance.operands(node, inputs))
             computed = oracle_node.evaluate(node, inputs, self._opsets)
             values, judge = computed.values, computed.judge
             self._spend(node, inputs, values)
+            if self._disturbance is not None:
+                values = tuple(self._disturbance.results(node, values))
         self.judges[qualified_name(node.op_type, node.domain)] = judge
         return values
 
@@ -150,7 +182,10 @@ class _Work:
 def _array(tensor: onnx.TensorProto) -> Feed:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise OracleError(f"the data of '{tensor.name}' is in another file; embed it first")
-    return numpy_helper.to_array(tensor)
+    try:
+        return numpy_helper.to_array(tensor)
+    except (TypeError, ValueError, KeyError) as error:
+        raise OracleError(f"the data of '{tensor.name}' cannot be read: {error}") from None
 
 
 def _read(node: onnx.NodeProto) -> Iterator[str]:

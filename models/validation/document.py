@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from epcheck.models.validation.validation import Validation
+from epcheck.models.wrong_nodes.culprit import Culprit
 
 SCHEMA = 1
 """Version of the document: it grows when a field changes its meaning."""
@@ -13,8 +14,18 @@ SCHEMA = 1
 
 def document(validation: Validation) -> dict[str, Any]:
     """Every field but the values that the nodes at fault received. Scalars may be numpy's, and infinite."""
-    if validation.culprit is not None:
-        validation = replace(validation, culprit=replace(validation.culprit, received={}))
+    validation = replace(
+        validation,
+        culprit=validation.culprit and _plain(validation.culprit),
+        others=tuple(map(_plain, validation.others)),
+        harmless=tuple(map(_plain, validation.harmless)),
+    )
     found = asdict(validation)
     found["path"] = found["inspection"]["path"] = str(validation.path)
-    return {"schema": SCHEMA, "status": validation.status, "headline": validation.headline, **found}
+    ratio = validation.speeds.ratio if validation.speeds else None
+    stated = {"status": validation.status, "headline": validation.headline, "latency_ratio": ratio}
+    return {"schema": SCHEMA, **stated, **found}
+
+
+def _plain(culprit: Culprit) -> Culprit:
+    return replace(culprit, received={})

@@ -65,6 +65,15 @@ def failure(step: Step) -> str:
     return f"{'error' if step.stage in (CREATE, RUN) else step.stage} in {step.during}"
 
 
+def unsuitable(validation: Validation, step: Step) -> str:
+    """Why a step that failed says nothing about the candidate; empty where it does."""
+    alike = [other for other in validation.unsuitable if other.trial == step.trial]
+    if not alike:
+        return ""
+    instead = "; another trial took its place" if alike[0].has_other else ""
+    return f"candidate and baseline fail alike: the made-up feeds do not suit the model{instead}"
+
+
 def _more(count: int) -> str:
     return f" and {count} more trial{'s' if count > 1 else ''}" if count else ""
 

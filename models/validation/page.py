@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -25,7 +26,9 @@ from epcheck.models.validation.formatting import (
     operations,
     percent,
     reduce_command,
+    unsuitable,
 )
+from epcheck.models.validation.speed import milliseconds
 from epcheck.models.validation.validation import Validation
 from epcheck.models.wrong_nodes.culprit import Culprit
 
@@ -79,16 +82,20 @@ class Plot:
 def render(validation: Validation) -> str:
     """The page as text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(bytes=byte_size, number=number, percent=percent, operations=operations, failure=failure)
+    environment.filters.update(bytes=byte_size, number=number, percent=percent, operations=operations, failure=failure,
+                               ms=milliseconds)  # fmt: skip
     folder = files(__package__)
     style = (folder / "page.css").read_text(encoding="utf-8")
     template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    groups = grouped(validation.placement) if validation.placement else ()
     text = template.render(
         v=validation,
         style=Markup(style),  # ours, and known by its hash
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-        groups=grouped(validation.placement) if validation.placement else (),
+        groups=groups,
+        reason_at={node: at for at, group in enumerate(groups, 1) for node in group.names},
+        unsuitable=partial(unsuitable, validation),
         plot=plot(validation.culprit) if validation.culprit else None,
         providers=_providers(validation.placement),
         max_nodes=MAX_NODES,

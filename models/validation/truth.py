@@ -10,12 +10,18 @@ import numpy as np
 import onnx
 
 from epcheck.models.feeds.trials import Trial
+from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.node import OracleError
+from epcheck.models.oracle.rounding import RandomRounding
 
 ORACLE_S = 90.0
 """Seconds that the oracle may take for all trials of a model together."""
+
+
+RUNS = 3
+"""Evaluations with random rounding, of which the largest error counts."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +53,37 @@ def of_trials(model: onnx.ModelProto, tried: Sequence[Trial], seconds: float | N
             break
         found.append(dict(_tensors(evaluation.values)))
         operations += evaluation.operations
-    values = (*found, *[None] * (len(tried) - len(found)))
+    known = (*found, *[None] * (len(tried) - len(found)))
     if not found:
-        return Truth(values, f"no oracle knows the truth of this model: {why}")
+        return Truth(known, f"no oracle knows the truth of this model: {why}")
     took = f"{operations:.2g} operations, {time.monotonic() - started:.1f} s"
     which = f"all {len(tried)} trials" if len(tried) > 1 else "the trial"
     if len(found) == len(tried):
-        return Truth(values, f"an oracle in float64 computed the truth of {which} ({took})")
+        return Truth(known, f"an oracle in float64 computed the truth of {which} ({took})")
     return Truth(
-        values, f"an oracle in float64 computed the truth of {len(found)} of {len(tried)} trials ({took}); then {why}"
+        known, f"an oracle in float64 computed the truth of {len(found)} of {len(tried)} trials ({took}); then {why}"
     )
 
 
-def _tensors(values: Mapping[str, Feed]) -> Iterator[tuple[str, Feed]]:
-    for name, value in values.items():
+def rounded(model: onnx.ModelProto, trial: Trial, seconds: float | None = None) -> tuple[Mapping[str, Feed], ...]:
+    """The outputs of a trial with random rounding, RUNS times; fewer where the time is up. The arguments are those of
+    `of_trials`."""
+    until = time.monotonic() + (ORACLE_S if seconds is None else seconds)
+    types = values.of_graph(values.inferred(model, trial.shapes).graph)
+    found: list[Mapping[str, Feed]] = []
+    for seed in range(RUNS):
+        left = until - time.monotonic()
+        try:
+            disturbance = RandomRounding(types, seed)
+            evaluation = oracle.evaluate(model, trial.inputs, max_seconds=left, disturbance=disturbance)
+        except OracleError:
+            break
+        found.append(dict(_tensors(evaluation.values)))
+    return tuple(found)
+
+
+def _tensors(known: Mapping[str, Feed]) -> Iterator[tuple[str, Feed]]:
+    for name, value in known.items():
         if isinstance(value, list):
             yield from _tensors({f"{name}[{index}]": element for index, element in enumerate(value)})
         elif isinstance(value, np.ndarray):

@@ -8,19 +8,20 @@ validation.placement.elsewhere        # nodes that are not on the provider, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.accuracy import thresholds, verdict
-from epcheck.models.accuracy.thresholds import Override
+from epcheck.models.accuracy.thresholds import Override, Threshold
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.asking import askers
 from epcheck.models.execution.evaluators import LARGE_BYTES, Evaluators
-from epcheck.models.execution.model_outcome import CREATE, ModelOutcome
+from epcheck.models.execution.model_outcome import CREATE, RUN, ModelOutcome
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
@@ -28,24 +29,27 @@ from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement import placement
 from epcheck.models.placement.placement import Placement
-from epcheck.models.validation import truth
+from epcheck.models.validation import speed, truth
 from epcheck.models.validation.runnable import RunnableModel, has_external_data, runnable
+from epcheck.models.validation.speed import Speed, Speeds
 from epcheck.models.validation.truth import Truth
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, Step, Validation
+from epcheck.models.wrong_nodes.all_wrong_nodes import all_wrong_nodes
 from epcheck.models.wrong_nodes.culprit import Culprit, Kind
-from epcheck.models.wrong_nodes.first_wrong_node import first_wrong_node
 from epcheck.models.wrong_nodes.options import SearchOptions
 
 
 @dataclass(frozen=True)
 class Manner:
     """How a model is run and judged. level: of graph optimisation. override: of thresholds. culprit: whether to look
-    for the node at fault. deadline_s: seconds for each step of a session: its creation, its first run, its second."""
+    for the node at fault. deadline_s: seconds for each step of a session: its creation, its first run, its second.
+    speed: whether to measure how fast both targets are."""
 
     level: Level = "all"
     override: Override = field(default_factory=Override)
     culprit: bool = True
     deadline_s: float = DEADLINE_S
+    speed: bool = False
 
 
 def validate(
@@ -102,27 +106,31 @@ class _Validator:
         phases: _Phases,
         resources: ExitStack,
     ) -> None:
-        self._manner, self._evaluators, self._model, self._trials = manner, evaluators, model, tried
+        self._manner, self._evaluators, self._model, self._trials = manner, evaluators, model, list(tried)
         self._phases, self._resources = phases, resources
         self._steps: list[Step] = []
+        self._whole = model.graph
+        """The model with its weights in it, as an oracle needs it."""
 
     def validation(self, inspection: Inspection) -> Validation:
         """The result. inspection: of the file; what the candidate's runtime adds to it is in the result."""
         candidate, level = self._evaluators.candidate, self._manner.level
         sessions = self._sessions(candidate)
         with self._phases.timed(f"running on {candidate.name}"):
-            outcomes = self._run(sessions, self._trials, level)
+            outcomes = self._run(sessions, self._trials, level)  # which may add trials
             inspection = _with_runtime_findings(inspection, sessions, self._model)
             inspection = inspection.with_findings(inspect.casts(self._model.cast))
             inspection = inspection.with_findings(inspect.undeclared_shapes(self._model.graph, _shapes(outcomes)))
+            fast = self._speed(sessions, outcomes, level)
             _free_memory(sessions, inspection)
         facts = {candidate.name: sessions.facts}
         baseline, baseline_level = self._evaluators.unlike(level)
-        baseline_sessions, expected = None, []
+        baseline_sessions, expected, baseline_fast = None, [], None
         if baseline is not None:
             baseline_sessions = self._sessions(baseline)
             with self._phases.timed(f"running on {baseline.name}"):
                 expected = self._run(baseline_sessions, self._trials[: len(outcomes)], baseline_level)
+                baseline_fast = self._speed(baseline_sessions, outcomes, baseline_level) if fast else None
             facts[baseline.name] = baseline_sessions.facts
             _free_memory(baseline_sessions, inspection)
         with self._phases.timed("computing the truth"):
@@ -134,6 +142,7 @@ class _Validator:
             inspection, placed, tuple(self._steps), verdicts, known.words, None,
             made_up=self._trials[0].is_generated, same_runtime=self._evaluators.compares_with_itself,
             seconds=self._phases.seconds,
+            speeds=Speeds(self._timed_trial(outcomes), fast, baseline_fast) if fast else None,
         )  # fmt: skip
         if found.status in (RIGHT, UNJUDGED):
             return found
@@ -143,15 +152,30 @@ class _Validator:
         return self._resources.enter_context(ModelSessions(target, self._manner.deadline_s))
 
     def _run(self, sessions: ModelSessions, tried: Sequence[Trial], level: Level) -> list[ModelOutcome]:
-        """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike."""
+        """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike. What
+        is tried instead of a trial that ends with an error follows it in `tried`."""
         outcomes: list[ModelOutcome] = []
-        for trial in tried:
+        for at, trial in enumerate(tried):  # which grows on the way
             outcome = sessions.run(self._model.run, trial.inputs, level=level, folder=self._model.folder)
             outcomes.append(outcome)
             self._steps.append(_step(trial, sessions.target, outcome))
+            if outcome.stage == RUN and trial.instead is not None and tried is self._trials:
+                self._trials.insert(at + 1, trial.instead)
             if outcome.stage == CREATE or not sessions.has_worker:
                 break
         return outcomes
+
+    def _speed(self, sessions: ModelSessions, outcomes: Sequence[ModelOutcome], level: Level) -> Speed | None:
+        """How fast a target runs the first trial that the candidate ran; None where none was, or it is not asked."""
+        at = next((at for at, outcome in enumerate(outcomes) if outcome.is_done), None)
+        if at is None or not self._manner.speed:
+            return None
+        inputs, folder = self._trials[at].inputs, self._model.folder
+        outcome = sessions.run(self._model.run, inputs, level=level, folder=folder, seconds=speed.SECONDS)
+        return speed.speed(sessions.target.name, outcome, sessions.resident_bytes())
+
+    def _timed_trial(self, outcomes: Sequence[ModelOutcome]) -> str:
+        return next((trial.name for trial, outcome in zip(self._trials, outcomes, strict=False) if outcome.is_done), "")
 
     def _truth(self, inspection: Inspection, outcomes: Sequence[ModelOutcome]) -> Truth:
         """The truth of the trials that the candidate ran."""
@@ -159,13 +183,12 @@ class _Validator:
             return truth.unknown(len(outcomes), "the model has no outputs on the candidate, so that none were computed")
         if inspection.bytes > LARGE_BYTES:
             return truth.unknown(len(outcomes), "the model is too large for an oracle")
-        model = self._model.graph
-        if has_external_data(model):
+        if has_external_data(self._whole):
             try:
-                model = model_file.load(inspection.path)
+                self._whole = model_file.load(inspection.path)
             except model_file.ModelFileError as error:
                 return truth.unknown(len(outcomes), f"no oracle knows the truth of this model: {error}")
-        return truth.of_trials(model, self._trials[: len(outcomes)])
+        return truth.of_trials(self._whole, self._trials[: len(outcomes)])
 
     def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
         provider = self._evaluators.candidate.provider
@@ -177,19 +200,28 @@ class _Validator:
     def _verdicts(
         self, outcomes: Sequence[ModelOutcome], expected: Sequence[ModelOutcome], known: Truth
     ) -> tuple[Verdict, ...]:
-        """expected: of the baseline, fewer where it failed, none without one."""
-        bounds = {
-            name: self._manner.override.apply(threshold)
-            for name, threshold in thresholds.of_outputs(
-                values.inferred(self._model.graph, self._trials[0].shapes)
-            ).items()
-        }
+        """expected: of the baseline, fewer where it failed, none without one. Where a trial is not right, the model's
+        sensitivity is measured, and the trial judged again."""
         found: list[Verdict] = []
+        seconds = truth.ORACLE_S
         for at, candidate in enumerate(outcomes):
+            if not candidate.is_done:
+                continue
+            trial = self._trials[at]
             baseline = expected[at].outputs if at < len(expected) and expected[at].is_done else None
-            if candidate.is_done:
-                found += verdict.judge(self._trials[at].name, candidate.outputs, baseline, known.values[at], bounds)
+            asked = trial.name, candidate.outputs, baseline, known.values[at], self._thresholds
+            judged = list(verdict.judge(*asked))
+            if any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
+                started = time.monotonic()
+                judged = list(verdict.judge(*asked, truth.rounded(self._whole, trial, seconds)))
+                seconds -= time.monotonic() - started
+            found += judged
         return tuple(found)
+
+    @cached_property
+    def _thresholds(self) -> dict[str, Threshold]:
+        inferred = values.inferred(self._model.graph, self._trials[0].shapes)
+        return {name: self._manner.override.apply(bound) for name, bound in thresholds.of_outputs(inferred).items()}
 
     def _explained(
         self,
@@ -204,16 +236,13 @@ class _Validator:
         if not self._manner.culprit or baseline is None:
             return found
         with self._phases.timed("looking for the node at fault"):
-            culprit = self._culprit(self._trials[at], outcomes[at], candidate, baseline, found.inspection.bytes)
-        return replace(found, culprit=in_agreement(culprit, found))
-
-    def _culprit(
-        self, trial: Trial, outcome: ModelOutcome, candidate: ModelSessions, baseline: ModelSessions, size: int
-    ) -> Culprit:
-        model, folder = self._model.graph, self._model.data_folder
-        ask = askers(candidate, baseline, folder, size)
-        options = SearchOptions(level=self._manner.level, folder=folder)
-        return first_wrong_node(model, trial.inputs, *ask, options, outcome)
+            allowed = _allowed(found, self._trials[at], self._thresholds)
+            options = SearchOptions(level=self._manner.level, folder=self._model.data_folder, thresholds=allowed)
+            ask = askers(candidate, baseline, self._model.data_folder, found.inspection.bytes)
+            wrong = all_wrong_nodes(self._model.graph, self._trials[at].inputs, *ask, options, outcomes[at])
+        first, *others = wrong.culprits
+        return replace(found, culprit=in_agreement(first, found), others=tuple(others), harmless=wrong.harmless,
+                       remainder=wrong.remainder)  # fmt: skip
 
     def _reduce_arguments(self, trial: Trial) -> tuple[str, ...]:
         """Arguments of `epcheck reduce` for the failure of a trial."""
@@ -250,7 +279,18 @@ def _free_memory(sessions: ModelSessions, inspection: Inspection) -> None:
 
 def _step(trial: Trial, target: Target, outcome: ModelOutcome) -> Step:
     return Step(trial.name, target.name, outcome.stage, outcome.during, outcome.message, outcome.create_s,
-                outcome.run_s, outcome.unwritten, outcome.repeat_differs, tuple(outcome.outputs))  # fmt: skip
+                outcome.run_s, outcome.unwritten, outcome.repeat_differs, tuple(outcome.outputs),
+                trial.instead is not None)  # fmt: skip
+
+
+def _allowed(found: Validation, trial: Trial, bounds: Mapping[str, Threshold]) -> dict[str, Threshold]:
+    """The thresholds of the outputs, extended by the model's sensitivity where that was measured in this trial."""
+    sensitive = {
+        judged.output: verdict.extended(judged.threshold, judged.sensitivity)
+        for judged in found.verdicts
+        if judged.trial == trial.name and judged.sensitivity is not None
+    }
+    return {**bounds, **sensitive}
 
 
 def _first_failing(found: Validation, tried: Sequence[Trial], outcomes: Sequence[ModelOutcome]) -> int:

@@ -11,10 +11,14 @@ from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, STEPS
 from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
+from epcheck.models.validation.speed import Speeds
 from epcheck.models.wrong_nodes.culprit import NAMED, Culprit
 
 RIGHT, WRONG, FAILS, REFUSED, UNJUDGED = "right", "wrong", "fails", "refused", "unjudged"
 """Statuses of a validation."""
+
+NAMED_NODES = 3
+"""Nodes at fault that a headline names at most."""
 
 GIVE_FEEDS = "give feeds that suit the model: --feeds"
 
@@ -24,7 +28,8 @@ class Step:
     """One trial on one target.
 
     stage, during, message, unwritten, repeat_differs: as in the model outcome. create_s, run_s: seconds, None where the
-    step was not reached. outputs: names of what it gave.
+    step was not reached. outputs: names of what it gave. has_other: whether another trial is run in its place where it
+    ends with an error.
     """
 
     trial: str
@@ -37,6 +42,7 @@ class Step:
     unwritten: tuple[str, ...]
     repeat_differs: tuple[str, ...]
     outputs: tuple[str, ...] = ()
+    has_other: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,10 +50,12 @@ class Validation:
     """Everything that was found out about a model on a target.
 
     facts: target -> what its worker reports of itself: releases, device, driver. placement: None for a callable, which
-    has no provider. truth: a sentence about the oracle: what it computed, or why it did not. culprit: the node at
-    fault, None where it was not looked for. again: arguments of `epcheck reduce` that show the same failure, empty
-    where nothing fails. made_up: whether the feeds were generated. same_runtime: whether the baseline is the
-    candidate's own runtime at another level of optimisation. seconds: phase -> how long it took.
+    has no provider. truth: a sentence about the oracle: what it computed, or why it did not. culprit: the first node at
+    fault, None where it was not looked for; others: the further ones, in the order of the graph; harmless: wrong nodes
+    that take no output beyond its threshold; remainder: a sentence about the model without all of these. again:
+    arguments of `epcheck reduce` that show the same failure, empty where nothing fails. made_up: whether the feeds were
+    generated. same_runtime: whether the baseline is the candidate's own runtime at another level of optimisation.
+    seconds: phase -> how long it took. speeds: where they were asked for.
     """
 
     path: Path
@@ -66,6 +74,15 @@ class Validation:
     made_up: bool = False
     same_runtime: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
+    others: tuple[Culprit, ...] = ()
+    harmless: tuple[Culprit, ...] = ()
+    remainder: str = ""
+    speeds: Speeds | None = None
+
+    @property
+    def culprits(self) -> tuple[Culprit, ...]:
+        """All that are at fault, in the order of the graph; empty where they were not looked for."""
+        return () if self.culprit is None else (self.culprit, *self.others)
 
     @property
     def status(self) -> str:
@@ -87,7 +104,7 @@ class Validation:
         """Why nobody can tell whether a model that is not wrong is right, and what to do; empty where that is clear."""
         where = self.provider or self.target
         if self.unsuitable and not any(step.stage == DONE for step in self._candidate_steps):
-            return f"the baseline '{self.baseline}' fails on the made-up feeds as well", GIVE_FEEDS
+            return f"the baseline '{self.baseline}' fails as well: the made-up feeds do not suit the model", GIVE_FEEDS
         if not self.verdicts:
             missing = f"'{self.baseline}' gives nothing to compare with" if self.baseline else "there is no baseline"
             return f"nothing was compared: {missing}, and {self.truth}", "name another --baseline"
@@ -98,6 +115,22 @@ class Validation:
         if self.placement is not None and self.placement.elsewhere and not self.placement.count(where):
             return f"not one of its nodes is on {where}", "the second answer says why"
         return ()
+
+    @property
+    def placed_share(self) -> float | None:
+        """The share of the nodes that run which are on the provider; None for a callable."""
+        if self.placement is None:
+            return None
+        count = sum(bool(node.provider) for node in self.placement.nodes)
+        return self.placement.count(self.placement.provider) / count if count else 0.0
+
+    @property
+    def error(self) -> float | None:
+        """The largest relative error of an output: against the oracle, else against the baseline. None where none was
+        measured."""
+        by = {against: [v.metrics.relative for v in self.verdicts if v.against == against and v.metrics]
+              for against in ("baseline", ORACLE)}  # fmt: skip
+        return max(by[ORACLE] or by["baseline"], default=None)
 
     @property
     def unsuitable(self) -> tuple[Step, ...]:
@@ -115,7 +148,8 @@ class Validation:
         return tuple(
             step.trial
             for step in self._candidate_steps
-            if step in self.unsuitable or any((step.trial, name) not in compared for name in step.outputs)
+            if (step in self.unsuitable and not step.has_other)
+            or any((step.trial, name) not in compared for name in step.outputs)
         )
 
     @property
@@ -129,7 +163,7 @@ class Validation:
             case "fails" if self._ends_in_creation:
                 return f"{name} does not load on {where}: session creation does not survive it{self._culprit_named}"
             case "fails":
-                too = "; nor does it on the baseline" if self._baseline_fails(RUN) else ""
+                too = "; the baseline fails as well: the feeds do not suit it" if self._baseline_fails(RUN) else ""
                 return f"{name} loads on {where}, but does not run{too}{self._culprit_named}"
             case "wrong":
                 return f"{name} runs on {where}, but its outputs are not right{self._culprit_named}"
@@ -160,10 +194,9 @@ class Validation:
     @property
     def _culprit_named(self) -> str:
         """The nodes at fault, as the end of a sentence."""
-        if self.culprit is None or self.culprit.kind not in NAMED or not self.culprit.nodes:
-            return ""
-        first, *rest = map(str, self.culprit.nodes)
-        return f": {first}{f' and {len(rest)} more' if rest else ''}"
+        nodes = [str(node) for culprit in self.culprits if culprit.kind in NAMED for node in culprit.nodes]
+        named, rest = nodes[:NAMED_NODES], len(nodes) - NAMED_NODES
+        return f": {', '.join(named)}{f' and {rest} more' if rest > 0 else ''}" if named else ""
 
     def _baseline_fails(self, stage: str) -> bool:
         return any(step.target == self.baseline and step.stage == stage for step in self.steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -81,6 +82,38 @@ class ErrorPoint:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """What a wrong node alone does to the outputs of the model, whose other nodes are the baseline's.
+
+    output: the one that comes farthest beyond its threshold. error: as its threshold counts it: relative, or the share
+    of elements that differ; infinite for a NaN or another shape. allowed: the threshold. `times`: error over threshold.
+    """
+
+    output: str
+    error: float
+    allowed: float
+
+    @property
+    def times(self) -> float:
+        return self.error / self.allowed if self.allowed else math.inf if self.error else 0.0
+
+    @property
+    def matters(self) -> bool:
+        """Whether the output is beyond its threshold."""
+        return self.times > 1
+
+    @property
+    def words(self) -> str:
+        """A part of a sentence."""
+        if not self.error:
+            return "alone it changes no output"
+        if math.isinf(self.error):
+            return f"alone it makes '{self.output}' another shape, NaN or infinite"
+        times = f"{self.times:.3g} times what is allowed" if self.allowed else "where nothing is allowed"
+        return f"alone it changes '{self.output}' by {self.error:.2g}, {times}"
+
+
+@dataclass(frozen=True)
 class Culprit:
     """The result of `first_wrong_node`.
 
@@ -88,7 +121,8 @@ class Culprit:
     empty for `right`. words: one sentence. difference: its kind, as in `node_check.NodeCheck`.
     levels: optimisation level -> the result of the nodes alone ('right', 'wrong', 'crash' ...), for each level that was
     tried. points: errors of the values that were compared, by node. received: the values that the nodes received from
-    the rest of the model. sessions: how many it took, of candidate and baseline.
+    the rest of the model. sessions: how many it took, of candidate and baseline. effect: on the outputs of the model;
+    None where it was not measured, or there is none to measure.
     """
 
     kind: Kind
@@ -100,3 +134,4 @@ class Culprit:
     tolerance: float = 0.0
     received: Mapping[str, Feed] = field(default_factory=dict, repr=False)
     sessions: tuple[int, int] = (0, 0)
+    effect: Effect | None = None

@@ -6,10 +6,12 @@ node is wrong, the error of the model is the sum of many small ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from epcheck.models.accuracy import closeness
 from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import disconnected
 from epcheck.models.graph.values import bodies
 from epcheck.models.wrong_nodes.culprit import Culprit, Kind
@@ -17,19 +19,44 @@ from epcheck.models.wrong_nodes.node_check import NodeCheck, check_node, is_rand
 from epcheck.models.wrong_nodes.search import Search
 
 
+@dataclass(frozen=True)
+class WrongAlone:
+    """A node that is not like the baseline's on the baseline's values. node: its index. error: the `closeness.distance`
+    of its outputs `got` from the baseline's."""
+
+    node: int
+    check: NodeCheck
+    error: float
+    got: Mapping[str, Feed] = field(repr=False)
+
+
 def check_isolated_nodes(search: Search) -> Culprit | None:
     """The node that is wrong on the baseline's values, of several the one with the largest error; None where each is
     right. Raises LimitsReached, and SessionFailed where the baseline returns no values."""
+    wrong = wrong_alone(search)
+    return as_culprit(search, max(wrong, key=lambda found: (found.error, -found.node))) if wrong else None
+
+
+def wrong_alone(search: Search) -> list[WrongAlone]:
+    """Every node that is wrong on the baseline's values, in the order of the graph. Raises as `check_isolated_nodes`
+    does."""
+    return [found for found in unlike_alone(search) if found.check.wrong]
+
+
+def unlike_alone(search: Search) -> list[WrongAlone]:
+    """Every node whose outputs are not the baseline's on the baseline's values, also where it is within its bound; in
+    the order of the graph. Raises as `check_isolated_nodes` does."""
     search.expect(search.possible_outputs())
-    wrong: list[tuple[float, int, NodeCheck]] = []
-    for nodes in _groups(search, _nodes_to_check(search)):
-        wrong.extend(_wrong(search, nodes))
-    if not wrong:
-        return None
-    _, node, check = max(wrong, key=lambda entry: (entry[0], -entry[1]))
-    received = search.part([node], search.expected)[1]
-    words = f"{search.named([node])} is wrong on the values that it should receive: {check.words} ({check.judge})"
-    return search.culprit(Kind.NODE, [node], words, difference=check.kind, received=received)
+    found = [each for nodes in _groups(search, _nodes_to_check(search)) for each in _unlike(search, nodes)]
+    return sorted(found, key=lambda each: each.node)
+
+
+def as_culprit(search: Search, wrong: WrongAlone) -> Culprit:
+    """The result that names this node."""
+    check = wrong.check
+    received = search.part([wrong.node], search.expected)[1]
+    words = f"{search.named([wrong.node])} is wrong on the values that it should receive: {check.words} ({check.judge})"
+    return search.culprit(Kind.NODE, [wrong.node], words, difference=check.kind, received=received)
 
 
 def _nodes_to_check(search: Search) -> Iterator[int]:
@@ -58,15 +85,14 @@ def _groups(search: Search, nodes: Iterator[int]) -> Iterator[list[int]]:
         yield group
 
 
-def _wrong(search: Search, nodes: Sequence[int]) -> Iterator[tuple[float, int, NodeCheck]]:
-    """(distance, node, check) of the nodes that are wrong. The nodes of a session that fails are divided between
-    two."""
+def _unlike(search: Search, nodes: Sequence[int]) -> Iterator[WrongAlone]:
+    """The nodes that are not like the baseline's. The nodes of a session that fails are divided between two."""
     outcome = search.candidate(*disconnected(search.wiring, nodes, search.expected))
     if outcome.stage != DONE:
         if len(nodes) > 1:
             half = len(nodes) // 2
-            yield from _wrong(search, nodes[:half])
-            yield from _wrong(search, nodes[half:])
+            yield from _unlike(search, nodes[:half])
+            yield from _unlike(search, nodes[half:])
         return
     for node in nodes:
         made = [name for name in search.wiring.made_by(node) if name in search.expected]
@@ -76,5 +102,4 @@ def _wrong(search: Search, nodes: Sequence[int]) -> Iterator[tuple[float, int, N
         got = {name: outcome.outputs[name] for name in made if name in outcome.outputs}
         values = {**search.constants([node]), **search.expected}
         check = check_node(search.wiring, node, values, got, search.expected)
-        if check.wrong:
-            yield apart, node, check
+        yield WrongAlone(node, check, apart, got)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from epcheck.models.accuracy.thresholds import Threshold
 from epcheck.models.execution.session import Level
 
 
@@ -26,9 +28,11 @@ class SearchOptions:
     """How a model is searched or reduced.
 
     level: of graph optimisation, at which the candidate is wrong. limits: when to give up. folder: where the model's
-    external data is; None where it has none.
+    external data is; None where it has none. thresholds: of the model's outputs; where they are not given, those of
+    `accuracy.thresholds`.
     """
 
     level: Level = "all"
     limits: Limits = field(default_factory=Limits)
     folder: Path | None = None
+    thresholds: Mapping[str, Threshold] | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count, takewhile
 
 import numpy as np
@@ -73,6 +73,30 @@ class Search:
         self.sessions = [0, 0]
         self._candidate, self._baseline = candidate, baseline
         self._until = time.monotonic() + options.limits.seconds
+        self._numbers: Mapping[int, int] = {}
+
+    def without(self, nodes: Collection[int]) -> Search | None:
+        """A search of the rest of the model, in which the baseline's values replace those of these nodes. It reports
+        nodes by their indices here, and the limits are those of both. Its outputs are the model's, and what these nodes
+        received. None where there are none.
+
+        Raises SessionFailed, SubgraphError.
+        """
+        rest = [node for node in range(self.wiring.nodes) if node not in nodes and not self.is_constant(node)]
+        made = {name for node in rest for name in self.wiring.made_by(node)}
+        ends = [*self.wiring.outputs, *(name for node in sorted(nodes) for name in self.wiring.received_by(node))]
+        outputs = [name for name in dict.fromkeys(ends) if name in made and self.wiring.can_be_output(name)]
+        if not outputs:
+            return None
+        self.expect(name for node in rest for name in self.wiring.received_by(node) if name not in made)
+        model = extract(self.wiring, rest, self.expected, outputs)
+        found = Search(model, received(self.wiring, rest, self.expected), self._candidate, self._baseline, self.options)
+        found.expected.update(self.expected)
+        found.sessions, found._until = self.sessions, self._until
+        places = ((at, next(filter(None, node.output), "")) for at, node in enumerate(model.graph.node))
+        found._numbers = {at: self._numbers.get(old, old) for at, name in places
+                          if (old := self.wiring.producer.get(name, -1)) >= 0}  # fmt: skip
+        return found
 
     def candidate(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], level: Level | None = None) -> Answered:
         """Run a model on the candidate. level: by default that of the options. Raises LimitsReached.
@@ -146,7 +170,8 @@ class Search:
         for name in names:
             got = outcome.outputs.get(name)
             error = math.inf if got is None or name not in expected else closeness.distance(expected[name], got)
-            self.points[name] = ErrorPoint(self.wiring.producer.get(name, -1), name, error)
+            node = self.wiring.producer.get(name, -1)
+            self.points[name] = ErrorPoint(self._numbers.get(node, node), name, error)
         return max((self.points[name].error for name in names), default=0.0)
 
     def part(self, nodes: Sequence[int], values: Mapping[str, Feed]) -> tuple[onnx.ModelProto, dict[str, Feed]]:
@@ -176,7 +201,8 @@ class Search:
 
     def graph_nodes(self, nodes: Iterable[int]) -> tuple[GraphNode, ...]:
         """What is reported of these nodes; constants are left out."""
-        return tuple(graph_node(self.wiring.model, node) for node in nodes if not self.is_constant(node))
+        found = (graph_node(self.wiring.model, node) for node in nodes if not self.is_constant(node))
+        return tuple(replace(node, index=self._numbers.get(node.index, node.index)) for node in found)
 
     def named(self, nodes: Iterable[int]) -> str:
         """These nodes in a sentence."""

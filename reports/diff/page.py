@@ -20,6 +20,7 @@ from epcheck.reports.diff.formatting import (
 from epcheck.reports.diff.wording import wording
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import BARS, Chart, Series
+from epcheck.reports.report_links import NO_LINKS, ReportLinks
 
 STATES = {GOOD: "ok", FIRST: "ok", WORSE: "failure", NOT_RUN: "incomplete", SAME: "ok", DIFFERS: "noted"}
 """Result of an assessment -> the style class of its headline."""
@@ -34,13 +35,14 @@ OPERATORS = 25
 """Operators that the chart has, those with the most changes first."""
 
 
-def write_page(file: IO[bytes], title: str, assessments: Sequence[Assessment]) -> None:
-    """Write the page of one assessment or several."""
+def write_page(file: IO[bytes], title: str, assessments: Sequence[Assessment], links: ReportLinks = NO_LINKS) -> None:
+    """Write the page of one assessment or several. links: into the reports of the runs."""
     shell.write(
         file,
         "diff/difference.html.j2",
         styles=("diff/difference.css",),
         heading=title,
+        links=links,
         assessments=assessments,
         states=STATES,
         kinds=KINDS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from epcheck.reports.diff.assessment import Assessment
@@ -10,13 +10,19 @@ from epcheck.reports.diff.json_document import document
 from epcheck.reports.diff.junit import junit
 from epcheck.reports.diff.markdown import markdown
 from epcheck.reports.diff.page import write_page
+from epcheck.reports.report_links import ReportLinks
 from epcheck.reports.runs.run_folder import replacing
 
 
-def write_html(path: Path, title: str, assessments: Sequence[Assessment]) -> None:
-    """Write the assessments as one self-contained page. Raises StoreError, as all of these do."""
+def write_html(
+    path: Path, title: str, assessments: Sequence[Assessment], runs: Mapping[str, Path] | None = None
+) -> None:
+    """Write the assessments as one self-contained page. Raises StoreError, as all of these do.
+
+    runs: run id -> folder; each case is linked to the reports there.
+    """
     with replacing(path) as file:
-        write_page(file, title, assessments)
+        write_page(file, title, assessments, ReportLinks(path, runs or {}))
 
 
 def write_markdown(path: Path, title: str, assessments: Sequence[Assessment]) -> None:

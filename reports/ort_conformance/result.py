@@ -8,7 +8,7 @@ repository, pull request 32213, "Result semantics").
 from __future__ import annotations
 
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, REFUSED, SKIPPED, UNPLACED
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FLAKY, REFUSED, SKIPPED, UNPLACED
 from epcheck.conformance.records.terms import PASS as STATUS_PASS
 
 PASS, UNSUPPORTED, FAIL, EXCLUDED, NOT_RUN = "PASS", "UNSUPPORTED", "FAIL", "EXCLUDED", "NOT_RUN"
@@ -27,7 +27,7 @@ def result_of(record: Record) -> str:
     """
     if record.status == SKIPPED:
         return NOT_RUN
-    if record.reading == FAILURE:
+    if record.reading in (FAILURE, FLAKY):
         return FAIL
     if record.reading == EXPECTED:
         return EXCLUDED

@@ -15,10 +15,10 @@ from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, OK
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, OK
 from epcheck.reports.page.columns import Column, column
 from epcheck.reports.runs import fingerprint
-from epcheck.reports.runs.summary import Summary
+from epcheck.reports.runs.summary import Summary, shown_reading
 
 CHUNK = 1000
 """Records that are compressed, and unpacked in the page, together."""
@@ -52,7 +52,7 @@ class CaseIndex:
         self._same: dict[Any, Any] = {}  # each text once, however often it was read
         self._count = 0
 
-    def add(self, record: Record, finding: str) -> None:
+    def add(self, record: Record, finding: str, cause: str) -> None:
         case = record.case
         usual = f"{case.operator_key}-{case.since_version}/{case.dtype}/{case.sample}[{case.variant}]"
         row = {
@@ -65,9 +65,11 @@ class CaseIndex:
             "target": record.candidate.target,
             "status": record.status,
             "blame": record.blame,
-            "reading": record.reading,
+            "reading": shown_reading(record),
             "reason": record.reason,
             "finding": finding,
+            "cause": cause,
+            "below": record.direct.blame if record.direct else "",
             "ulp": _worst_ulp(record),
             "ms": _milliseconds(record),
             "claimed": record.claimed,
@@ -80,6 +82,7 @@ class CaseIndex:
         """The index, with the accuracy of operators for the view of each, and the releases of the candidates."""
         rows: Column = {"o": {name: column(values) for name, values in self._columns.items()}}
         return packed({"count": self._count, "rows": rows, "accuracy": _accuracy(summary), "bundle": CHUNK,
+                       "causes": _causes(summary),
                        "releases": _releases(summary, run)})  # fmt: skip
 
 
@@ -111,7 +114,9 @@ class EmbeddedRepros:
 
     def __init__(self, archive: ReproArchiver | None) -> None:
         self._archive = archive
-        self._wanted: dict[str, dict[str, dict[str, None]]] = {FAILURE: {}, FIXED: {}, EXPECTED: {}}
+        self._wanted: dict[str, dict[str, dict[str, None]]] = {
+            FAILURE: {}, FLAKY: {}, FIXED: {}, EXPECTED: {},
+        }  # fmt: skip
 
     def add(self, record: Record, finding: str) -> None:
         if self._archive and record.reading in self._wanted and _is_small(record.case):
@@ -122,11 +127,14 @@ class EmbeddedRepros:
         made: dict[str, str] = {}
         room = ARCHIVES_BYTES
         for case_id in self._by_turns():
-            if len(made) == ARCHIVES or room <= 0 or self._archive is None:
+            if len(made) == ARCHIVES or self._archive is None:
                 break
-            if case_id not in made and (data := self._archive(case_id)) is not None and len(data) <= room:
-                made[case_id] = base64.b64encode(data).decode("ascii")
-                room -= len(data)
+            if case_id in made or (data := self._archive(case_id)) is None:
+                continue
+            room -= len(data)
+            if room < 0:  # trying all others, of which a small one may fit, takes longer than the rest of the page
+                break
+            made[case_id] = base64.b64encode(data).decode("ascii")
         return packed(made)
 
     def _by_turns(self) -> Iterator[str]:
@@ -153,6 +161,11 @@ def _milliseconds(record: Record) -> float | None:
 def _digits(value: float) -> float:
     """Three significant digits: for sorting and a glance; the record has them all."""
     return float(f"{value:.3g}")
+
+
+def _causes(summary: Summary) -> dict[str, list[str]]:
+    """Key -> [text, place, link] of every cause."""
+    return {cause.key: [cause.text, cause.place, cause.link] for target in summary.targets for cause in target.causes}
 
 
 def _accuracy(summary: Summary) -> list[list[Any]]:

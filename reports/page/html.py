@@ -11,7 +11,8 @@ from contextlib import ExitStack
 from typing import IO
 
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, OK
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK
+from epcheck.reports.notes import folded
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import POINTS, Chart, Series
 from epcheck.reports.page.device_claims import Claims, claims
@@ -21,7 +22,7 @@ from epcheck.reports.runs.accuracy import AccuracyProfile, ErrorStatistics
 from epcheck.reports.runs.dtypes import dtype_order
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry, spool
-from epcheck.reports.runs.summary import NOTHING_RAN, Summary, TargetSummary
+from epcheck.reports.runs.summary import NOT_RUN, WORST_FIRST, Summary, TargetSummary
 
 SCRIPTS = (
     "shell/shell_data.js",
@@ -35,14 +36,18 @@ SCRIPTS = (
 )
 VIRTUAL_LIST = "vendor/virtual-core/virtual-core.iife.min.js"
 
-SYMBOLS = {FAILURE: "✕", FIXED: "▲", EXPECTED: "≈", NOTED: "i", OK: "✓", NOTHING_RAN: "–"}
+MOST_CAUSES = 300
+"""Causes of a reading that the page writes out; the list of cases has all."""
+
+SYMBOLS = {FAILURE: "✕", FLAKY: "≠", FIXED: "▲", EXPECTED: "≈", NOTED: "i", OK: "✓", NOT_RUN: "–"}
 MEANINGS = {
     FAILURE: "conformance failure",
+    FLAKY: "flaky: it changes when it is repeated",
     FIXED: "an expectation that no longer fails",
     EXPECTED: "expected deviation",
     NOTED: "remark",
     OK: "nothing wrong",
-    NOTHING_RAN: "no case ran on it",
+    NOT_RUN: "not run on it, and none is owed",
 }
 
 
@@ -60,7 +65,7 @@ class RunPage:
         self._repros = EmbeddedRepros(archive)
 
     def add(self, entry: Entry) -> None:
-        self._index.add(entry.record, entry.finding)
+        self._index.add(entry.record, entry.finding, entry.cause)
         self._chunks.add(entry.record, entry.line)
         self._repros.add(entry.record, entry.finding)
 
@@ -82,6 +87,10 @@ class RunPage:
             claims=_claims(self._run),
             symbols=SYMBOLS,
             meanings=MEANINGS,
+            readings=WORST_FIRST,
+            notes=folded(self._run.notes),
+            by_key=lambda findings: {finding.key: finding for finding in findings},
+            most_causes=MOST_CAUSES,
             index=self._index.packed(summary, self._run),
             chunks=self._chunks.packed(),
             repros=self._repros.packed(),
@@ -117,10 +126,12 @@ def _max(spread: ErrorStatistics | None) -> float | None:
 
 
 def _state(run: Run, summary: Summary) -> str:
-    """The headline's colour: `failure`, `incomplete` or `ok`."""
+    """The headline's colour: `failure`, `flaky`, `incomplete` or `ok`."""
     if summary.missing or run.status != "complete" or not summary.recorded:
         return "incomplete"
-    return "failure" if summary.by_reading.get(FAILURE) else "ok"
+    if summary.by_reading.get(FAILURE):
+        return "failure"
+    return "flaky" if summary.by_reading.get(FLAKY) else "ok"
 
 
 def _facts(run: Run) -> list[tuple[str, list[str]]]:

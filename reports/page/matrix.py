@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from epcheck.conformance.records.case_facts import qualified_name
-from epcheck.conformance.records.terms import EXPECTED, FAILURE
+from epcheck.conformance.records.terms import FAILING
 from epcheck.reports.runs.dtypes import dtype_order
-from epcheck.reports.runs.summary import NOTHING_RAN, WORST_FIRST, Cell, TargetSummary
+from epcheck.reports.runs.summary import WORST_FIRST, Cell, TargetSummary
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def _joined(cells: Iterable[Cell]) -> MatrixCell:
 
 
 def _worst(readings: Iterable[str]) -> str:
-    return min(readings, key=(*WORST_FIRST, NOTHING_RAN).index)
+    return min(readings, key=WORST_FIRST.index)
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,6 @@ def side_by_side(targets: Sequence[TargetSummary]) -> tuple[Row, ...]:
 
 def _standing(cell: MatrixCell) -> str:
     """How it stands for people who compare: a failure that is expected is wrong as well."""
-    if cell.worst in (FAILURE, EXPECTED):
+    if cell.worst in FAILING:
         return "wrong"
     return "right" if cell.passes else "declined"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, PASS, SKIPPED, UNPLACED
-from epcheck.reports.runs.summary import Summary, TargetSummary
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, PASS
+from epcheck.reports.runs.summary import NOT_RUN, Summary, TargetSummary
 
 
 def headline(run: Run, summary: Summary) -> str:
@@ -23,17 +23,18 @@ def target_headline(target: TargetSummary) -> str:
     """One candidate in one sentence."""
     if target.recorded == 0:
         return f"{target.target}: no case is recorded."
-    passes, idle = target.by_status.get(PASS, 0), target.by_status.get(SKIPPED, 0) + target.by_status.get(UNPLACED, 0)
+    passes, idle = target.by_status.get(PASS, 0), target.by_reading.get(NOT_RUN, 0)
     parts = []
     for reading, singular, plural in (
         (FAILURE, "conformance failure", "conformance failures"),
+        (FLAKY, "flaky case", "flaky cases"),
         (FIXED, "expectation that no longer fails", "expectations that no longer fail"),
         (EXPECTED, "expected deviation", "expected deviations"),
         (NOTED, "remark", "remarks"),
     ):
         if count := target.by_reading.get(reading, 0):
-            groups = len(target.findings_of(reading))
-            grouped = f" in {groups} group{'s' if groups > 1 else ''}" if reading == FAILURE else ""
+            causes = len(target.causes_of(reading))
+            grouped = f" of {causes:,} cause{'s' if causes > 1 else ''}" if reading in (FAILURE, EXPECTED) else ""
             parts.append(f"{count:,} {singular if count == 1 else plural}{grouped}")
     if not target.by_reading.get(FAILURE):
         parts.insert(0, "no conformance failure" if passes else "nothing is proven")

@@ -7,17 +7,19 @@ from typing import IO, Any
 
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.run import Run
+from epcheck.conformance.records.terms import OK
 from epcheck.conformance.records.typed_json import to_json
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
 
-DOCUMENT_SCHEMA = 1
+DOCUMENT_SCHEMA = 2
 
 
 class Document:
     """`schema` (DOCUMENT_SCHEMA; a reader refuses a newer one), `run` (a Run), `records` (each a Record without its
-    heat maps; fields that hold their default are left out), `headline`, `complete` and `summary` (a Summary, without
+    heat maps; fields that hold their default are left out; only those whose reading is not `ok`: the journal has all,
+    the Parquet file the columns of all), `headline`, `complete` and `summary` (a Summary, without
     the matrix cells' cases). Infinite and undefined numbers are `{"$float": "inf"}`, `"-inf"` or `"nan"`.
     """
 
@@ -28,6 +30,8 @@ class Document:
         file.write(b'{"schema":%d,\n"run":%b,\n"records":[' % (DOCUMENT_SCHEMA, _json(to_json(run))))
 
     def add(self, entry: Entry) -> None:
+        if entry.record.reading == OK:
+            return
         self._file.write(self._separator + _without_heat(entry.line))
         self._separator = b",\n"
 

@@ -17,6 +17,7 @@ from epcheck.conformance.records.terms import (
     EXPECTED,
     FAILURE,
     FIXED,
+    FLAKY,
     NOTED,
     SKIPPED,
     TIMEOUT,
@@ -39,7 +40,8 @@ class JUnit:
     example, as classname and the case id as name.
 
     A conformance failure is a `failure`, or an `error` when the process crashed or did not answer. `skipped` are
-    expected deviations and cases that did not run on the candidate. A fixed expectation fails with `strict` only. A
+    expected deviations and cases that did not run on the candidate. A fixed expectation and a
+    flaky case fail with `strict` only; else a flaky case is skipped. A
     run that is not complete has an `error` of its own, so missing cases never look like success.
 
     The counts stand before what they count, and candidates take turns: each suite waits in a file of its own. Jenkins'
@@ -124,7 +126,7 @@ def _testcase(record: Record, strict: bool) -> tuple[str, str]:
 def _result(record: Record, strict: bool) -> tuple[str, str]:
     """The tag and the element of a record's result; both empty for a case with which nothing is wrong."""
     reason = record.reason
-    if record.reading == FAILURE or (record.reading == FIXED and strict):
+    if record.reading == FAILURE or (record.reading in (FIXED, FLAKY) and strict):
         tag = "error" if record.status in (CRASH, TIMEOUT) else "failure"
         kind = "fixed" if record.reading == FIXED else record.status
         return tag, _element(tag, {"type": kind, "message": reason}, _text(_details(record)))
@@ -133,6 +135,8 @@ def _result(record: Record, strict: bool) -> tuple[str, str]:
         where = f" where {known.when}" if known and known.when else ""
         why = f"expected{where}: {known.reason if known else ''}"
         return "skipped", _element("skipped", {"type": "expected", "message": f"{reason} ({why})"})
+    if record.reading == FLAKY:
+        return "skipped", _element("skipped", {"type": FLAKY, "message": reason})
     if record.status in (SKIPPED, UNPLACED):
         return "skipped", _element("skipped", {"type": record.status, "message": reason})
     if record.reading in (NOTED, FIXED):

@@ -13,26 +13,32 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Annotated, Any, NamedTuple, Self
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from epcheck.conformance.records import strict_json
+from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, OK, PASS
+from epcheck.conformance.records.terms import FAILING, OK, PASS
 from epcheck.conformance.records.typed_json import to_json
+from epcheck.reports.cause_text import cause_text
+from epcheck.reports.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The version of the columns and the metadata. A reader refuses a newer one."""
+
+SINCE_VERSION = {"cause": 3}
+"""Column -> the version since which files have it, where that is not 2, the oldest that is read."""
 
 RUN_KEY, SCHEMA_KEY, COUNTS_KEY = "epcheck.run", "epcheck.schema", "epcheck.counts"
 """Keys of the file's metadata: the Run as JSON; SCHEMA_VERSION; what is counted of each target, as JSON."""
@@ -53,9 +59,10 @@ _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
     ("status", pa.string(), lambda r: r.status),
     ("blame", pa.string(), lambda r: r.blame),
     ("reading", pa.string(), lambda r: r.reading),
-    ("failing", pa.bool_(), lambda r: r.reading in (FAILURE, EXPECTED)),
+    ("failing", pa.bool_(), lambda r: r.reading in FAILING),
     ("claimed", pa.bool_(), lambda r: r.claimed),
     ("reason", pa.string(), lambda r: r.reason),
+    ("cause", pa.string(), lambda r: _cause(r)),
     ("assignment", pa.string(), lambda r: _placement(r.candidate)),
     ("create_s", pa.float64(), lambda r: _coarse(r.candidate.create_s)),
     ("run_s", pa.float64(), lambda r: _coarse(r.candidate.run_s)),
@@ -78,7 +85,7 @@ SCHEMA = pa.schema([("run_id", pa.string()), *((name, kind) for name, kind, _ in
 
 
 class Counts(NamedTuple):
-    """Cases by how they stand: passes; failing (reading `failure` or `expected`); other, of which nothing is owed: not
+    """Cases by how they stand: passes; failing (a reading of FAILING); other, of which nothing is owed: not
     placed or refused where nothing is claimed, or skipped."""
 
     passes: int
@@ -122,11 +129,25 @@ class TargetCounts:
 
     @classmethod
     def from_json(cls, document: Any) -> Self:
-        """What `as_json` gave. Raises LookupError, TypeError, AttributeError or ValueError when it is not that."""
-        rows = list(document["operators"].values())
-        table = np.array(rows, np.int64).reshape(len(rows), 3)
-        found = {s: np.frombuffer(base64.b64decode(text), "<u4") for s, text in document["failing"].items()}
-        return cls(str(document["digest"]), tuple(document["operators"]), table, found)
+        """What `as_json` gave. Raises ValueError when it is not that."""
+        counts = typed_json.read(_CountsDocument, document)
+        table = np.array(list(counts.operators.values()), np.int64).reshape(len(counts.operators), 3)
+        found = {s: np.frombuffer(base64.b64decode(text), "<u4") for s, text in counts.failing.items()}
+        cases = int(table.sum())
+        if any(at.size and at.max() >= cases for at in found.values()):
+            raise ValueError(f"it names failing cases beyond its {cases:,} cases")
+        return cls(counts.digest, tuple(counts.operators), table, found)
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+
+
+class _CountsDocument(msgspec.Struct):
+    """What `TargetCounts.as_json` gives."""
+
+    digest: str
+    operators: dict[str, tuple[_Count, _Count, _Count]]
+    failing: dict[str, str]
 
 
 class Outcomes:
@@ -172,11 +193,15 @@ def write_sorted(outcomes: pa.Table, counted: Mapping[str, TargetCounts], run: R
         SCHEMA_KEY: str(SCHEMA_VERSION),
         RUN_KEY: strict_json.dumps(to_json(run)),
         COUNTS_KEY: strict_json.dumps({target: of_target.as_json() for target, of_target in counted.items()}),
+        PARQUET_KEY: NO_CHECKSUMS,
     }
-    with pq.ParquetWriter(file, SCHEMA, **_LAYOUT) as writer:
+    written = pa.BufferOutputStream()
+    with pq.ParquetWriter(written, SCHEMA, **_LAYOUT) as writer:
         for group in _row_groups(outcomes):
             writer.write_table(group, row_group_size=ROW_GROUP)
         writer.add_key_value_metadata(metadata)
+    for part in parquet_with_checksums(memoryview(written.getvalue())):
+        file.write(part)
 
 
 def count(outcomes: pa.Table) -> dict[str, TargetCounts]:
@@ -225,6 +250,12 @@ def _placement(opinion: Opinion) -> str | None:
     """`DmlExecutionProvider Slice, CPUExecutionProvider Cast`; None where the session's record does not say."""
     nodes = opinion.assignment
     return None if nodes is None else ", ".join(f"{provider} {operator}" for provider, operator in nodes)
+
+
+def _cause(record: Record) -> str | None:
+    """The text and the place of the cause; None for the reading `ok`."""
+    found = cause_text(record)
+    return None if found is None else " · ".join(filter(None, found[:2]))
 
 
 def _coarse(seconds: float | None) -> float | None:

@@ -14,11 +14,13 @@ from epcheck.reports.runs.summary import Summary
 
 
 class Entry(NamedTuple):
-    """A line of the journal without its newline, the record it is of, and the key of the finding that belongs to."""
+    """A line of the journal without its newline, the record it is of, and the keys of the finding and of the cause that
+    this belongs to."""
 
     line: bytes
     record: Record
     finding: str
+    cause: str
 
 
 class Report(Protocol):

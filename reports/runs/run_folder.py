@@ -3,15 +3,18 @@
 The journal gets one line of JSON for each record, handed to the operating system before `append` returns, so a run
 that is killed loses at most the case it was in. A line counts when its newline is there: what a killed process or a
 full disk left of a line is cut off on resume, and that case is run again. `run.json` and the reports are written beside
-their place and moved there, so a reader sees the old one or the new one.
+their place and moved there, so a reader sees the old one or the new one. Lines and `run.json` have a checksum; journals
+of an earlier epcheck, which have none, are read with a warning.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,8 +29,13 @@ from epcheck.conformance.records.record import Record, decode, encode
 from epcheck.conformance.records.run import Run, run_from_json
 from epcheck.conformance.records.terms import BLAMES, READINGS, STATUSES
 from epcheck.conformance.records.typed_json import to_json
+from epcheck.reports.checksum import check_document, checked_line, document_with_checksum, line_with_checksum
+from epcheck.reports.text import visible
 
 RUN, JOURNAL, LOCK = "run.json", "journal.jsonl", ".lock"
+BLOCK = 1 << 16
+"""Bytes of a journal that are looked at together for the end of its last line."""
+
 DEFAULT_ROOT = Path("epcheck-runs")
 """Where runs are kept unless the user says otherwise."""
 
@@ -36,6 +44,10 @@ _FOLDER = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 
 class StoreError(EpcheckError):
     """A run cannot be written or read. Its text is one sentence: which file, what is wrong, and what to do about it."""
+
+
+class UncheckedWarning(UserWarning):
+    """A journal without checksums was read: a damaged digit in it would not be noticed."""
 
 
 class Journal:
@@ -59,13 +71,16 @@ class Journal:
         self.append_line(encode(record).encode("ascii") + b"\n")
 
     def append_line(self, line: bytes) -> None:
-        """`append` with the record as a line of JSON, which ends with its newline and is not looked at."""
+        """`append` with the record as a line of JSON, which ends with its newline and is not looked at.
+
+        It is written with a checksum.
+        """
         with self._mutex:
             if self._journal.closed:
                 raise StoreError(f"{self.folder / JOURNAL}: closed after an earlier failure; continue with --resume")
             start = self._journal.tell()
             try:
-                _write(self._journal, line)
+                _write(self._journal, line_with_checksum(line))
             except OSError as error:
                 self._give_up(start)
                 raise StoreError(
@@ -173,12 +188,10 @@ def resume(folder: Path) -> Resumed:
     except OSError as error:
         raise StoreError(f"{folder}: cannot lock the run ({error.strerror or error})") from error
     try:
-        done, length = set(), 0
-        for raw, record in read_lines(folder):
-            done.add((record.candidate.target, record.case_id))
-            length += len(raw)
-        journal = path.open("ab", buffering=0)
-        journal.truncate(length)
+        done = {(record.candidate.target, record.case_id) for record in read_records(folder)}
+        journal = path.open("r+b", buffering=0)
+        journal.truncate(_end_of_lines(journal))
+        journal.seek(0, os.SEEK_END)
     except OSError as error:
         lock.close()
         raise StoreError(f"{path}: cannot continue the journal ({error.strerror or error})") from error
@@ -192,7 +205,10 @@ def read_run(folder: Path) -> Run:
     """The run's description. Raises StoreError when the folder holds no run that this version can read."""
     path = folder / RUN
     try:
-        return run_from_json(strict_json.loads(path.read_bytes()))
+        document = path.read_bytes()
+        run = run_from_json(strict_json.loads(document))
+        check_document(document)
+        return run
     except FileNotFoundError:
         raise StoreError(f"{folder}: is not a run folder, it has no {RUN}; name the folder of a run") from None
     except OSError as error:
@@ -204,35 +220,76 @@ def read_run(folder: Path) -> Run:
 def read_records(folder: Path) -> Iterator[Record]:
     """Every record of the run in the order it was written, one at a time; an unfinished last line is passed over.
 
-    Raises StoreError naming file and line when a line in the middle is not a record.
+    Raises StoreError naming file and line when a line in the middle is not a record, is not what was written, or is
+    of a case that an earlier line has.
     """
     return (record for _, record in read_lines(folder))
 
 
 def read_lines(folder: Path) -> Iterator[tuple[bytes, Record]]:
-    """`read_records` with the line of JSON that each record came from."""
+    """`read_records` with the line of JSON that each record came from, without its checksum."""
     path = folder / JOURNAL
+    lines = _Lines(path)
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
-                    return
-                try:
-                    record = _record(line)
-                except (ValueError, RecursionError) as error:
-                    raise StoreError(
-                        f"{path}, line {number}: is not a record ({error}); delete that line and continue the run with "
-                        f"--resume, which runs its case again"
-                    ) from error
-                yield line, record
+                    break
+                yield lines.read(number, line)
     except OSError as error:
         raise StoreError(f"{path}: cannot read ({error.strerror or error})") from error
+    if lines.unchecked:
+        warnings.warn(
+            f"{path}: {lines.unchecked:,} of its records were written without checksums by an earlier epcheck: a "
+            "damaged digit in them would not be noticed",
+            UncheckedWarning,
+            stacklevel=2,
+        )
+
+
+class _Lines:
+    """The lines of a journal while they are read. unchecked: those without a checksum, which only an earlier epcheck
+    wrote, and thus before all that have one."""
+
+    def __init__(self, path: Path) -> None:
+        self.unchecked = 0
+        self._path = path
+        self._checked = 0
+        self._known: set[int] = set()  # hashes: ids of 65,000 cases would take three times the memory
+
+    def read(self, number: int, line: bytes) -> tuple[bytes, Record]:
+        """The line without its checksum, and its record. Raises StoreError."""
+        try:
+            record = _record(line)
+            bare = checked_line(line)
+            if bare is None and self._checked:
+                raise ValueError("it has no checksum, as the lines before it have")
+        except (ValueError, RecursionError) as error:
+            raise StoreError(
+                f"{self._path}, line {number}: is not a record ({error}); delete that line and continue the run with "
+                f"--resume, which runs its case again"
+            ) from error
+        who = hash((record.candidate.target, record.case_id))
+        if who in self._known:
+            raise StoreError(
+                visible(
+                    f"{self._path}, line {number}: '{record.case_id}' on '{record.candidate.target}' has a record "
+                    "before; delete one of the two lines"
+                )
+            )
+        self._known.add(who)
+        if bare is None:
+            self.unchecked += 1
+            return line, record
+        self._checked += 1
+        return bare, record
 
 
 def write_run(folder: Path, run: Run) -> None:
     """Put `run.json` in place. Raises StoreError."""
     with replacing(folder / RUN) as file:
-        file.write(json.dumps(strict_json.plain(to_json(run)), indent=2).encode("ascii") + b"\n")
+        document = json.dumps(strict_json.plain(to_json(run)), indent=2).encode("ascii") + b"\n"
+        file.write(document_with_checksum(document))
 
 
 @contextmanager
@@ -255,6 +312,18 @@ def _record(line: bytes) -> Record:
         if value not in known:
             raise ValueError(f"{name} {value!r} is none of {', '.join(map(repr, known))}")
     return record
+
+
+def _end_of_lines(file: IO[bytes]) -> int:
+    """Where the last whole line of a file ends, in bytes from its start."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - BLOCK)
+        file.seek(start)
+        if (at := file.read(end - start).rfind(b"\n")) >= 0:
+            return start + at + 1
+        end = start
+    return 0
 
 
 def _write(file: IO[bytes], data: bytes) -> None:

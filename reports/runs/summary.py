@@ -8,23 +8,41 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from epcheck.conformance.records.accuracy import added
 from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, NOTED, OK, PASS
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK, PASS
 from epcheck.reports.runs.accuracy import AccuracyProfile, ProfileBuilder
+from epcheck.reports.runs.causes import Cause, Causes
 from epcheck.reports.runs.dtypes import dtype_order
 from epcheck.reports.runs.findings import Finding, FindingBuilder, finding_key
 
-WORST_FIRST = (FAILURE, FIXED, EXPECTED, NOTED, OK)
-NOTHING_RAN = "nothing"
-"""The worst reading of a matrix cell in which no case passed, though nothing is wrong: all unplaced or skipped."""
+NOT_RUN = "not-run"
+"""Shown in place of `ok` where the case gave no result and none is owed: it was not placed, was refused where nothing
+is claimed, or was skipped. It is also the worst reading of a matrix cell that has no other cases."""
+
+WORST_FIRST = (FAILURE, FLAKY, FIXED, EXPECTED, NOTED, OK, NOT_RUN)
+"""The readings as they are shown."""
+
+
+def shown_reading(record: Record) -> str:
+    """The reading of a record, NOT_RUN in place of `ok` where the case gave no result."""
+    return NOT_RUN if record.reading == OK and record.status != PASS else record.reading
+
+
+class Grouped(NamedTuple):
+    """Where a record belongs: the keys of its finding and its cause, both empty where nothing is to be said of it."""
+
+    finding: str
+    cause: str
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The cases of one operator, version and dtype. worst: a reading, or NOTHING_RAN."""
+    """The cases of one operator, version and dtype. not_run: those that gave no result. worst: of
+    WORST_FIRST."""
 
     operator: str
     domain: str
@@ -33,12 +51,13 @@ class Cell:
     passes: int
     total: int
     worst: str
+    not_run: int = 0
 
 
 @dataclass(frozen=True)
 class TargetSummary:
-    """One candidate: counts by reading and by status, the matrix in reading order, the findings, worst first, and how
-    accurate it is, by operator and dtype."""
+    """One candidate: counts by reading (as it is shown, see WORST_FIRST) and by status, the matrix in reading order,
+    the findings and their causes, worst first, and how accurate it is, by operator and dtype."""
 
     target: str
     recorded: int
@@ -47,6 +66,10 @@ class TargetSummary:
     matrix: tuple[Cell, ...]
     findings: tuple[Finding, ...]
     accuracy: tuple[AccuracyProfile, ...] = ()
+    causes: tuple[Cause, ...] = ()
+
+    def causes_of(self, reading: str) -> tuple[Cause, ...]:
+        return tuple(cause for cause in self.causes if cause.reading == reading)
 
     def findings_of(self, reading: str) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.reading == reading)
@@ -76,23 +99,24 @@ class Tally:
         self._statuses: dict[str, Counter[str]] = {}
         self._cells: dict[str, dict[tuple[str, str, int, str], Counter[tuple[str, str]]]] = {}
         self._findings: dict[str, FindingBuilder] = {}
+        self._causes = Causes()
         self._accuracy: dict[str, dict[tuple[str, str], ProfileBuilder]] = {}
 
-    def add(self, record: Record) -> str:
-        """Count a record; the key of the finding it belongs to, empty when nothing is to be said of it."""
-        target = record.candidate.target
-        self._readings.setdefault(target, Counter())[record.reading] += 1
+    def add(self, record: Record) -> Grouped:
+        """Count a record; where it belongs."""
+        target, reading = record.candidate.target, shown_reading(record)
+        self._readings.setdefault(target, Counter())[reading] += 1
         self._statuses.setdefault(target, Counter())[record.status] += 1
         cell = (record.case.domain, record.case.operator, record.case.since_version, record.case.dtype)
-        self._cells.setdefault(target, {}).setdefault(cell, Counter())[record.reading, record.status] += 1
+        self._cells.setdefault(target, {}).setdefault(cell, Counter())[reading, record.status] += 1
         self._measure(record)
         if record.reading == OK:
-            return ""
+            return Grouped("", "")
         key = finding_key(record)
         if key not in self._findings:
             self._findings[key] = FindingBuilder.of_first(record)
         self._findings[key].add(record)
-        return key
+        return Grouped(key, self._causes.add(record, reading, key))
 
     def _measure(self, record: Record) -> None:
         measured = self._accuracy.setdefault(record.candidate.target, {})
@@ -136,6 +160,7 @@ class Tally:
                     self._accuracy.get(name, {}).items(), key=lambda item: (item[0][0], dtype_order(item[0][1]))
                 )
             ),
+            causes=tuple(sorted(self._causes.of(name), key=lambda c: (WORST_FIRST.index(c.reading), -c.cases, c.text))),
         )
 
 
@@ -154,13 +179,6 @@ def _merged(counters: Iterable[Counter[str]]) -> dict[str, int]:
 def _cell(domain: str, operator: str, since_version: int, dtype: str, counts: Counter[tuple[str, str]]) -> Cell:
     readings = {reading for reading, _ in counts}
     passes = sum(n for (_, status), n in counts.items() if status == PASS)
+    not_run = sum(n for (reading, _), n in counts.items() if reading == NOT_RUN)
     worst = next(reading for reading in WORST_FIRST if reading in readings)
-    return Cell(
-        operator,
-        domain,
-        since_version,
-        dtype,
-        passes,
-        counts.total(),
-        NOTHING_RAN if worst == OK and not passes else worst,
-    )
+    return Cell(operator, domain, since_version, dtype, passes, counts.total(), worst, not_run)

@@ -14,7 +14,7 @@ from epcheck.reports.page import shell
 from epcheck.reports.page.columns import column
 from epcheck.reports.page.embedded_data import packed
 from epcheck.reports.page.html import SYMBOLS
-from epcheck.reports.runs.summary import NOTHING_RAN
+from epcheck.reports.runs.summary import NOT_RUN
 from epcheck.reports.site.deviations import Deviation
 from epcheck.reports.site.provider_release import ProviderRelease
 from epcheck.reports.site.table import Cell, by_operator, state_of
@@ -33,7 +33,7 @@ MEANINGS = {
     FAILURE: "some cases are wrong",
     EXPECTED: "what is wrong is known and expected",
     OK: "all that it took is right",
-    NOTHING_RAN: "it declines all",
+    NOT_RUN: "it declines all",
 }
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, OK
 from epcheck.reports.runs.dtypes import dtype_order
-from epcheck.reports.runs.summary import NOTHING_RAN
+from epcheck.reports.runs.summary import NOT_RUN
 from epcheck.reports.site.provider_release import ProviderRelease
 from epcheck.reports.store.query import query
 from epcheck.reports.store.run_file import StoredRun
@@ -52,7 +52,7 @@ _CODES = """
     present AS (SELECT DISTINCT provider_release, domain, operator, since_version, dtype FROM newest),
     coded AS (
         SELECT present.*, string_agg(CASE WHEN reading IS NULL THEN '.' WHEN standing = 'right' THEN 'r'
-            WHEN standing = 'declined' THEN 'd' WHEN reading = 'failure' THEN 'f' ELSE 'e' END,
+            WHEN standing = 'declined' THEN 'd' WHEN reading = 'expected' THEN 'e' ELSE 'f' END,
             '' ORDER BY cases.case_id) AS codes
         FROM present JOIN cases USING (domain, operator, since_version, dtype)
         LEFT JOIN newest ON newest.provider_release = present.provider_release AND newest.case_id = cases.case_id
@@ -64,7 +64,7 @@ _CELLS = f"""
     WITH {NEWEST}, {_SINCE}, {_CODES}
     SELECT provider_release, domain, operator, since_version, dtype,
         count(*) FILTER (standing = 'right') AS passes,
-        count(*) FILTER (reading = 'failure') AS failures,
+        count(*) FILTER (reading IN ('failure', 'flaky')) AS failures,
         count(*) FILTER (reading = 'expected') AS expected,
         count(*) FILTER (standing = 'declined') AS declined,
         bool_or(claimed) AS claimed,
@@ -111,15 +111,15 @@ class Cell:
 
     @property
     def state(self) -> str:
-        """FAILURE, EXPECTED, OK, or NOTHING_RAN where all is declined."""
+        """FAILURE, EXPECTED, OK, or NOT_RUN where all is declined."""
         return state_of(self.passes, self.failures, self.expected)
 
 
 def state_of(passes: int, failures: int, expected: int) -> str:
-    """How cases of these numbers stand together: FAILURE, EXPECTED, OK or NOTHING_RAN."""
+    """How cases of these numbers stand together: FAILURE, EXPECTED, OK or NOT_RUN."""
     if failures:
         return FAILURE
-    return EXPECTED if expected else OK if passes else NOTHING_RAN
+    return EXPECTED if expected else OK if passes else NOT_RUN
 
 
 def placed(releases: Sequence[ProviderRelease]) -> pa.Table:
@@ -154,7 +154,7 @@ def operator_order(operator: str) -> tuple[bool, str]:
 
 def _cell(row: Mapping[str, Any], release: ProviderRelease, at: Mapping[tuple[int, int], int]) -> Cell:
     state = state_of(row["passes"], row["failures"], row["expected"])
-    since = row[{OK: "right_since", NOTHING_RAN: "declined_since"}.get(state, "wrong_since")]
+    since = row[{OK: "right_since", NOT_RUN: "declined_since"}.get(state, "wrong_since")]
     return Cell(
         provider_release=row["provider_release"],
         operator=qualified_name(row["operator"], row["domain"]),

@@ -23,6 +23,7 @@ from epcheck.reports.store.run_file import (
     FileProblemError,
     ProblemKind,
     StoredRun,
+    check_data,
     first_line,
     is_run_id,
     read_file,
@@ -117,6 +118,7 @@ def check_file(stored: StoredRun) -> None:
 
     Raises FileProblemError.
     """
+    check_data(stored)
     try:
         with pq.ParquetFile(stored.path, page_checksum_verification=True) as file:
             rows = sum(_check_rows(stored, group) for group in _row_groups(file))

@@ -11,18 +11,21 @@ import pyarrow as pa
 
 from epcheck.reports.runs import parquet
 from epcheck.reports.runs.run_folder import StoreError
-from epcheck.reports.store.run_file import FileProblemError, ProblemKind, StoredRun, first_line
+from epcheck.reports.store.run_file import FileProblemError, ProblemKind, StoredRun, check_data, first_line
 from epcheck.reports.store.store import Store
 
 
 def connect(runs: Iterable[StoredRun]) -> duckdb.DuckDBPyConnection:
     """DuckDB in memory, with the rows of these runs as the view `outcomes`. It loads no extension and uses no network.
+    Columns that an older file does not have are null there.
 
     Raises StoreError when a file is gone. Queries raise duckdb.Error where a file is damaged; `query` names the file.
     """
+    runs = tuple(runs)
     paths = ", ".join(_literal(run.path) for run in runs)
+    by_name = str(len({run.schema for run in runs}) > 1).lower()  # it reads every footer, so only where it is needed
     database = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
-    source = f"read_parquet([{paths}], hive_partitioning = false)" if paths else "nothing"
+    source = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = {by_name})" if paths else "nothing"
     try:
         database.execute("SET enable_progress_bar = false")
         if not paths:
@@ -39,6 +42,8 @@ def query(runs: Sequence[StoredRun], sql: str, **tables: pa.Table) -> pa.Table:
 
     Raises FileProblemError for a file that is damaged, and StoreError when the query itself is wrong.
     """
+    for run in runs:
+        check_data(run)
     try:
         return _answer(runs, sql, tables)
     except (duckdb.Error, StoreError) as error:

@@ -6,6 +6,8 @@ A file that cannot be read, or is not a file of ours, is a `FileProblem` with a 
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +20,7 @@ import pyarrow.parquet as pq
 
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.run import Run, run_from_json
+from epcheck.reports.checksum import CHANGED, PARQUET_KEY, check_footer, footer_start
 from epcheck.reports.runs import parquet
 from epcheck.reports.runs.parquet import TargetCounts
 from epcheck.reports.runs.run_folder import StoreError
@@ -26,6 +29,7 @@ SUFFIX = ".parquet"
 
 _MAGIC = b"PAR1"
 _PLAIN_COLUMNS = {field.name for field in parquet.SCHEMA if not pa.types.is_list(field.type)}
+_OLDEST = 2
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -60,11 +64,14 @@ class FileProblemError(StoreError):
 @dataclass(frozen=True)
 class StoredRun:
     """A run in a store, as the metadata of its file describes it. counted: the counts of each target that has records,
-    by the target's name."""
+    by the target's name. schema: the version of its columns. rows_checksum: CRC-32 of the bytes of its rows, in
+    hexadecimal digits; empty in files of an earlier epcheck."""
 
     path: Path
     run: Run
     counted: Mapping[str, TargetCounts]
+    schema: int = parquet.SCHEMA_VERSION
+    rows_checksum: str = ""
 
     @property
     def run_id(self) -> str:
@@ -105,6 +112,21 @@ def read_file(path: Path) -> StoredRun:
     return parse_metadata(read_metadata(path), path)
 
 
+def check_data(stored: StoredRun) -> None:
+    """Compare the bytes of the rows with their checksum, if the file has one. Raises FileProblemError."""
+    if not stored.rows_checksum:
+        return
+    try:
+        data = memoryview(stored.path.read_bytes())
+        found = zlib.crc32(data[: footer_start(len(data), bytes(data[-8:]))])
+        if found != int(stored.rows_checksum, 16):
+            raise FileProblemError(stored.path, ProblemKind.DAMAGED, f"is damaged ({CHANGED})")
+    except OSError as error:
+        raise FileProblemError(stored.path, ProblemKind.DAMAGED, f"cannot be read ({error.strerror})") from None
+    except (ValueError, struct.error) as error:
+        raise FileProblemError(stored.path, ProblemKind.DAMAGED, f"is damaged ({error})") from None
+
+
 def read_metadata(path: Path) -> pq.FileMetaData:
     """The metadata of a Parquet file. Raises FileProblemError."""
     try:
@@ -118,20 +140,23 @@ def read_metadata(path: Path) -> pq.FileMetaData:
 def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
     """The run that the metadata of a file describes. Raises FileProblemError."""
     fields: Mapping[bytes, bytes] = metadata.metadata or {}
-    _check_version(path, fields)
-    if missing := _PLAIN_COLUMNS - set(metadata.schema.names):
+    schema = _checked_version(path, fields)
+    wanted = {name for name in _PLAIN_COLUMNS if parquet.SINCE_VERSION.get(name, _OLDEST) <= schema}
+    if missing := wanted - set(metadata.schema.names):
         raise FileProblemError(path, ProblemKind.DAMAGED, f"lacks the column '{min(missing)}'")
     try:
         run = run_from_json(strict_json.loads(fields[parquet.RUN_KEY.encode()]))
         counts = strict_json.loads(fields[parquet.COUNTS_KEY.encode()])
         counted = {target: TargetCounts.from_json(document) for target, document in counts.items()}
+        "".join(name for target, found in counted.items() for name in (target, found.digest, *found.keys)).encode()
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise FileProblemError(path, ProblemKind.DAMAGED, f"does not describe a run ({error})") from None
     if not is_run_id(run.run_id):
         raise FileProblemError(
             path, ProblemKind.FOREIGN, f"is of a run named {run.run_id[:99]!r}, which is no name for a file"
         )
-    return StoredRun(path, run, counted)
+    rows_checksum = fields.get(PARQUET_KEY.encode(), b"").decode("ascii", "replace")[:8]
+    return StoredRun(path, run, counted, schema, rows_checksum)
 
 
 def is_run_id(name: str) -> bool:
@@ -152,10 +177,21 @@ def _metadata(path: Path) -> pq.FileMetaData:
             raise FileProblemError(
                 path, ProblemKind.TRUNCATED, f"is cut off after {size:,} bytes; copy or write it again"
             )
+        _check_footer(path, file, size)
         return pq.read_metadata(file)
 
 
-def _check_version(path: Path, fields: Mapping[bytes, bytes]) -> None:
+def _check_footer(path: Path, file: pa.NativeFile, size: int) -> None:
+    """Raises FileProblemError when the footer is not what was written."""
+    try:
+        start = footer_start(size, file.read_at(8, size - 8))
+        check_footer(file.read_at(size - start, start))
+    except ValueError as error:
+        raise FileProblemError(path, ProblemKind.DAMAGED, f"is damaged ({error})") from None
+
+
+def _checked_version(path: Path, fields: Mapping[bytes, bytes]) -> int:
+    """The version of the file's schema. Raises FileProblemError for one that is not read."""
     text = fields.get(parquet.SCHEMA_KEY.encode())
     if text is None and parquet.RUN_KEY.encode() in fields:
         raise FileProblemError(
@@ -166,6 +202,7 @@ def _check_version(path: Path, fields: Mapping[bytes, bytes]) -> None:
     if int(text[:9]) > parquet.SCHEMA_VERSION:
         newer = f"has schema {int(text[:9])}, newer than this epcheck reads ({parquet.SCHEMA_VERSION}); upgrade epcheck"
         raise FileProblemError(path, ProblemKind.NEWER, newer)
+    return int(text[:9])
 
 
 def first_line(error: Exception) -> str:

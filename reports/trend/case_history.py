@@ -34,18 +34,23 @@ class CaseHistory:
     """A case over many nights.
 
     flips: how often it changed though the fingerprint did not. unstable: number of nights in which it changed from one
-    repeat to the next. isolated: number of nights unlike those before and after.
+    repeat to the next. isolated: indices of the nights unlike those before and after.
     """
 
     transitions: tuple[Transition, ...]
     flips: int
     unstable: int
-    isolated: int = 0
+    isolated: tuple[int, ...] = ()
+
+    @property
+    def failed_once(self) -> bool:
+        """Whether a single night is all that was ever wrong with it, but for changes that lasted."""
+        return not self.unstable and len(self.isolated) == 1 and self.flips == 2
 
     @property
     def is_flaky(self) -> bool:
         """Whether it ever changed without a cause: from repeat to repeat, or for one night."""
-        return self.unstable > 0 or self.isolated > 0 or self.flips >= FLAKY_FLIPS
+        return self.unstable > 0 or bool(self.isolated) or self.flips >= FLAKY_FLIPS
 
 
 @dataclass
@@ -71,7 +76,7 @@ def case_history(states: Sequence[int], explained: Callable[[int, int], bool]) -
     unstable = list(states).count(UNSTABLE)
     streaks, exceptions = _without_exceptions(_streaks(states), explained)
     steps = list(pairwise(streaks))
-    flips = 2 * exceptions + sum(not explained(older.last, newer.first) for older, newer in steps)
+    flips = 2 * len(exceptions) + sum(not explained(older.last, newer.first) for older, newer in steps)
     flaky = flips >= FLAKY_FLIPS
     return CaseHistory(
         tuple(
@@ -81,7 +86,7 @@ def case_history(states: Sequence[int], explained: Callable[[int, int], bool]) -
         ),
         flips,
         unstable,
-        exceptions,
+        tuple(exceptions),
     )
 
 
@@ -94,11 +99,13 @@ def _streaks(states: Sequence[int]) -> list[_Streak]:
     return streaks
 
 
-def _without_exceptions(streaks: Sequence[_Streak], explained: Callable[[int, int], bool]) -> tuple[list[_Streak], int]:
-    """The streaks with single nights, at whose beginning nothing changed, joined to what is around them; how many they
-    were. The first and the last night are no exceptions: nobody knows what was before and what comes."""
+def _without_exceptions(
+    streaks: Sequence[_Streak], explained: Callable[[int, int], bool]
+) -> tuple[list[_Streak], list[int]]:
+    """The streaks with single nights, at whose beginning nothing changed, joined to what is around them; these
+    nights. The first and the last night are no exceptions: nobody knows what was before and what comes."""
     kept: list[_Streak] = []
-    exceptions = 0
+    exceptions: list[int] = []
     for index, streak in enumerate(streaks):
         if kept and kept[-1].state == streak.state:  # the one between was an exception
             before = kept[-1]
@@ -106,7 +113,7 @@ def _without_exceptions(streaks: Sequence[_Streak], explained: Callable[[int, in
             before.nights += streak.nights
             before.agreeing += streak.agreeing
         elif kept and streak.nights == 1 and index < len(streaks) - 1 and not explained(kept[-1].last, streak.first):
-            exceptions += 1
+            exceptions.append(streak.first)
             kept[-1].nights += 1
         else:
             kept.append(streak)

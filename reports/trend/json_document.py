@@ -27,6 +27,7 @@ def document(trend: Trend) -> bytes:
             "machines": [_machine(machine) for machine in trend.machines],
             "events": to_json(trend.events),
             "flakes": to_json(trend.flaky_cases),
+            "single_nights": to_json(trend.single_nights),
             "troubles": [{"file": t.path.name, "kind": str(t.kind), "sentence": t.sentence} for t in trend.problems],
         },
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import Chart, Mark, Series
+from epcheck.reports.report_links import NO_LINKS, ReportLinks
 from epcheck.reports.runs.run_folder import replacing
 from epcheck.reports.store.machines import Machine
 from epcheck.reports.store.nights import Completeness
@@ -25,13 +26,18 @@ CASES = 200
 """Cases of an event that are listed; the JSON document has all."""
 
 
-def write_html(trend: Trend, path: Path) -> Path:
-    """Write the trend as one self-contained page. Raises StoreError."""
+def write_html(trend: Trend, path: Path, root: Path | None = None) -> Path:
+    """Write the trend as one self-contained page. Raises StoreError.
+
+    root: where run folders are; cases are linked to the reports of those that are there.
+    """
+    links = NO_LINKS if root is None else ReportLinks(path, {run_id: root / run_id for run_id in _run_ids(trend)})
     with replacing(path) as file:
         shell.write(
             file,
             "trend/trend.html.j2",
             trend=trend,
+            links=links,
             sentences=sections,
             sections={section.title: section for section in sections.sections(trend, most=1000)},
             rates=_chart(trend, "Cases that pass, of those that pass or fail", "%", _rates, _marks(trend)),
@@ -42,6 +48,12 @@ def write_html(trend: Trend, path: Path) -> Path:
             most=CASES,
         )
     return path
+
+
+def _run_ids(trend: Trend) -> set[str]:
+    """The runs in which a listed case failed."""
+    events = {event.run_id if event.broke else event.before_run_id for event in trend.events}
+    return events | {night.run_id for night in trend.single_nights}
 
 
 Values = Callable[[Machine], dict[str, float | None]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from epcheck.reports.store.machines import Machine
 from epcheck.reports.store.nights import Completeness, Night
-from epcheck.reports.trend.trend import AffectedCase, Event, FlakyCase, Trend
+from epcheck.reports.trend.trend import AffectedCase, Event, FlakyCase, SingleNight, Trend
 
 NOTHING_CHANGED = "nothing that the fingerprints tell"
 
@@ -26,8 +26,8 @@ class Section:
 
 def sections(trend: Trend, most: int = 20) -> tuple[Section, ...]:
     """All of the trend in reading order, lists cut after `most` entries, with the number of those left out."""
-    every = (_machines(trend), _events(trend, most), _families(trend), _flakes(trend, most), _not_run(trend, most),
-             _problems(trend))  # fmt: skip
+    every = (_machines(trend), _events(trend, most), _families(trend), _single_nights(trend, most),
+             _flakes(trend, most), _not_run(trend, most), _problems(trend))  # fmt: skip
     return tuple(section for section in every if section.rows or section.sentences)
 
 
@@ -142,6 +142,23 @@ def _flakes(trend: Trend, most: int) -> Section:
     )
     header = ("case", "how", "failing nights", "last", "machine")
     return Section("Flakiest cases", tuple(_left_out(len(trend.flaky_cases), most)) if rows else (), header, rows, (2,))
+
+
+def _single_nights(trend: Trend, most: int) -> Section:
+    """Cases that failed together once, by night and machine."""
+    rows = tuple(
+        (night.night, f"{len(night.cases):,}", by_status(night), by_operator(night.cases), night.machine)
+        for night in trend.single_nights[:most]
+    )
+    header = ("night", "cases", "status", "operators", "machine")
+    sentences = ("Cases that failed together in that night alone, though nothing is known to have changed.",)
+    left_out = tuple(_left_out(len(trend.single_nights), most))
+    return Section("One bad night", (*sentences, *left_out) if rows else (), header, rows, (1,))
+
+
+def by_status(night: SingleNight) -> str:
+    """`crash 170, timeout 4`."""
+    return ", ".join(f"{status} {count}" for status, count in Counter(c.status for c in night.cases).most_common())
 
 
 def _not_run(trend: Trend, most: int) -> Section:

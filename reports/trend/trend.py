@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from epcheck.reports.trend.case_history import (
 )
 from epcheck.reports.trend.case_states import CaseTable, StateMatrix, case_states, failing_statuses, read_cases
 
+TOGETHER = 5
+"""Cases that failed in one and the same night alone are one event, from so many on."""
+
 
 @dataclass(frozen=True)
 class AffectedCase:
@@ -46,12 +50,14 @@ class AffectedCase:
 class Event:
     """Cases of a machine that broke, or were fixed, in the same night.
 
-    night, before: labels of that night and of the last one with the other state; run_id, before_run_id: their runs.
+    target: in that night's run. night, before: labels of that night and of the last one with the other state; run_id,
+    before_run_id: their runs.
     not_run: number of nights between the two that do not have the cases. changed: how the fingerprints of the two
     nights differ.
     """
 
     machine: str
+    target: str
     broke: bool
     night: str
     run_id: str
@@ -86,8 +92,21 @@ class FlakyCase:
 
 
 @dataclass(frozen=True)
+class SingleNight:
+    """Cases of a machine that failed together in one night alone, though nothing is known to have changed: a crash of
+    the driver or a lost device, not many flaky cases. night: its label. status, of AffectedCase: in that night."""
+
+    machine: str
+    target: str
+    night: str
+    run_id: str
+    cases: tuple[AffectedCase, ...]
+
+
+@dataclass(frozen=True)
 class Trend:
-    """A store over time. labels: of all nights, in order. events: newest first. flaky_cases: the worst first."""
+    """A store over time. labels: of all nights, in order. events, single_nights: newest first. flaky_cases: the worst
+    first; a case of a single night is not among them."""
 
     store: Path
     labels: tuple[str, ...]
@@ -95,6 +114,7 @@ class Trend:
     machines: tuple[Machine, ...]
     events: tuple[Event, ...]
     flaky_cases: tuple[FlakyCase, ...]
+    single_nights: tuple[SingleNight, ...]
     problems: tuple[FileProblem, ...]
 
 
@@ -107,7 +127,7 @@ def trend(store: Store, family: Family, since: str = "") -> Trend:
     while True:
         machine_runs = machines_of(store.runs, family)
         try:
-            events, flaky_cases = _events_and_flaky_cases(machine_runs, family)
+            events, flaky_cases, single_nights = _told(machine_runs, family)
         except FileProblemError as error:
             store = store.without(error.problem)
         else:
@@ -122,35 +142,64 @@ def trend(store: Store, family: Family, since: str = "") -> Trend:
         machines=machines,
         events=events,
         flaky_cases=flaky_cases,
+        single_nights=single_nights,
         problems=store.problems,
     )
 
 
-def _events_and_flaky_cases(
+def _told(
     machine_runs: Sequence[MachineRuns], family: Family
-) -> tuple[tuple[Event, ...], tuple[FlakyCase, ...]]:
-    """The events, newest first, and the flaky cases, worst first."""
+) -> tuple[tuple[Event, ...], tuple[FlakyCase, ...], tuple[SingleNight, ...]]:
+    """The events, newest first, the flaky cases, worst first, and the single nights, newest first."""
     table = read_cases(machine_runs)
     found = [_of_machine(machine, table, family) for machine in machine_runs]
-    events = sorted((event for events, _ in found for event in events), key=_newest, reverse=True)
-    flaky_cases = sorted((case for _, cases in found for case in cases), key=_least_flaky_last)
-    return tuple(events), tuple(flaky_cases)
+    events = sorted((event for each in found for event in each.events), key=_newest, reverse=True)
+    flaky_cases = sorted((case for each in found for case in each.flaky_cases), key=_least_flaky_last)
+    nights = sorted((night for each in found for night in each.single_nights), key=lambda n: n.night, reverse=True)
+    return tuple(events), tuple(flaky_cases), tuple(nights)
 
 
-def _of_machine(machine: MachineRuns, table: CaseTable, family: Family) -> tuple[list[Event], list[FlakyCase]]:
+class _OfMachine(NamedTuple):
+    events: list[Event]
+    flaky_cases: list[FlakyCase]
+    single_nights: list[SingleNight]
+
+
+def _of_machine(machine: MachineRuns, table: CaseTable, family: Family) -> _OfMachine:
     states = case_states(machine, table)
     failing, unstable = states == FAILING, states == UNSTABLE
     varying = np.flatnonzero((failing.any(axis=0) & (states == PASSING).any(axis=0)) | unstable.any(axis=0))
     changed = np.cumsum([bool(_night(machine, run).changed) for run in range(len(machine.runs))]).tolist()
     transitions: dict[Transition, list[tuple[int, bool]]] = defaultdict(list)
-    flaky_cases = []
+    flaky: dict[int, CaseHistory] = {}
+    once: dict[int, list[int]] = defaultdict(list)
     for code in varying.tolist():
         history = case_history(states[:, code].tolist(), lambda older, newer: changed[older] != changed[newer])
         for transition in history.transitions:
             transitions[transition].append((code, transition == history.transitions[-1]))
         if history.is_flaky:
-            flaky_cases.append(_flaky_case(machine, table, family, code, states[:, code], history))
-    return [_event(machine, table, family, transition, codes) for transition, codes in transitions.items()], flaky_cases
+            flaky[code] = history
+        if history.failed_once and failing[history.isolated[0], code]:
+            once[history.isolated[0]].append(code)
+    together = {run: codes for run, codes in once.items() if len(codes) >= TOGETHER}
+    for code in (code for codes in together.values() for code in codes):
+        del flaky[code]
+    return _OfMachine(
+        [_event(machine, table, family, transition, codes) for transition, codes in transitions.items()],
+        [_flaky_case(machine, table, family, code, states[:, code], history) for code, history in flaky.items()],
+        [_single_night(machine, table, family, run, codes) for run, codes in together.items()],
+    )
+
+
+def _single_night(
+    machine: MachineRuns, table: CaseTable, family: Family, run: int, codes: Sequence[int]
+) -> SingleNight:
+    night, failed = _night(machine, run), failing_statuses(machine, run, table)
+    cases = [
+        AffectedCase(table.case_ids[code], table.operators[code], family(table.operators[code]), failed[code], False)
+        for code in codes
+    ]
+    return SingleNight(machine.machine.name, night.target, night.label, night.run_id, tuple(cases))
 
 
 def _flaky_case(
@@ -186,6 +235,7 @@ def _event(
     failed = failing_statuses(machine, transition.after if transition.broke else transition.before, table)
     return Event(
         machine=machine.machine.name,
+        target=after.target,
         broke=transition.broke,
         night=after.label,
         run_id=after.run_id,

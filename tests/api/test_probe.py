@@ -10,6 +10,7 @@ import pytest
 from command_line import call, refused
 
 from epcheck import api
+from epcheck.api.machine.probe import _when
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.specification import resolve
 
@@ -59,3 +60,16 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
     assert message == "target 'reference' has no execution provider; name one that has"
     message = refused("probe", "--target", "cpu", "--out", str(tmp_path / "none" / "x.json"))
     assert message.endswith("x.json: its folder does not exist; make it first")
+
+
+@pytest.mark.parametrize(
+    ("facts", "holds"),
+    [
+        ({"onnxruntime": "1.32.0"}, {"runtime": "1.32.*"}),
+        ({"onnxruntime": "1.32.0", "plugin": "onnxruntime-ep-webgpu 0.4.0"}, {"plugin": "0.4.*"}),
+        ({"onnxruntime": "1.32.0", "plugin": "libprovider.so"}, {"runtime": "1.32.*"}),
+        ({"onnxruntime": "of somebody"}, {"runtime": "of somebody"}),
+    ],
+)
+def test_a_table_holds_for_the_releases_that_its_kernels_come_with(facts: dict[str, str], holds: object) -> None:
+    assert _when(facts) == holds

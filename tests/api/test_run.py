@@ -11,6 +11,7 @@ import pytest
 
 from epcheck import api
 from epcheck.api import RunOptions
+from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.expectation import ExpectationError
 from epcheck.conformance.targets.target import TargetError
 from epcheck.generators.suite import SelectionError
@@ -37,6 +38,9 @@ class Reported:
     def recording(self, planned: int, done: int) -> Iterator[Callable[[str], None]]:
         self.planned.append((planned, done))
         yield self.readings.append
+
+    def found(self, record: Record) -> None:
+        self.sentences.append(record.case_id)
 
     @contextmanager
     def installing(self) -> Iterator[None]:

@@ -65,8 +65,11 @@ def test_a_conformance_failure_ends_with_1_and_is_named(tmp_path: Path, monkeypa
     arguments = ("--baseline", "none", "--no-reference", "--op", "Slice", "--limit", "2", "--root", str(tmp_path))
     done = call("run", "-t", target, *arguments)
     assert (done.code, done.err) == (1, "")
-    assert f"{target} brings its process down: the worker process ended: killed by SIGABRT" in done.out
-    assert 'reproduce: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in done.out
+    shown, _, summary = done.out.partition("\noperator")
+    why = "brings its process down: the worker process ended: killed by SIGABRT"
+    assert f"failure Slice-1/float32/steps_omitted[runtime] (crash): {target} {why}" in shown
+    assert "failure Slice (DML_SLICE1_OPERATOR_DESC), 2 cases, crash, blame: candidate: the worker process" in summary
+    assert 'smallest: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in summary
 
 
 @posix

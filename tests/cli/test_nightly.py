@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
@@ -119,6 +121,11 @@ def test_two_runs_are_compared_from_folder_and_store() -> None:
     by_store = call("diff", f"epcheck-store/{older}.parquet", f"epcheck-store/{newer}.parquet", "--json", "b.json")
     assert (by_folder.code, by_store.code) == (1, 1)
     assert by_folder.out == by_store.out
+    page = Path("a.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="(epcheck-runs/[^"#]*)#case=([^"&]*)&amp;target=', page)
+    assert {Path(report).is_file() for report, _ in links} == {True}
+    assert {report.split("/")[1] for report, _ in links} == {older, newer}
+    assert all(unquote(case) in page for _, case in links)
     assert Path("a.json").read_bytes() == Path("b.json").read_bytes()
     assert "Content-Security-Policy" in Path("a.html").read_text(encoding="utf-8")
     assert call("diff", f"epcheck-runs/{newer}", f"epcheck-runs/{older}").code == 0

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from command_line import call
 from rich.console import Console
+from stored_records import a_wrong_slice, an_opinion
 
 from epcheck.cli.terminal import progress_log
-from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.progress import SHOWN_FAILURES, TerminalProgress
 from epcheck.cli.terminal.progress_log import INTERVAL_S, ProgressLog, Say, duration
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, OK
 
@@ -127,6 +128,19 @@ def test_a_bar_is_for_terminals_alone(
                 break
             time.sleep(0.01)
     assert ("3 of 5 cases, " in file.getvalue(), "3/5" in file.getvalue()) == (not is_bar, is_bar)
+
+
+def test_the_first_failures_are_shown_while_the_run_goes_on() -> None:
+    console = Console(file=io.StringIO(), width=60)
+    progress = TerminalProgress(console)
+    for number in range(SHOWN_FAILURES + 3):
+        opinion = an_opinion("dml", status="crash", message=f"exit code {number}")
+        for sample in (f"rank_{number}", "of_the_same_cause"):
+            reason = "[bold]" + "x" * 200
+            progress.found(a_wrong_slice(sample=sample, candidate=opinion, reason=reason, reading="flaky"))
+    first, *others, last = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert first == f"flaky Slice-13/float16/rank_0[runtime] (mismatch): [bold]{'x' * 154}…"
+    assert (len(others), last) == (SHOWN_FAILURES - 1, "further failures are counted; the report has them")
 
 
 def test_a_short_run_without_a_terminal_says_nothing_of_its_progress(tmp_path: Path) -> None:

@@ -67,3 +67,8 @@ def test_the_other_dtypes_have_the_samples_that_are_worth_it() -> None:
 def test_a_scalar_has_no_dimension_that_could_be_symbolic() -> None:
     bindings = spread(Sample("scalar"), first=True, newest=True, scalar=True)
     assert bindings == (graph.INITIALIZER, graph.RUNTIME, graph.CONSTANT)
+
+
+def test_operators_with_graphs_as_attributes() -> None:
+    assert [schema.has_bodies(name) for name in ("If", "Loop", "Scan", "Identity")] == [True, True, True, False]
+    assert not schema.has_bodies("If", "com.microsoft")

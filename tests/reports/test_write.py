@@ -8,6 +8,7 @@ from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice
 
 from epcheck.reports import (
     StoreError,
+    data_process,
     read_records,
     read_run,
     summarize,
@@ -36,6 +37,41 @@ def test_together_they_are_what_each_is_alone(tmp_path: Path) -> None:
         assert write(folder) == folder / name
     assert files(folder) == together
     assert together.keys() >= set(NAMES)
+
+
+def test_two_processes_make_what_one_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = stored(tmp_path / "run", RECORDS)
+    write_all(folder)
+    alone = files(folder)
+    for name in NAMES:
+        (folder / name).unlink()
+    monkeypatch.setattr(data_process, "LARGE_BYTES", 1)
+    assert write_all(folder).summary.by_reading == {"ok": 1, "failure": 2, "expected": 1}
+    assert files(folder) == alone
+
+
+def test_reports_that_neither_of_two_processes_can_write_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = stored(tmp_path / "run", RECORDS)
+    monkeypatch.setattr(data_process, "LARGE_BYTES", 1)
+    for name in ("report.html", "junit.xml"):
+        (folder / name).mkdir()
+    with pytest.raises(StoreError) as caught:
+        write_all(folder)
+    page, junit = str(caught.value).split("; ")
+    assert page.startswith(f"{folder / 'report.html'}: cannot write (")
+    assert junit.startswith(f"{folder / 'junit.xml'}: cannot write (")
+    assert (folder / "report.json").is_file()
+    assert (folder / "outcomes.parquet").is_file()
+
+
+def test_reports_are_made_where_the_second_process_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = stored(tmp_path / "run", RECORDS)
+    monkeypatch.setattr(data_process, "LARGE_BYTES", 1)
+    monkeypatch.setattr(data_process, "PROGRAM", "epcheck.reports.no_such_program")
+    write_all(folder)
+    assert files(folder).keys() >= set(NAMES)
 
 
 def test_the_counts_come_with_them(tmp_path: Path) -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from epcheck.api.models.validate import ValidateOptions, default_page, validate
+from epcheck.api.models.validate import default_page
+from epcheck.api.models.validate_models import (
+    CANNOT_TELL,
+    FAILS,
+    PASSES,
+    Gate,
+    ValidateModelsOptions,
+    is_single,
+    validate_models,
+    validate_single,
+)
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import safe
@@ -21,16 +33,18 @@ from epcheck.models.validation.formatting import (
     number,
     percent,
     reduce_command,
+    unsuitable,
 )
 from epcheck.models.validation.formatting import failure as failure_of
+from epcheck.models.validation.speed import milliseconds
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
 
 app = typer.Typer(add_completion=False)
 
 COLOURS = {"right": "green", "unjudged": "yellow", "error": "red", "warning": "yellow", "note": "blue"}
 
-EXIT_CODES = {RIGHT: failure.GOOD, UNJUDGED: failure.CANNOT}
-"""Status -> exit code; that of the others is FAILURES."""
+EXIT_CODES = {PASSES: failure.GOOD, FAILS: failure.FAILURES, CANNOT_TELL: failure.CANNOT}
+RESULTS = {PASSES: "green", FAILS: "red", CANNOT_TELL: "yellow"}
 
 MESSAGE = 600
 """Characters of a runtime's message in the terminal; the page and the JSON document have all."""
@@ -42,20 +56,54 @@ WIDTH = 120
 """Characters of a line that goes to no terminal; rich takes 80."""
 
 
-@command(app, ValidateOptions)
-def validate_model(options: ValidateOptions) -> int:
-    """Validate a model on a target: does it load, where does each node run and why, is it right, which node is wrong.
+@command(app, ValidateModelsOptions)
+def validate_model(options: ValidateModelsOptions) -> int:
+    """Validate models on targets: do they load, where does each node run and why, are they right, which are wrong.
 
-    Exit code: 0 it runs and is right, 1 it does not load, fails or is wrong, 2 it cannot be told, bad input, or it
-    could not run.
+    Exit code: 0 all run and are right, 1 one does not load, fails, is wrong or breaks a limit of epcheck.toml, 2 it
+    cannot be told, bad input, or it could not run.
     """
     console = Console(emoji=False, highlight=False, soft_wrap=True)
     console.width = console.width if console.is_terminal else WIDTH
-    html = options.html or default_page(options.model)
-    validation = validate(replace(options, html=html), progress=TerminalProgress(console))
-    show(console, validation)
+    gate = _one(console, options) if is_single(options) else _many(console, options)
+    return EXIT_CODES[gate.result]
+
+
+def _one(console: Console, options: ValidateModelsOptions) -> Gate:
+    """A single model on a single target, with all its answers."""
+    html = options.html or default_page(options.models[0])
+    gate = validate_single(replace(options, html=html), progress=TerminalProgress(console))
+    (checked,) = gate.checked
+    assert checked.validation is not None
+    show(console, checked.validation)
+    for sentence in checked.broken:
+        if sentence != checked.validation.headline:
+            console.print(safe(f"{sentence} (epcheck.toml)"), style="bold red")
     console.print(f"Page: {safe(str(html))}")
-    return EXIT_CODES.get(validation.status, failure.FAILURES)
+    return gate
+
+
+def _many(console: Console, options: ValidateModelsOptions) -> Gate:
+    """Several models or targets, in a table."""
+    html = options.html or Path("validation.html")
+    gate = validate_models(replace(options, html=html), progress=TerminalProgress(console))
+    table = Table(box=None, pad_edge=True)
+    for name in ("model", "target", "result", "placed", "error", "latency"):
+        table.add_column(name, overflow="fold", justify="right" if name in ("placed", "error", "latency") else "left")
+    for checked in gate.checked:
+        found = checked.validation
+        ratio = found.speeds.ratio if found and found.speeds else None
+        figures = (percent(found.placed_share), number(found.error)) if found else ("", "")
+        cells = (checked.name, checked.target, checked.status, *figures, "" if ratio is None else f"× {ratio:.3g}")
+        table.add_row(*map(safe, cells), style=RESULTS[checked.result])
+    console.print(table)
+    for checked in gate.checked:
+        if checked.result != PASSES:
+            console.print(safe(f"{checked.name} on {checked.target}: {_cut(checked.words)}"),
+                          style=RESULTS[checked.result])  # fmt: skip
+    console.print(safe(gate.headline), style=f"bold {RESULTS[gate.result]}")
+    console.print(f"Page: {safe(str(html))}")
+    return gate
 
 
 def show(console: Console, validation: Validation) -> None:
@@ -86,7 +134,10 @@ def show(console: Console, validation: Validation) -> None:
                 say(f"      → {group.suggestion}")
     say("3. Is it right?", "bold")
     for trials, step in failures(validation.steps):
-        say(f"   {step.target}, {trials}: {failure_of(step)}: {_cut(step.message)}", "red")
+        why = unsuitable(validation, step)
+        say(f"   {step.target}, {trials}: {failure_of(step)}: {_cut(step.message)}", "yellow" if why else "red")
+        if why:
+            say(f"      → {why}")
     for step in validation.steps:
         if step.repeat_differs or step.unwritten:
             changed = ", ".join((*step.repeat_differs, *step.unwritten))
@@ -101,11 +152,29 @@ def show(console: Console, validation: Validation) -> None:
                 say(f"   {found.output}, {found.trial}, against {found.against}: {found.why}", colour)
     say(f"   {validation.truth}")
     if validation.status not in (RIGHT, UNJUDGED):
-        say("4. Which node is wrong?", "bold")
-        say(f"   {_cut(validation.culprit.words) if validation.culprit else NOT_LOOKED_FOR}")
-        say("5. Reproduce it", "bold")
-        say(f"   {reduce_command(validation)}")
+        _show_wrong_nodes(say, validation)
+    if validation.speeds:
+        say("6. How fast is it?", "bold")
+        say(f"   {validation.speeds.words}")
+        for node in validation.speeds.candidate.nodes[:3]:
+            where = f"{node.name} ({node.operator}, {node.provider})"
+            say(f"   {milliseconds(node.seconds)} ms, {percent(node.share)}: {where}")
     say(validation.headline, f"bold {COLOURS.get(validation.status, 'red')}")
+
+
+def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
+    say("4. Which nodes are wrong?", "bold")
+    for culprit in validation.culprits[:SHOWN]:
+        say(f"   {_cut(culprit.words)}{f'; {culprit.effect.words}' if culprit.effect else ''}")
+    if len(validation.culprits) > SHOWN:
+        say(f"   and {len(validation.culprits) - SHOWN} more, which the page has")
+    if validation.harmless:
+        count = _several(len(validation.harmless), "further node")
+        say(f"   {count} beyond the bound of the operator, without effect on the outputs: the page names them")
+    if left := validation.remainder or ("" if validation.culprit else NOT_LOOKED_FOR):
+        say(f"   {left}")
+    say("5. Reproduce it", "bold")
+    say(f"   {reduce_command(validation)}")
 
 
 def _cut(message: str) -> str:

@@ -177,16 +177,25 @@ class Pool:
     def split(self, jobs: tuple[Job, ...], why: str, too_much: bool = False, hung: bool = False) -> None:
         """Put the parts of a pack that failed before everything that waits; a job that is left alone stays alone.
 
+        Where the runtime names a node of a pack that is only placed (no provider has a kernel for it), the cases of
+        that operator version and dtypes get sessions of their own, since they fail alike, and the others one together.
+
         too_much: it took more memory or time than a worker has, so further sessions of these operators are smaller.
         hung: each of its cases gets a session of its own at once, since every further pack would hang as well.
         """
         if not jobs[0].split:
             self.incidents.append(Incident(why, tuple(job.prepared.case.id for job in jobs)))
+        jobs = tuple(job._replace(split=True) for job in jobs)
         size = 1 if hung else math.ceil(len(jobs) / PARTS)
         if too_much:
             self._fitting |= dict.fromkeys(map(_operator, jobs), size)
-        for start in reversed(range(0, len(jobs), size)):
-            self._waiting.appendleft(_part(tuple(job._replace(split=True) for job in jobs[start : start + size])))
+        kinds = {_kind(job) for job in jobs if job.place and job.prepared.prefix in why}
+        if kinds:
+            others = tuple(job for job in jobs if _kind(job) not in kinds)
+            parts = [(job,) for job in jobs if _kind(job) in kinds] + ([others] if others else [])
+        else:
+            parts = [jobs[start : start + size] for start in range(0, len(jobs), size)]
+        self._waiting.extendleft(map(_part, reversed(parts)))
 
     def give_back(self, parcels: list[tuple[Job, ...]]) -> None:
         """Take back what a lost worker was sent and had not begun, in order."""
@@ -245,6 +254,12 @@ class Pool:
 
 def _operator(job: Job) -> tuple[str, str]:
     return job.prepared.case.domain, job.prepared.case.operator
+
+
+def _kind(job: Job) -> tuple[str, str, int, str]:
+    """Cases of one kind are of the same operator version and dtypes."""
+    case = job.prepared.case
+    return case.domain, case.operator, case.since_version, case.dtype
 
 
 def _part(jobs: tuple[Job, ...]) -> tuple[Job, ...]:

@@ -8,11 +8,12 @@ from dataclasses import replace
 from epcheck.conformance.preparation import directml_program, model_parts, pack
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
-from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
 from epcheck.conformance.workers import session_result
 from epcheck.conformance.workers.process import FrameReceived
 from epcheck.conformance.workers.request import run_request
 from epcheck.conformance.workers.session_result import SessionResult
+from epcheck.generators import schema
 
 KINDS = {session_result.DONE: DONE, session_result.PLACED: PLACED}
 """Stage of a session that succeeded -> kind of the outcomes."""
@@ -37,7 +38,8 @@ def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool
             (prefix + name, dtype, shape, data) for prefix, case in named for name, dtype, shape, data in case.feeds
         ]
     outputs = [prefix + name for prefix, case in named for name in case.outputs]
-    return run_request(name, target, model, feeds, outputs, place)
+    bodies = not place and target.config.get(DISABLE_FALLBACK) == "1" and any(map(_has_bodies, cases))
+    return run_request(name, target, model, feeds, outputs, place, bodies)
 
 
 def outcomes(
@@ -62,6 +64,10 @@ def outcomes(
         return [replace(outcome, shared=2)]
     outputs = pack.SessionOutputs(answer.header["tensors"], answer.body, result.assignment)
     return list(pack.unpack(_in_session(cases, target), outcome, outputs))[: len(cases)]
+
+
+def _has_bodies(case: PreparedCase) -> bool:
+    return schema.has_bodies(case.op_type, case.domain)
 
 
 def _in_session(cases: Sequence[PreparedCase], target: Target) -> Sequence[PreparedCase]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import backends, machine
 from .serve import serve, take_streams
-from .watch import ParentWatch
+from .watch import ParentWatch, end_forks_with_us, end_with_parent
 
 COLLECT_AFTER = 50_000
 """New objects after which Python looks for cycles of garbage: requests and answers leave none."""
@@ -29,7 +29,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--fork-server", type=int)
     parser.add_argument("--plugin", type=json.loads)
     parser.add_argument("--describe", action="store_true")
+    parser.add_argument("--end-with-parent", action="store_true")
     options = parser.parse_args(arguments)
+    if options.end_with_parent:
+        end_with_parent()
+    end_forks_with_us()
     watch = ParentWatch()
     is_fork_server = options.fork_server is not None
     streams = None if is_fork_server else take_streams()

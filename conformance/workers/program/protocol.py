@@ -12,7 +12,7 @@ Requests                                            Answers
 {"op": "hello", "canary"}                           {"op": "hello", "protocol": 3, "facts": {str: str},
                                                      "trouble": str}
 {"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
- "config": {str: str}, "device", "place",            "create_s", "run_s", "busy_s", "unwritten",
+ "config": {str: str}, "device", "place", "bodies",  "create_s", "run_s", "busy_s", "unwritten",
  "outputs": [name], "tensors": model first,          "repeat_differs", "tensors"}
  then the feeds}
 {"op": "model", "id", "providers", "config",        {"op": "at", "id", "stage"} as each step begins,
@@ -26,7 +26,9 @@ one sentence why the provider cannot be used; it is empty where it can.
 `stage` is "done", or where it failed: "feed" (numpy has no such dtype; nothing ran), "create" or
 "run"; `error` is then the exception's type. `assignment` is the
 session's own record [[provider, operator, node], ...], null where the runtime keeps none. With `place` true, the
-session may fall back to CPU and is not run: "placed" is its stage, its assignment the answer.
+session may fall back to CPU and is not run: "placed" is its stage, its assignment the answer. With `bodies` true, the
+assignment also has the kernels of other providers that the profile of the first run names: the record lacks some of
+those that run in graphs which are attributes.
 Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
 pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`.
 
@@ -37,8 +39,10 @@ outputs in the memory of the provider's device; "context" compiles the model to 
 `model` runs a whole model: the file at `path`, whose external data the runtime maps itself; where that is null, the
 bytes of the first tensor; with `kept` true, once more in the session of the request before, which is always kept.
 `level` is the graph optimisation: "disabled", "basic", "extended" or "all"; `threads` as the runtime has it, 0 for its
-own choice; `outputs` are the wanted ones, in any order, `all_outputs` the model's in its own. Steps are "create", "run"
-and "repeat": they say where a worker was that ends. A sequence `s` travels as tensors `s[0]`, `s[1]`, ..., a map `m` as
+own choice; `outputs` are the wanted ones, in any order, `all_outputs` the model's in its own. Where `seconds` is a
+number and not null, the session, a new one, is then run for so long, and `timing` is {"runs_s": [seconds of each run],
+"nodes": [[name, operator, provider, seconds in a run]]}. Steps are "create", "run", "repeat" and "timing": they say
+where a worker was that ends. A sequence `s` travels as tensors `s[0]`, `s[1]`, ..., a map `m` as
 `m.keys` and `m.values`, text as UTF-8 bytes padded with zeros on a last axis; feeds that are sequences are named in
 `sequences` {name: length}, text is given in `texts` {name: [shape, [str]]}, optionals that are not there in `absent`.
 """

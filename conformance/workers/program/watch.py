@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
+
+PR_SET_PDEATHSIG = 1
 
 
 class ParentWatch:
@@ -28,3 +31,28 @@ class ParentWatch:
             if self._stopped.wait(1):
                 return
         os._exit(1)
+
+
+def end_with_parent() -> None:
+    """Have the system kill this process when the thread that started it ends: one that is busy in native code and holds
+    Python's lock sees nothing else. Does nothing where the system cannot (it is Linux's prctl)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+    import signal
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def end_forks_with_us() -> None:
+    """Have the system kill what this process forks when it ends: a callable may leave processes behind, in sessions of
+    their own. Only what its main thread forks, since the system looks at the thread."""
+    if sys.platform != "linux":
+        return
+    forking = []
+    os.register_at_fork(
+        before=lambda: forking.append(threading.current_thread() is threading.main_thread()),
+        after_in_parent=forking.pop,
+        after_in_child=lambda: end_with_parent() if forking.pop() else None,
+    )

@@ -15,7 +15,7 @@ from epcheck.models.zoo.architecture import Architecture
 from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import encoder_layer, gelu, layer_norm, sinusoids
 
-FRAME, HOP, BANDS, WIDTH, HEADS, LAYERS, POSITIONS = 64, 32, 16, 32, 4, 2, 128
+FRAME, HOP, BANDS, WIDTH, HEADS, LAYERS, POSITIONS = 64, 32, 16, 32, 4, 2, 512
 BINS = FRAME // 2 + 1
 
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from judged_cases import CLAIMED, DIRECTML, FUNCTION, ON_DML, REFUSAL, RIGHT, UNCLAIMED, WRONG
 
-from epcheck.conformance.judging.opinion import condense, opinion
+from epcheck.conformance.judging.opinion import condense, opinion, placement_gap
+from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.targets.target import CPU, DML, Target
+from epcheck.generators import suite
 
 
 def judged(outcome: Outcome, case: PreparedCase = CLAIMED, target: Target = DIRECTML) -> tuple[str, str]:
@@ -165,3 +167,28 @@ def test_the_same_fault_reads_the_same_every_time() -> None:
     again = first.replace("00007FF8", "00001234").replace("tid(1a4)", "tid(99)").replace("(3)", "(4)")
     assert condense(first) == condense(again)
     assert condense(first).endswith("80070057 The parameter is incorrect.")
+
+
+BRANCHES = prepared_case.of(suite.case_by_id("If-13/float16/then[initializer]").build())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gap"),
+    [
+        (((DML, "If"), (DML, "Identity")), ""),
+        (((DML, "If"),), ""),
+        (((DML, "If"), (CPU, "Identity")), "Identity, in a graph of If, was assigned to CPUExecutionProvider"),
+        (((CPU, "If"), (CPU, "Identity")), "If was assigned to CPUExecutionProvider"),
+    ],
+)
+def test_a_node_with_bodies_is_the_provider_s_where_its_bodies_are(
+    nodes: tuple[tuple[str, str], ...], gap: str
+) -> None:
+    assert placement_gap(BRANCHES, DML, Outcome(DONE, assignment=nodes)) == gap
+
+
+def test_another_node_beside_it_is_no_gap() -> None:
+    assert (
+        placement_gap(BRANCHES._replace(beside=("Cast",)), DML, Outcome(DONE, assignment=((DML, "If"), (CPU, "Cast"))))
+        == ""
+    )

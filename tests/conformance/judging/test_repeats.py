@@ -22,3 +22,9 @@ def test_every_failure_is_confirmed_but_not_the_refusal_of_an_unclaimed_node() -
     assert not confirmed("unplaced", UNCLAIMED)
     assert not confirmed("unplaced", UNCLAIMED, SILENT)
     assert confirmed("refused", UNCLAIMED, SILENT)
+
+
+def test_what_the_device_lacks_is_not_asked_for_twice() -> None:
+    message = "[ONNXRuntimeError] : 1 : FAIL : Program Add requires f16 but the device does not support it."
+    assert not needs_confirmation(CLAIMED, DIRECTML, Opinion("dml", "refused", message=message))
+    assert needs_confirmation(CLAIMED, DIRECTML, Opinion("dml", "mismatch", message=message))

@@ -44,6 +44,7 @@ def blame_and_reading(*arguments: object, **keywords: object) -> tuple[str, str]
     return found.blame, found.reading
 
 
+STEADY = ("mismatch", "refused", "crash", "timeout", "order-dependent")
 FAILING = ("mismatch", "refused", "crash", "timeout", "flaky", "order-dependent")
 
 
@@ -61,7 +62,7 @@ def test_a_pass_where_it_is_claimed_is_ok() -> None:
     assert blame_and_reading("pass", baseline=None) == ("", "ok")
 
 
-@pytest.mark.parametrize("status", FAILING)
+@pytest.mark.parametrize("status", STEADY)
 @pytest.mark.parametrize("case", [CLAIMED, REFUSAL], ids=["valid", "to be refused"])
 def test_a_failure_where_it_is_claimed_is_the_candidate_s(status: str, case: PreparedCase) -> None:
     assert blame_and_reading(status, case) == ("candidate", "failure")
@@ -70,7 +71,7 @@ def test_a_failure_where_it_is_claimed_is_the_candidate_s(status: str, case: Pre
     assert blame_and_reading(status, case, baseline="skipped") == ("candidate", "failure")
 
 
-@pytest.mark.parametrize("status", FAILING)
+@pytest.mark.parametrize("status", STEADY)
 @pytest.mark.parametrize("baseline", FAILING)
 def test_where_the_baseline_fails_too_both_are_to_blame(status: str, baseline: str) -> None:
     assert blame_and_reading(status, baseline=baseline) == ("both", "failure")
@@ -82,9 +83,18 @@ def test_where_only_the_baseline_fails_it_is_noted(baseline: str) -> None:
 
 
 @pytest.mark.parametrize("baseline", ["pass", "mismatch", None])
-@pytest.mark.parametrize("status", FAILING)
+@pytest.mark.parametrize("status", STEADY)
 def test_where_an_oracle_gives_the_candidate_s_answer_the_oracles_disagree(status: str, baseline: str | None) -> None:
     assert blame_and_reading(status, baseline=baseline, echoes=["reference"]) == ("oracles-disagree", "failure")
+
+
+@pytest.mark.parametrize("echoes", [[], ["reference"]])
+@pytest.mark.parametrize("target", [None, SILENT, FUNCTION], ids=["publishes", "silent", "function"])
+def test_a_result_that_changes_is_a_reading_of_its_own(target: Target | None, echoes: list[str]) -> None:
+    on = {} if target is None else {"target": target}
+    assert blame_and_reading("flaky", echoes=echoes, **on) == ("candidate", "flaky")
+    assert blame_and_reading("flaky", baseline="mismatch", echoes=echoes, **on) == ("both", "flaky")
+    assert blame_and_reading("flaky", UNCLAIMED, echoes=echoes, **on) == ("candidate", "flaky")
 
 
 def test_a_claimed_node_that_is_not_taken_is_the_candidate_s_failure() -> None:
@@ -112,7 +122,7 @@ def test_without_a_table_of_claims_a_node_that_is_not_taken_is_ok() -> None:
 def test_without_a_table_of_claims_a_refusal_of_a_provider_is_noted_and_a_wrong_answer_a_failure() -> None:
     assert blame_and_reading("refused", target=SILENT) == ("", "noted")
     assert blame_and_reading("refused", target=SILENT, baseline="mismatch") == ("baseline", "noted")
-    for status in ("mismatch", "crash", "timeout", "flaky", "order-dependent"):
+    for status in ("mismatch", "crash", "timeout", "order-dependent"):
         assert blame_and_reading(status, target=SILENT) == ("candidate", "failure")
 
 
@@ -131,7 +141,7 @@ def test_to_decline_what_is_claimed_in_part_breaks_no_promise() -> None:
 
 
 def test_without_a_table_of_claims_a_failure_is_a_failure() -> None:
-    for status in FAILING:
+    for status in STEADY:
         assert blame_and_reading(status, target=FUNCTION) == ("candidate", "failure")
 
 
@@ -144,7 +154,7 @@ def test_a_clean_refusal_of_what_is_not_claimed_is_harmless() -> None:
     assert verdict("refused", UNCLAIMED).reading == "ok"
 
 
-@pytest.mark.parametrize("status", ["mismatch", "crash", "timeout", "flaky", "order-dependent"])
+@pytest.mark.parametrize("status", ["mismatch", "crash", "timeout", "order-dependent"])
 def test_a_wrong_answer_or_a_crash_is_a_failure_even_where_nothing_is_claimed(status: str) -> None:
     assert blame_and_reading(status, UNCLAIMED) == ("candidate", "failure")
 

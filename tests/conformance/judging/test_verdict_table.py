@@ -57,7 +57,7 @@ def expectations(kind: str, status: str) -> tuple[Expectation, ...]:
 def code(found: Record) -> str:
     """Three letters: blame, reading, and which expectation the record shows."""
     shown = found.expectation.reason[0] if found.expectation else "-"
-    return f"{'-cbBo'[BLAMES.index(found.blame)]}{'ofexn'[READINGS.index(found.reading)]}{shown}"
+    return f"{'-cbBo'[BLAMES.index(found.blame)]}{'oflexn'[READINGS.index(found.reading)]}{shown}"
 
 
 def block(target: Target, prepared: PreparedCase, opinion: Opinion) -> str:

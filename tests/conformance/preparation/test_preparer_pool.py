@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import queue
 import sys
@@ -44,6 +45,7 @@ class Driver:
     """A pool and the loop around it. Nothing is prepared here while a preparer could do it."""
 
     def __init__(self, cache: Cache, preparers: int, idle_workers: IdleWorkers) -> None:
+        self.event_s = 60.0
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self.pool = PreparerPool(cache, self.events, idle_workers, preparers)
 
@@ -62,9 +64,10 @@ class Driver:
                 continue
             meanwhile()
             self.pool.listen(True)
-            event = self.events.get(timeout=60)
-            if self.pool.owns(event):
-                self.pool.handle(event)
+            with contextlib.suppress(queue.Empty):
+                event = self.events.get(timeout=self.event_s)
+                if self.pool.owns(event):
+                    self.pool.handle(event)
         assert not self.pool.has_work
         return {case.case.id: case for case in self.pool.ready}
 
@@ -154,6 +157,28 @@ def test_a_preparer_that_dies_while_another_works_costs_nothing(
     with driver(preparers=2) as running:
         assert running.run(OWN, kill_one_of_two) == expected
     assert len(killed) == 1
+
+
+@posix
+def test_a_preparer_that_is_stopped_costs_its_deadline(
+    expected: dict[str, PreparedCase | UnbuiltCase], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparer_pool, "DEADLINE_S", 3.0)
+    stopped: list[int] = []
+
+    def stop_all() -> None:
+        if not stopped:
+            while not (preparers := own_workers()):
+                time.sleep(0.01)
+            for preparer in preparers:
+                stopped.append(preparer.pid)
+                preparer.suspend()
+        running.pool.watch()
+
+    with driver() as running:
+        running.event_s = 0.2
+        assert running.run(OWN, stop_all) == expected
+    assert stopped
 
 
 def test_a_preparer_that_cannot_start_costs_nothing(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +46,19 @@ def test_a_text_is_written_in_utf8_to_a_folder_that_is_made(tmp_path: Path) -> N
 def test_a_folder_in_the_way_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError), atomic_file.replacing(tmp_path) as file:
         file.write(b"")
+
+
+def test_what_a_killed_process_left_goes_when_the_file_is_written_again(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    path = tmp_path / "a[1].json"
+    left = {name: tmp_path / f".{path.name}.{name}.tmp" for name in (str(ended.pid), str(os.getpid()), "x", "9" * 30)}
+    foreign, new = tmp_path / f".b.json.{ended.pid}.tmp", tmp_path / f".{path.name}.{ended.pid}0.tmp"
+    for file in (*left.values(), foreign, new):
+        file.write_bytes(b"half")
+        os.utime(file, (1, 1))
+    os.utime(new)
+    atomic_file.write_text(path, "whole")
+    del left[str(ended.pid)]
+    left.pop(str(os.getpid()))  # this process took the name for its own
+    assert {*tmp_path.iterdir()} == {path, foreign, new, *left.values()}

@@ -65,6 +65,7 @@ REFUSED = Outcome(FAILED, "run", "no such thing")
 DECLINED = Outcome(FAILED, "create", "onnxruntime: fallback to CPU EP has been explicitly disabled")
 CRASH = Outcome(CRASHED, message="killed by SIGSEGV")
 HANG = Outcome(TIMED_OUT, message="no answer")
+ENDED_BY_SOMEBODY = Outcome(CRASHED, message="the worker process ended: killed by SIGKILL")
 
 
 @dataclass
@@ -216,6 +217,13 @@ def test_what_a_target_declines_and_never_promised_to_take_is_run_once(table: Cl
     assert driven.others == [Failed(silent), Declined(silent)]
 
 
+def test_a_dtype_that_the_device_lacks_is_known_and_asked_for_once() -> None:
+    message = "[ONNXRuntimeError] : 1 : FAIL : Program Add requires f16 but the device does not support it."
+    driven = run_candidate(PLAN, (SHARED, replace(REFUSED, message=message)))
+    assert (driven.record.status, driven.record.reading) == (terms.REFUSED, terms.NOTED)
+    assert driven.others == [Failed(CANDIDATE), Declined(CANDIDATE, "float16")]
+
+
 def test_what_fails_in_a_pack_and_alone_is_reported_as_it_is_alone() -> None:
     driven = run_candidate(PLAN, (SHARED, WRONG_IN_A_PACK), (SECOND_WORKER, replace(WRONG, shared=1)))
     assert (driven.record.status, driven.record.candidate.shared) == (terms.MISMATCH, 1)
@@ -229,6 +237,26 @@ def test_what_failed_in_a_pack_and_passes_alone_is_begun_anew_in_a_session_of_it
     assert driven.life.states == {"candidate": FirstRun()}
     driven.ran(CANDIDATE, OWN_SESSION, RIGHT)
     assert (driven.record.status, driven.record.candidate.attempts) == (terms.PASS, 1)
+
+
+@pytest.mark.parametrize("outcome", [WRONG, WRONG_IN_A_PACK])
+def test_an_expected_deviation_is_seen_once(outcome: Outcome) -> None:
+    driven = run_candidate(expecting(terms.MISMATCH), (SHARED, outcome))
+    assert (driven.record.status, driven.record.reading) == (terms.MISMATCH, terms.EXPECTED)
+    assert (driven.record.candidate.attempts, driven.record.candidate.shared) == (1, outcome.shared)
+
+
+def test_another_deviation_than_the_expected_one_is_confirmed() -> None:
+    driven = run_candidate(expecting(terms.REFUSED), (SHARED, WRONG), (SECOND_WORKER, WRONG))
+    assert (driven.record.status, driven.record.reading) == (terms.MISMATCH, terms.FAILURE)
+    assert driven.record.candidate.attempts == 2
+
+
+def test_an_error_beyond_the_expected_bound_is_confirmed() -> None:
+    known = (Expectation("Identity-*", terms.MISMATCH, "it is a test", bound=2.0),)
+    plan = Plan((), (replace(CANDIDATE, expectations=known),))
+    driven = run_candidate(plan, (SHARED, WRONG), (SECOND_WORKER, WRONG))
+    assert (driven.record.reading, driven.record.candidate.attempts) == (terms.FAILURE, 2)
 
 
 # Isolation
@@ -295,6 +323,30 @@ def test_a_worker_that_ended_in_most_runs_is_no_accident() -> None:
     driven = isolated(CRASH, RIGHT, CRASH, CRASH, RIGHT)
     assert driven.record.status == terms.FLAKY
     assert driven.others == [Failed(CANDIDATE)]
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
+def test_two_workers_that_somebody_ended_say_nothing_of_a_case(name: str) -> None:
+    ended = Outcome(CRASHED, message=f"the worker process ended: killed by {name}")
+    driven = begun()
+    driven.ran(CANDIDATE, SHARED, ended)
+    driven.ran(CANDIDATE, OWN_PROCESS, ended)
+    assert driven.wanted == [("candidate", OWN_SESSION), ("candidate", OWN_PROCESS), ("candidate", OWN_PROCESS)]
+    driven.ran(CANDIDATE, OWN_SESSION, ended)
+    driven.ran(CANDIDATE, OWN_PROCESS, ended)
+    driven.ran(CANDIDATE, OWN_PROCESS, WRONG)
+    assert (driven.record.status, driven.record.candidate.attempts) == (terms.MISMATCH, 5)
+
+
+def test_a_case_that_has_every_worker_ended_from_outside_is_a_crash() -> None:
+    driven = isolated(*[ENDED_BY_SOMEBODY] * 5)
+    assert (driven.record.status, driven.record.candidate.attempts) == (terms.CRASH, 5)
+    assert "killed by SIGKILL" in driven.record.reason
+
+
+def test_a_worker_that_somebody_ended_does_not_hide_one_that_the_case_ended() -> None:
+    assert isolated(ENDED_BY_SOMEBODY, CRASH, RIGHT, CRASH, RIGHT).record.status == terms.FLAKY
+    assert isolated(ENDED_BY_SOMEBODY, CRASH, RIGHT, RIGHT, RIGHT).record.status == terms.PASS
 
 
 # Quarantine
@@ -377,6 +429,35 @@ def test_a_target_that_is_candidate_and_baseline_runs_once() -> None:
     driven.ran(CANDIDATE, SHARED, RIGHT)
     assert driven.record.baseline is None
     assert driven.others == []
+
+
+@pytest.mark.parametrize("first", [ENDED_BY_SOMEBODY, CRASH, HANG])
+def test_the_loss_of_the_references_worker_is_no_opinion(first: Outcome) -> None:
+    driven = begun(ALL)
+    for target in (CANDIDATE, BASELINE):
+        driven.ran(target, SHARED, RIGHT)
+    driven.ran(REFERENCE, SHARED, first)
+    assert driven.wanted == [("reference", OWN_PROCESS)]
+    driven.ran(REFERENCE, OWN_PROCESS, WRONG)
+    assert driven.record.oracles["reference"].startswith("disagrees: ")
+
+
+def test_a_reference_that_hangs_twice_has_none_and_that_is_remembered() -> None:
+    driven = begun(Plan((), (CANDIDATE,), reference=REFERENCE))
+    driven.ran(CANDIDATE, SHARED, RIGHT)
+    driven.ran(REFERENCE, SHARED, HANG)
+    driven.ran(REFERENCE, OWN_PROCESS, HANG)
+    assert driven.record.oracles == {"reference": "cannot: no answer"}
+    assert [type(action) for action in driven.others] == [Failed, Remember]
+
+
+def test_what_somebody_ended_five_times_is_not_remembered() -> None:
+    driven = begun(Plan((), (CANDIDATE,), reference=REFERENCE))
+    driven.ran(CANDIDATE, SHARED, RIGHT)
+    for where in (SHARED, OWN_PROCESS, OWN_SESSION, OWN_PROCESS, OWN_PROCESS):
+        driven.ran(REFERENCE, where, ENDED_BY_SOMEBODY)
+    assert driven.record.oracles["reference"].startswith("cannot: ")
+    assert [type(action) for action in driven.others] == [Failed]
 
 
 def test_an_answer_that_the_reference_gives_too_is_no_fault_of_the_candidate() -> None:

@@ -58,7 +58,7 @@ def test_what_cannot_be_run_is_named(arguments: tuple[str, ...], sentence: str) 
     ("text", "sentence"),
     [
         ("[targets.x", "epcheck.toml is not valid TOML: Expected ']' at the end of a table declaration (at "),
-        ("[target.x]", "epcheck.toml: unknown key 'target'; it may have tables [targets.NAME]"),
+        ("[target.x]", "epcheck.toml: unknown key 'target'; it may have tables [targets.NAME] and [validate]"),
         ("targets = 3", "epcheck.toml: targets must be tables [targets.NAME]"),
         ("targets.x = 3", "epcheck.toml: [targets.x] must be a table"),
         ("[targets.x]\nbse = 'cpu'", "epcheck.toml: [targets.x]: unknown key 'bse'; a target has base, python, "),
@@ -90,6 +90,7 @@ def test_a_mistake_in_the_configuration_is_named(text: str, sentence: str) -> No
     [
         ("[[expect]", "known.toml is not valid TOML: "),
         ("[expect]", "known.toml: write [[expect]] with two brackets, one table for each expectation"),
+        ("link = 7", "known.toml: 'link' has the wrong type, int"),
         ("expect = [1]", "known.toml: write [[expect]] with two brackets, one table for each expectation"),
         ("[[expect]]\ncase = 'a'\nstatus = 'pass'", "known.toml, entry 1: 'reason' is missing"),
         ("[[expect]]\ncase = 'a'\nstatus = 'odd'\nreason = 'b'", "known.toml, entry 1: unknown status 'odd'; one of "),

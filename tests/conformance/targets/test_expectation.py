@@ -20,6 +20,8 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
 
+ROOT = Path(__file__).parents[3]
+
 VALID = """
 [[expect]]
 case = "TopK-*/float32/nan_*"
@@ -216,6 +218,20 @@ def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) ->
     shipped = expectation_file.shipped(target)
     assert [e.case for e in expectation.stale(shipped, whole_suite_ids())] == []
     assert [e.case for e in shipped if len(e.reason) < 20] == []
+
+
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino"])
+def test_every_shipped_expectation_links_to_a_page_that_exists(target: str) -> None:
+    links = {e.link for e in expectation_file.shipped(target)}
+    pages = {link for link in links if not link.startswith("https://")}
+    assert pages
+    assert [page for page in sorted(pages) if not (ROOT / page).is_file()] == []
+
+
+def test_the_link_of_a_file_is_that_of_entries_without_one() -> None:
+    entry = '[[expect]]\ncase = "{}"\nstatus = "crash"\nreason = "why"\n'
+    text = 'link = "docs/findings.md"\n' + entry.format("Slice-1*") + entry.format("TopK-1*") + 'link = "ticket 7"\n'
+    assert [e.link for e in expectation_file.parse(text, "dml.toml")] == ["docs/findings.md", "ticket 7"]
 
 
 def test_targets_of_other_names_have_none() -> None:

@@ -78,6 +78,27 @@ def test_workers_end_with_their_fork_server_and_another_takes_its_place(idle_wor
     another.close()
 
 
+def test_a_fork_server_that_is_stopped_is_ended_all_the_same(idle_workers: IdleWorkers) -> None:
+    process, _ = ready(idle_workers)
+    server = parent_of(process)
+    server.suspend()
+    process.kill("it is a test")  # its end is reported by nobody
+    process.wait()
+    assert not server.is_running()
+    assert own_workers() == []
+
+
+def test_closing_does_not_wait_for_a_fork_server_that_is_stopped() -> None:
+    with closing(IdleWorkers(keep=4)) as workers:
+        process, _ = ready(workers)
+        server = parent_of(process)
+        process.close()
+        server.suspend()
+        began = time.monotonic()
+    assert time.monotonic() - began < 10
+    assert not server.is_running()
+
+
 def test_a_target_that_does_not_fork_is_started_from_scratch(idle_workers: IdleWorkers) -> None:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     process = idle_workers.take(replace(RIGHT, forks=False), events)

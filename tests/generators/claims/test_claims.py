@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epcheck.generators import schema
-from epcheck.generators.claims import Claims, claims_of, established_version, table, table_path
+from epcheck.generators.claims import PROVIDERS, Claims, claims_of, established_version, table, table_path
 
 DML = "DmlExecutionProvider"
 
@@ -106,3 +106,47 @@ def test_the_established_version_is_the_newest_that_is_claimed(operator: str, do
 
 def test_an_operator_that_nobody_claims_is_established_in_its_newest_version() -> None:
     assert established_version("Det") == schema.since_versions("Det")[-1]
+
+
+def provider_claims(provider: str) -> Claims:
+    found = claims_of(provider)
+    assert found is not None
+    return found
+
+
+def test_webgpu_claims_what_it_takes_with_the_plugin_that_was_asked() -> None:
+    webgpu = provider_claims("WebGpuExecutionProvider")
+    assert webgpu.when == {"plugin": "0.4.*"}
+    assert webgpu.why_not("", "Slice", 13, {"T": "float32", "Tind": "int64"}) is None
+    assert webgpu.why_not("", "Conv", 22, {"T": "float16"}) is None  # only the device that was asked lacks float16
+    assert webgpu.why_not("", "Slice", 13, {"T": "int64"}) == "Slice-13 is not claimed for T = int64"
+    assert webgpu.why_not("", "Sin", 22, {"T": "float32"}) == "no kernel for Sin-22 (it has 7)"
+
+
+def test_webgpu_claims_an_if_where_it_takes_the_branches() -> None:
+    webgpu = provider_claims("WebGpuExecutionProvider")
+    assert webgpu.why_not("", "If", 21, {"B": "bool", "V": "float32"}) is None
+    assert webgpu.is_partial("", "If", 21, {"B": "bool", "V": "float32"})
+    assert webgpu.why_not("", "If", 21, {"B": "bool", "V": "float64"}) == "If-21 is not claimed for V = float64"
+
+
+def test_qnn_claims_no_float64_and_most_in_part() -> None:
+    qnn = provider_claims("QNNExecutionProvider")
+    assert qnn.when == {"plugin": "2.7.*"}
+    assert qnn.why_not("", "Add", 14, {"T": "float32"}) is None
+    assert not qnn.is_partial("", "Add", 14, {"T": "float32"})
+    assert qnn.why_not("", "Add", 14, {"T": "float64"}) == "Add-14 is not claimed for T = float64"
+    assert qnn.is_partial("", "Slice", 11, {"T": "int64", "Tind": "int64"})
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_shipped_table_was_reviewed_against_named_pages(provider: str) -> None:
+    path = table_path(provider)
+    assert path is not None
+    found = table.decoded(path.read_bytes(), path.name)
+    if found.probed:  # DirectML's was not asked: it is the page
+        assert found.provider == provider
+        assert found.documentation
+        assert found.review.startswith("Reviewed ")
+        assert 0 < found.probed.placed < found.probed.cases
+        assert found.when

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from epcheck.models.accuracy.thresholds import YOURS, Threshold
+from epcheck.models.accuracy.thresholds import YOURS, Override, Threshold
 from epcheck.models.accuracy.verdict import judge
 
 ROW = np.array([[1.0, -2.0, 4.0]], np.float32)
@@ -100,3 +100,32 @@ def test_a_share_of_integers_may_differ_where_numbers_decide_them() -> None:
     got[0] = 7
     assert verdicts(got, reference, threshold=Threshold(agreement=0.99)) == [True]
     assert verdicts(got, reference, threshold=Threshold(agreement=1.0)) == [False]
+
+
+def test_what_random_rounding_changes_extends_the_threshold_and_is_said() -> None:
+    truth, got = np.linspace(1, 2, 8), np.linspace(1, 2, 8).astype(np.float32) * np.float32(1.001)
+    threshold = {"y": Threshold(1e-5)}
+    rounded = [{"y": truth * (1 + 4e-4)}, {"y": truth * (1 - 2e-4)}]
+    (plain,) = judge("t", {"y": got}, None, {"y": truth}, threshold)
+    (found,) = judge("t", {"y": got}, None, {"y": truth}, threshold, rounded)
+    assert (plain.word, found.word) == ("WRONG", "right")
+    assert found.why.endswith("which the model's sensitivity extends: rounding alone changes this output by 0.0004 of "
+                              "its size")  # fmt: skip
+    (beyond,) = judge("t", {"y": got * np.float32(1.001)}, None, {"y": truth}, threshold, rounded)
+    assert (beyond.word, beyond.sensitivity is not None) == ("WRONG", True)
+
+
+def test_a_model_that_rounding_alone_takes_beyond_a_hundredth_is_undecided() -> None:
+    truth, got = np.linspace(1, 2, 8), np.linspace(1, 2, 8).astype(np.float32) * np.float32(1.05)
+    (found,) = judge("t", {"y": got}, None, {"y": truth}, {"y": Threshold(1e-5)}, [{"y": truth * 1.03}])
+    assert found.word == "undecided"
+    assert "the model is too sensitive on these feeds: rounding alone changes this output by 0.03" in found.why
+    (far,) = judge("t", {"y": got * 2}, None, {"y": truth}, {"y": Threshold(1e-5)}, [{"y": truth * 1.03}])
+    assert far.word == "WRONG"
+
+
+def test_a_threshold_that_was_asked_for_is_not_extended() -> None:
+    truth, got = np.linspace(1, 2, 8), np.linspace(1, 2, 8).astype(np.float32) * np.float32(1.001)
+    asked = {"y": Override(relative=1e-5).apply(Threshold(1e-3))}
+    (found,) = judge("t", {"y": got}, None, {"y": truth}, asked, [{"y": truth * 1.001}])
+    assert found.word == "WRONG"

@@ -23,7 +23,7 @@ def made(
 
 
 def test_every_dtype_and_size_is_the_models() -> None:
-    found = made("g (float[2,3] a, float16[B,4] b, double[1] c, uint8[7] d, bool[5] e, int64[] f) => (float[2,3] y) {"
+    found = made("g (float[2,3] a, float16[B,4] b, double[1] c, uint8[7] d, bool[5] e, int64 f) => (float[2,3] y) {"
                  " y = Relu(a) }", B=5)  # fmt: skip
     assert {name: (value.dtype.name, value.shape) for name, value in found.items()} == {
         "a": ("float32", (2, 3)), "b": ("float16", (5, 4)), "c": ("float64", (1,)), "d": ("uint8", (7,)),

@@ -45,7 +45,9 @@ def checked(path: Path, target: str | Target, baseline: str | Target | None = No
 def test_without_a_baseline_the_oracle_judges_alone(tmp_path: Path) -> None:
     found = checked(saved(tmp_path, SQUARE), "cpu", "none")
     assert found.status == RIGHT
-    assert [(verdict.trial, verdict.against) for verdict in found.verdicts] == [("seed 0", ORACLE), ("seed 1", ORACLE)]
+    assert [(verdict.trial, verdict.against) for verdict in found.verdicts] == [
+        ("seed 0", ORACLE), ("seed 1, batch=2", ORACLE),
+    ]  # fmt: skip
 
 
 def test_a_wrong_model_without_a_baseline_is_wrong(tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_where_neither_baseline_nor_oracle_answers_nobody_can_tell(tmp_path: Pat
 
 def test_a_baseline_that_crashes_leaves_the_oracle(tmp_path: Path) -> None:
     relu = "g (float[1, 4] x) => (float[1, 4] y) { y = Relu(x) }"
-    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,))
+    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,), own_process=False)
     assert (found.status, [verdict.against for verdict in found.verdicts]) == (RIGHT, [ORACLE])
 
 
@@ -76,7 +78,7 @@ def test_a_baseline_that_crashes_where_no_oracle_answers_proves_nothing(
 ) -> None:
     monkeypatch.setattr(truth, "ORACLE_S", -1.0)
     relu = "g (float[1, 4] x) => (float[1, 4] y) { y = Relu(x) }"
-    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,))
+    found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,), own_process=False)
     assert (found.status, found.verdicts) == (UNJUDGED, ())
     assert "'dies_of_relu' gives nothing to compare with" in found.headline
 
@@ -86,11 +88,11 @@ def test_made_up_feeds_with_which_the_baseline_fails_as_well_do_not_suit(tmp_pat
     found = checked(path, "cpu", dims={"n": (5,)})
     assert {step.stage for step in found.steps} == {RUN}
     assert found.status == UNJUDGED
-    assert "fails on the made-up feeds as well; give feeds" in found.headline
+    assert "fails as well: the made-up feeds do not suit the model; give feeds" in found.headline
     np.savez(tmp_path / "mine.npz", x=np.ones(5, np.float32))
     mine = checked(path, "cpu", feeds=tmp_path / "mine.npz", culprit=False)
     assert mine.status == FAILS
-    assert mine.headline.endswith("does not run; nor does it on the baseline")
+    assert mine.headline.endswith("does not run; the baseline fails as well: the feeds do not suit it")
 
 
 def test_trials_that_were_not_compared_are_in_the_headline(tmp_path: Path) -> None:
@@ -135,8 +137,30 @@ def test_a_model_of_a_billion_operations_has_a_truth(tmp_path: Path) -> None:
     assert found.status == RIGHT
 
 
-@pytest.mark.parametrize("command", ["validate", "reduce"])
-def test_two_targets_are_refused_in_a_sentence(command: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, [command, str(saved(tmp_path, SQUARE)), "-t", "cpu", "--target", "reference"])
+def test_two_targets_of_a_reduction_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["reduce", str(saved(tmp_path, SQUARE)), "-t", "cpu", "--target", "reference"])
     assert done.exit_code == 2
     assert "--target is given 2 times (cpu, reference)" in done.output
+
+
+def test_a_batch_that_the_model_declares_and_cannot_take_is_tried_as_one_sample(tmp_path: Path) -> None:
+    path = saved(tmp_path, "g (float[batch, 4] x) => (float[1, 4] y) {"
+                           " s = Constant <value_ints=[1, 4]> () y = Reshape(x, s) }")  # fmt: skip
+    found = checked(path, "cpu")
+    candidate = [(step.trial, step.stage) for step in found.steps if step.target == "cpu"]
+    assert candidate == [("seed 0", "done"), ("seed 1, batch=2", RUN), ("seed 1", "done")]
+    assert (found.status, found.headline) == (RIGHT, "model.onnx runs on CPUExecutionProvider and is right")
+    done = CliRunner().invoke(app, ["validate", str(path), "--target", "cpu"])
+    assert "candidate and baseline fail alike: the made-up feeds do not suit the model; another trial" in done.output
+
+
+def test_a_batch_that_the_candidate_alone_cannot_take_is_its_fault(tmp_path: Path) -> None:
+    found = checked(saved(tmp_path, "g (float[batch, 4] x) => (float[batch, 4] y) { y = Relu(x) }"),
+                    backend("one_sample"), "cpu", culprit=False)  # fmt: skip
+    assert (found.status, [step.trial for step in found.steps if step.stage == RUN]) == (FAILS, ["seed 1, batch=2"])
+
+
+def test_the_page_gives_a_reason_for_trials_that_do_not_suit(tmp_path: Path) -> None:
+    html = tmp_path / "page.html"
+    checked(saved(tmp_path, PICKY), "cpu", dims={"n": (5,)}, html=html)
+    assert "Candidate and baseline fail alike: the made-up feeds do not suit the model." in html.read_text("utf-8")

@@ -175,7 +175,7 @@ def test_nothing_of_a_model_reaches_the_page_as_markup(tmp_path: Path) -> None:
 
 def test_the_page_answers_in_the_order_of_the_questions(right: Validation) -> None:
     text = page.render(right)
-    order = ["Will it load?", "Where does it run, and why?", "Is it right?", "Which node is wrong?", "Reproduce it"]
+    order = ["Will it load?", "Where does it run, and why?", "Is it right?", "Which nodes are wrong?", "Reproduce it"]
     order = [f"{number} · {question}" for number, question in enumerate(order, 1)]
     assert sorted(order, key=text.index) == order
 

@@ -25,7 +25,7 @@ from stored_records import (
 
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.case_facts import DirectML, Value
-from epcheck.conformance.records.record import Expected, Record, VariantResult
+from epcheck.conformance.records.record import Direct, Expected, Record, VariantResult
 from epcheck.conformance.records.run import Run
 from epcheck.reports import read_run, write_html
 
@@ -68,7 +68,9 @@ def link(record: Record, filters: str = "") -> str:
 
 def test_the_page_opens_on_the_verdict(browser: Browser, page: Path) -> None:
     browser.open(page)
-    assert browser.text("h1") == "dml: 2 conformance failures in 2 groups, 1 expected deviation, 4 of 7 cases pass."
+    assert browser.text("h1") == (
+        "dml: 2 conformance failures of 2 causes, 1 expected deviation of 1 cause, 4 of 7 cases pass."
+    )
     assert browser.text("#result") == "7 cases"
     assert browser.texts("#rows .row > span:first-child")[:4] == ["✕failure", "✕failure", "≈expected", "✓ok"]
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
@@ -79,9 +81,9 @@ def test_the_way_goes_from_matrix_to_operator_to_case_and_back(browser: Browser,
     browser.click(".matrix a.cell.failure")
     browser.wait_for_result("2 of 7 cases")
     assert browser.driver.current_url.endswith("#operator=Slice&dtype=float16")
-    assert browser.text("#operator h1") == "Slice"
-    assert "3 of 4 cases pass; 1 failure, 3 ok." in browser.text("#operator")
-    assert browser.texts("#operator .matrix thead th") == ["Version", "float16", "float32", "int64"]
+    assert browser.text("#operator h1") == "Slice float16"
+    assert "1 of 2 cases pass; 1 failure, 1 ok." in browser.text("#operator")
+    assert browser.texts("#operator .matrix thead th") == ["Version", "float16"]
     assert WRONG.reason in browser.text("#operator .groups")
     assert not browser.shown("#overview")
     assert browser.texts("#rows code") == [WRONG.case_id, PASSING[0].case_id]
@@ -91,6 +93,10 @@ def test_the_way_goes_from_matrix_to_operator_to_case_and_back(browser: Browser,
     assert browser.text("#case .step") == "← Slice"
     browser.press(ESCAPE)
     browser.wait("return !document.getElementById('operator').hidden")
+    browser.click("#operator header a[href='#operator=Slice']")
+    browser.wait("return document.querySelector('#operator h1').textContent === 'Slice'")
+    assert "3 of 4 cases pass; 1 failure, 3 ok." in browser.text("#operator")
+    assert browser.texts("#operator .matrix thead th") == ["Version", "float16", "float32", "int64"]
     browser.press(ESCAPE)
     browser.wait("return !document.getElementById('overview').hidden")
 
@@ -173,9 +179,64 @@ def test_of_several_targets_one_can_be_chosen(browser: Browser, tmp_path: Path) 
 
 def test_a_finding_filters_the_list(browser: Browser, page: Path) -> None:
     browser.open(page)
-    browser.click(".finding p a")
+    browser.click(".finding li a")
     browser.wait_for_result("1 of 7 cases")
-    assert browser.texts(".chip") == ["one group of findings ✕"]
+    assert browser.texts(".chip")[0] == "one group of findings ✕"
+
+
+def test_a_cause_opens_its_smallest_case_and_filters_the_list(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    causes = browser.texts("#findings .finding .why")
+    assert causes == ["the worker died with exit code 5", "… of … elements differ", "per-channel weights: known"]
+    assert browser.texts("#findings .finding .what") == [
+        "TopK DML_TOP_K1_OPERATOR_DESC", "Slice DML_SLICE1_OPERATOR_DESC", "QLinearConv"
+    ]  # fmt: skip
+    browser.click(".finding.expected p:last-child a")
+    browser.wait_for_result("1 of 7 cases")
+    assert browser.texts(".chip") == ["cause: per-channel weights: known ✕"]
+    browser.click("#rows a")
+    browser.wait("return !document.getElementById('case').hidden")
+    assert browser.texts(".expects a") == ["All cases of this cause"]
+    browser.open(page)
+    browser.click(".finding.failure p a")
+    browser.wait("return document.querySelector('#case h1')?.textContent === " + repr(CRASHED.case_id))
+
+
+def test_the_reason_of_an_expectation_is_searched(browser: Browser, page: Path) -> None:
+    browser.open(page, "#q=weights%20known")
+    assert browser.texts("#rows code") == [REFUSED.case_id]
+
+
+def test_what_directml_says_is_a_filter(browser: Browser, tmp_path: Path) -> None:
+    asked = changed(WRONG, direct=Direct("lowering", an_opinion("directml")))
+    browser.open(write_html(stored(tmp_path / "run", [asked, CRASHED])))
+    assert browser.texts("#findings .badge:nth-child(4)") == ["asked directly: lowering"]
+    browser.select("below", "lowering")
+    browser.wait_for_result("1 of 2 cases")
+
+
+def test_flaky_cases_and_cases_that_never_ran_are_apart(browser: Browser, tmp_path: Path) -> None:
+    flaky = changed(WRONG, status="flaky", reading="flaky")
+    idle = a_slice("int8", status="unplaced", claimed=False)
+    browser.open(write_html(stored(tmp_path / "run", [flaky, idle, *PASSING])))
+    assert browser.text(".kicker").lower() == "flaky cases, no steady failure"
+    assert browser.texts(".tally a") == ["≠1 flaky", "✓3 ok", "–1 not run"]
+    browser.click(".tally a.not-run")
+    browser.wait_for_result("1 of 5 cases")
+    assert browser.texts("#rows .row > span:first-child") == ["–not run"]
+
+
+def test_the_columns_of_the_list_sort_it(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    for column, order in enumerate(("id", "status", "ulp", "ms"), 2):
+        browser.click(f"#table .head > :nth-child({column}) button")
+        browser.wait(f"return location.hash === '#sort={order}'")
+        assert (
+            browser.run("return document.querySelector('#table .head [aria-sort]').textContent")
+            == (browser.texts("#table .head > span")[column - 1])
+        )
+    browser.open(page, "#sort=status")
+    assert browser.texts("#rows .row > :nth-child(3)")[:3] == ["crash · candidate", "mismatch · candidate", "pass"]
 
 
 def test_search_narrows_the_list_and_is_in_the_address(browser: Browser, page: Path) -> None:

@@ -23,7 +23,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with ExitStack() as held:
         made = RunPage(run, held.enter_context(path.open("wb")), held)
         for record in many(CASES):
-            made.add(Entry(encode(record).encode("ascii"), record, tally.add(record)))
+            made.add(Entry(encode(record).encode("ascii"), record, *tally.add(record)))
         made.finish(tally.summary(run))
     return path
 

@@ -94,10 +94,10 @@ def test_junit_counts_each_candidate_and_all_of_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [HOSTILE, "a\"b'c\n\td", "]]>&amp;<!--", "\ufffe\ud800", " "])
 def test_junit_keeps_every_text_apart_from_its_markup(tmp_path: Path, text: str) -> None:
     wrong = a_wrong_slice(case_id=text, operator=text, reason=text, candidate=an_opinion(text, message=text))
-    remark = dataclasses.replace(wrong, reading="noted")
+    remark = dataclasses.replace(wrong, reading="noted", candidate=an_opinion(f"{text}.", message=text))
     targets = {text: {text: text}}
     root = parsed(stored(tmp_path / "run", [wrong, remark], a_run(2, started=text, targets=targets)))
-    (suite,) = root
+    suite, _ = root
     (prop,) = root.iter("property")
     failed, noted = root.iter("testcase")
     seen = visible(text)
@@ -113,17 +113,20 @@ def test_junit_stays_well_formed_with_hostile_names(tmp_path: Path) -> None:
     assert case.get("name") == "a\\x00<script>alert(1)</script>]]>\\u202e\\udc80&\\x1b[31m"
 
 
-def test_the_document_has_the_run_its_counts_and_every_record(tmp_path: Path) -> None:
+def test_the_document_has_the_run_its_counts_and_every_record_that_is_not_ok(tmp_path: Path) -> None:
     folder = stored(tmp_path / "run", [a_slice(), a_wrong_slice()])
     document = json.loads(write_json(folder).read_text())
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert document["complete"] is True
     assert run_from_json(document["run"]) == a_run(2)
     assert document["summary"]["by_reading"] == {"ok": 1, "failure": 1}
-    assert document["headline"] == "dml: 1 conformance failure in 1 group, 1 of 2 cases pass."
-    assert document["records"][1]["candidate"]["differences"][0]["first"][0]["got"] == "1"
-    assert "heat" not in document["records"][1]["candidate"]["differences"][0]
-    assert decode(strict_json.dumps(document["records"][0])) == a_slice()
+    assert document["headline"] == "dml: 1 conformance failure of 1 cause, 1 of 2 cases pass."
+    (wrong,) = document["records"]
+    assert wrong["candidate"]["differences"][0]["first"][0]["got"] == "1"
+    assert "heat" not in wrong["candidate"]["differences"][0]
+    assert decode(strict_json.dumps(wrong)).case_id == a_wrong_slice().case_id
+    (cause,) = document["summary"]["targets"][0]["causes"]
+    assert (cause["cases"], cause["smallest"]) == (1, a_wrong_slice().case_id)
 
 
 def test_the_document_of_an_incomplete_run_says_so(tmp_path: Path) -> None:

@@ -69,15 +69,15 @@ def test_a_record_is_on_disk_when_append_returns(tmp_path: Path) -> None:
 
 
 def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
+    records = [[a_wrong_slice(case_id=f"{thread}.{number}") for number in range(50)] for thread in range(4)]
     with create(tmp_path / "run", a_run(200)) as journal:
-        threads = [
-            threading.Thread(target=lambda: [journal.append(a_wrong_slice()) for _ in range(50)]) for _ in range(4)
-        ]
+        threads = [threading.Thread(target=lambda own=own: [journal.append(r) for r in own]) for own in records]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert sum(record == a_wrong_slice() for record in read_records(tmp_path / "run")) == 200
+    found = {record.case_id: record for record in read_records(tmp_path / "run")}
+    assert found == {record.case_id: record for own in records for record in own}
 
 
 @pytest.mark.parametrize("cut", [1, 2, 500])
@@ -261,7 +261,7 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
     path = write_outcomes(stored(tmp_path / "run", [a_slice(), a_wrong_slice()]))
     metadata = pq.read_metadata(path).metadata
     assert json.loads(metadata[b"epcheck.run"])["run_id"] == "20250102-030405-beef"
-    assert metadata[b"epcheck.schema"] == b"2"
+    assert metadata[b"epcheck.schema"] == b"3"
     counts = json.loads(metadata[b"epcheck.counts"])
     assert counts["dml"]["operators"] == {"Slice": [1, 1, 0]}
     table = pq.read_table(path)
@@ -271,6 +271,7 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
     assert row == {
         "run_id": "20250102-030405-beef",
         "failing": True,
+        "cause": "… of … elements differ · DML_SLICE1_OPERATOR_DESC",
         "assignment": "DmlExecutionProvider Slice",
         "case_id": "Slice-13/float16/negative_step_past_both_ends[runtime]",
         "operator": "Slice",

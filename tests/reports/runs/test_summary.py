@@ -99,7 +99,7 @@ def test_a_matrix_cell_counts_passes_and_takes_the_worst_reading() -> None:
     (target,) = summarize(a_run(), [a_slice("float16"), a_wrong_slice("float16"), a_slice("int64"), idle]).targets
     assert [(c.operator, c.since_version, c.dtype, c.passes, c.total, c.worst) for c in target.matrix] == [
         ("Slice", 13, "float16", 1, 2, "failure"),
-        ("Slice", 13, "int8", 0, 1, "nothing"),
+        ("Slice", 13, "int8", 0, 1, "not-run"),
         ("Slice", 13, "int64", 1, 1, "ok"),
     ]
 
@@ -109,11 +109,11 @@ def test_dtypes_are_sorted_by_kind_and_width() -> None:
     assert sorted(dtypes, key=dtype_order)[:5] == ["float16", "float64", "bfloat16", "int8", "int64"]
 
 
-def test_the_headline_counts_failures_in_groups() -> None:
+def test_the_headline_counts_failures_and_their_causes() -> None:
     run = a_run(4)
     records = [a_slice(), a_wrong_slice("float16"), a_wrong_slice("float64"), a_refused_qlinearconv()]
     assert headline(run, summarize(run, records)) == (
-        "dml: 2 conformance failures in 1 group, 1 expected deviation, 1 of 4 cases pass."
+        "dml: 2 conformance failures of 1 cause, 1 expected deviation of 1 cause, 1 of 4 cases pass."
     )
 
 

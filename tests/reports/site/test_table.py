@@ -107,7 +107,7 @@ def test_a_cell_counts_right_wrong_expected_and_declined_and_knows_the_largest_e
         ("r.r", "ok", "1.1", True),
         ("f.r", "ok", "1.3", False),
         ("..r", "ok", None, False),
-        ("ddd", "nothing", "1.1", True),
+        ("ddd", "not-run", "1.1", True),
         ("ddr", "ok", "1.3", False),
     ],
 )

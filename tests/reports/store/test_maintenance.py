@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import call, refused
@@ -14,6 +15,7 @@ from stored_nights import a_night, keep
 from stored_records import a_slice, a_wrong_slice, many, stored
 
 from epcheck.reports import StoreError, write_outcomes
+from epcheck.reports.runs.parquet import write_table
 from epcheck.reports.store import maintenance
 from epcheck.reports.store.maintenance import Addition
 from epcheck.reports.store.run_file import ProblemKind, StoredRun
@@ -136,7 +138,10 @@ def test_checking_names_each_file_in_trouble_and_why(tmp_path: Path) -> None:
 
 
 def test_two_rows_of_one_case_are_a_duplicate(tmp_path: Path) -> None:
-    keep(tmp_path / "store", a_night(1), [a_slice(), a_slice()])
+    path = keep(tmp_path / "store", a_night(1), [a_slice()])
+    row = pq.read_table(path)
+    with path.open("wb") as file:
+        write_table(pa.concat_tables([row, row]), a_night(1), file)
     (problem,) = maintenance.check(tmp_path / "store")[1]
     assert (problem.kind, "two rows of the same target and case" in problem.sentence) == (ProblemKind.DUPLICATE, True)
 

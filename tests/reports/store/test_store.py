@@ -12,6 +12,7 @@ from stored_nights import a_night, keep
 from stored_records import a_slice, a_wrong_slice, many
 
 from epcheck.reports import StoreError
+from epcheck.reports.checksum import PARQUET_KEY
 from epcheck.reports.runs.parquet import Counts
 from epcheck.reports.store.query import query, query_store
 from epcheck.reports.store.run_file import FileProblemError, ProblemKind, read_file
@@ -34,7 +35,8 @@ def night(day: int) -> str:
 
 
 def with_metadata(path: Path, metadata: dict[str, str], columns: tuple[str, ...] = ()) -> None:
-    """The file again with other metadata."""
+    """The file again with other metadata, and without checksums, as an earlier epcheck wrote it."""
+    metadata = {name: text for name, text in metadata.items() if name != PARQUET_KEY}
     table = pq.read_table(path, columns=list(columns) or None)
     with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
         writer.write_table(table)
@@ -49,6 +51,18 @@ def test_runs_come_in_the_order_of_their_start_with_what_they_count(store: Path)
     assert last.run.targets["dml"]["adapter"] == "Radeon"
     assert last.counted["dml"].operators == {"Slice": Counts(passes=1, failing=1, other=0)}
     assert (last.recorded, last.whole) == (2, True)
+
+
+def test_files_without_the_newest_columns_are_asked_together_with_others(store: Path) -> None:
+    path = store / night(3)
+    metadata = {key.decode(): text.decode() for key, text in pq.read_metadata(path).metadata.items()}
+    columns = [name for name in pq.read_schema(path).names if name != "cause"]
+    with_metadata(path, {**metadata, "epcheck.schema": "2"}, tuple(columns))
+    keep(store, a_night(4), [a_wrong_slice()])
+    opened = open_store(store)
+    assert [run.schema for run in opened.runs] == [3, 3, 2, 3]
+    found = query(opened.runs, "SELECT run_id, cause FROM outcomes WHERE failing ORDER BY ALL").to_pylist()
+    assert [row["cause"] for row in found] == [None, "… of … elements differ · DML_SLICE1_OPERATOR_DESC"]
 
 
 def test_the_digest_tells_whether_two_runs_have_the_same_cases(store: Path) -> None:
@@ -99,7 +113,7 @@ def spoil_other_parquet(path: Path) -> None:
 
 
 def spoil_newer(path: Path) -> None:
-    with_metadata(path, {"epcheck.schema": "3", "epcheck.run": "{}"})
+    with_metadata(path, {"epcheck.schema": "4", "epcheck.run": "{}"})
 
 
 def spoil_older(path: Path) -> None:
@@ -138,7 +152,7 @@ def spoil_into_a_folder(path: Path) -> None:
         (spoil_empty, ProblemKind.TRUNCATED, "is cut off after 0 bytes"),
         (spoil_text, ProblemKind.FOREIGN, "is not a Parquet file"),
         (spoil_other_parquet, ProblemKind.FOREIGN, "is a Parquet file, but not of a run"),
-        (spoil_newer, ProblemKind.NEWER, r"has schema 3, newer than this epcheck reads \(2\); upgrade epcheck"),
+        (spoil_newer, ProblemKind.NEWER, r"has schema 4, newer than this epcheck reads \(3\); upgrade epcheck"),
         (spoil_older, ProblemKind.OLDER, "has schema 1; make it again with: epcheck report RUN --parquet"),
         (spoil_run, ProblemKind.DAMAGED, "does not describe a run"),
         (spoil_counts, ProblemKind.DAMAGED, "does not describe a run"),

@@ -12,12 +12,15 @@ from command_line import call, refused
 from stored_nights import a_night, keep
 from stored_records import a_crashed_topk, a_slice, a_wrong_slice
 
+from epcheck import reports
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
 from epcheck.generators import suite
 from epcheck.reports.store.nights import Completeness
 from epcheck.reports.store.run_file import ProblemKind
 from epcheck.reports.store.store import open_store
+from epcheck.reports.trend.page import write_html
+from epcheck.reports.trend.sections import sections
 from epcheck.reports.trend.trend import Event, Trend, trend
 
 WHOLE, PARTIAL, NIGHT_NOT_RUN = Completeness.WHOLE, Completeness.PARTIAL, Completeness.NOT_RUN
@@ -257,3 +260,41 @@ def test_every_operator_of_the_suite_has_a_family() -> None:
     assert {"batch normalization", "slice", "topk"} <= families
     assert len(families) < len(suite.all_operators()) / 2
     assert suite.group_of("com.example::Gone") == "com.example::Gone"
+
+
+def crashing_night(store: Path, count: int) -> list[str]:
+    """Four nights, in the second of which `count` cases crash; their ids."""
+    cases = [a_slice("float16", f"rank_{number}") for number in range(count)]
+    crashed = [replace(case, status="crash", reading="failure", blame="candidate") for case in cases]
+    for day in range(1, 5):
+        keep(store, a_night(day), [a_slice(), *(crashed if day == 2 else cases)])
+    return sorted(case.case_id for case in cases)
+
+
+def test_a_crash_of_one_night_is_one_entry(tmp_path: Path) -> None:
+    cases = crashing_night(tmp_path / "store", 6)
+    found = trend_of(tmp_path / "store")
+    (night,) = found.single_nights
+    assert (night.night[-2:], night.target, night.run_id) == ("02", "dml", a_night(2).run_id)
+    assert [case.case_id for case in night.cases] == cases
+    assert {case.status for case in night.cases} == {"crash"}
+    assert (found.flaky_cases, found.events) == ((), ())
+    (section,) = (section for section in sections(found) if section.title == "One bad night")
+    assert section.rows == ((night.night, "6", "crash 6", "Slice 6", night.machine),)
+
+
+def test_a_few_cases_of_one_night_are_flaky_cases(tmp_path: Path) -> None:
+    cases = crashing_night(tmp_path / "store", 4)
+    found = trend_of(tmp_path / "store")
+    assert found.single_nights == ()
+    assert [case.case_id for case in found.flaky_cases] == cases
+
+
+def test_the_page_links_each_case_to_the_report_of_its_night(tmp_path: Path) -> None:
+    crashing_night(tmp_path / "store", 5)
+    runs = tmp_path / "runs"
+    reports.write_html(runs / a_night(2).run_id)
+    page = write_html(trend_of(tmp_path / "store"), tmp_path / "trend.html", runs).read_text(encoding="utf-8")
+    address = f"runs/{a_night(2).run_id}/report.html#case=Slice-13%2Ffloat16%2Frank_0%5Bruntime%5D&amp;target=dml"
+    assert f'<a href="{address}"><code>Slice-13/float16/rank_0[runtime]</code></a> crash' in page
+    assert page.count("report.html#case=") == 5

@@ -1,4 +1,4 @@
-"""The canary: one tiny session before any other, which says why a provider cannot be used.
+"""The canary: one tiny session before any other, which says why a provider cannot be used, and is then kept (`held`).
 
 Without it a provider that does not start, or that does not know an option, would fail every case of a suite. What the
 provider's answer to the node is does not matter here.
@@ -63,7 +63,10 @@ def trouble_with(backend: Any, sessions: dict[str, Any]) -> str:
         backend.can_record = False
     untaken = nodes and not any(name == provider for name, _, _ in nodes)
     blamed = [error for error in errors if untaken or _quotes(error, options)]
-    return f"{provider} cannot start: {blamed[0]}{_told(options)}" if blamed else ""
+    if blamed:
+        return f"{provider} cannot start: {blamed[0]}{_told(options)}"
+    backend.held.hold(provider, session)
+    return ""
 
 
 @contextlib.contextmanager

@@ -17,8 +17,9 @@ import onnxruntime
 from ..failure import failure
 from ..machine import file_version
 from ..protocol import LEVELS
-from . import variants
+from . import timing, variants
 from .canary import trouble_with
+from .held import HeldSession
 from .plugin import PluginError, RegisteredPlugin
 from .values import differing, flattened, model_feeds
 
@@ -36,6 +37,7 @@ class OnnxRuntimeBackend:
         self.can_record = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
         self.kept: Any = None
         self.placed: Any = None
+        self.held = HeldSession()
         onnxruntime.set_default_logger_severity(4)
         if plugin:
             try:
@@ -88,9 +90,12 @@ class OnnxRuntimeBackend:
             answer["run_s"] = time.perf_counter() - started
             outputs = dict(zip(names, values))
             answer["assignment"] = self.assignment(session, self.keeps_record(request))
+            if request.get("bodies") and self.keeps_record(request):
+                answer["assignment"] += elsewhere(kernels(session), request["providers"])
             self.run_dirtied(session, request, feeds, outputs, answer)
         except Exception as error:
             finish_commands(request["device"])
+            self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
 
@@ -123,25 +128,37 @@ class OnnxRuntimeBackend:
             else:
                 again = dict(zip(request["outputs"], self.kept.run(request["outputs"], feeds)))
                 answer["repeat_differs"] = differing(outputs, again)
+            if request.get("seconds"):
+                begin("timing")
+                answer["timing"] = self.timed(request, model, feeds)
         except Exception as error:
             finish_commands(request["device"])
+            self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, flattened(outputs)
 
+    def timed(self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]) -> dict[str, Any]:
+        """Seconds of the session's runs, and of each node in another session, which profiles."""
+        taken = timing.runs(lambda: self.kept.run(request["outputs"], feeds), request["seconds"])
+        profiled = self.session({**request, "profile": True}, request["path"] or model)
+        nodes = timing.nodes(profiled, lambda: profiled.run(request["outputs"], feeds))
+        return {"runs_s": taken, "nodes": nodes}
+
     def session(self, request: dict[str, Any], model: bytes | str) -> Any:
         """A single-threaded session without graph optimisation, so that the node under test is the node that runs;
-        a request for a whole model says otherwise."""
+        a request for a whole model says otherwise. One that is timed has the memory that sessions have by default."""
         options = onnxruntime.SessionOptions()
         level = LEVELS[request.get("level", "disabled")]
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
         options.intra_op_num_threads = options.inter_op_num_threads = request.get("threads", 1)
-        options.enable_mem_pattern = False
-        options.enable_cpu_mem_arena = False
+        if not request.get("seconds") or request["device"] != "cpu":
+            options.enable_mem_pattern = False
+            options.enable_cpu_mem_arena = False
         for key, value in request["config"].items():
             if request.get("place") and key == "session.disable_cpu_ep_fallback":
                 continue
             options.add_session_config_entry(key, value)
-        if not self.keeps_record(request):
+        if not self.keeps_record(request) or request.get("bodies") or request.get("profile"):
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
         providers = [(name, dict(provider_options)) for name, provider_options in request["providers"]]
@@ -163,14 +180,7 @@ class OnnxRuntimeBackend:
                 for subgraph in session.get_provider_graph_assignment_info()
                 for node in subgraph.get_nodes()
             ]
-        profile = Path(session.end_profiling())
-        events = json.loads(profile.read_text(encoding="utf-8"))
-        profile.unlink()
-        kernels = [event for event in events if event.get("name", "").endswith("_kernel_time")]
-        return [
-            [event["args"].get("provider", ""), event["args"].get("op_name", ""), event["name"][: -len("_kernel_time")]]
-            for event in kernels
-        ]
+        return kernels(session)
 
     def run_dirtied(
         self,
@@ -201,6 +211,25 @@ class OnnxRuntimeBackend:
                 second = np.frombuffer(again, np.uint8)
                 untouched = (second[second != np.frombuffer(first, np.uint8)] == PATTERN).all()
                 answer["unwritten" if untouched else "repeat_differs"].append(name)
+
+
+def kernels(session: Any) -> list[list[str]]:
+    """[[provider, operator, node], ...] of the kernels that ran since the session was made, from its profile, which
+    ends."""
+    profile = Path(session.end_profiling())
+    events = json.loads(profile.read_text(encoding="utf-8"))
+    profile.unlink()
+    return [
+        [event["args"].get("provider", ""), event["args"].get("op_name", ""), event["name"][: -len("_kernel_time")]]
+        for event in events
+        if event.get("name", "").endswith("_kernel_time")
+    ]
+
+
+def elsewhere(ran: list[list[str]], providers: list[list[Any]]) -> list[list[str]]:
+    """Those of the kernels that ran on none of these providers, without copies between devices."""
+    names = [name for name, _ in providers]
+    return [kernel for kernel in ran if kernel[0] not in names and not kernel[1].startswith("Memcpy")]
 
 
 def finish_commands(device: str | None) -> None:

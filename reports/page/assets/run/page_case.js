@@ -22,20 +22,22 @@ function caseHead(record, row, around) {
   const step = (label, key, link) =>
     link ? el("a", { href: link, class: "step", title: `${label} (key ${key})` }, label) : el("span", { class: "step off" }, label);
   const claim = { true: "claimed", false: "not claimed" }[record.claimed];
-  return el("header", { class: "card case-head " + record.reading },
+  return el("header", { class: "card case-head " + row.reading },
     el("p", { class: "steps" }, el("a", { href: around.back, class: "step", title: "Back (key Esc)" }, around.backTo),
       el("span", { class: "quiet" }, around.position), step("Previous", "k", around.previous), step("Next", "j", around.next)),
     el("h1", {}, el("code", {}, record.case_id)),
     el("p", { class: "badges" },
-      el("span", { class: "reading " + record.reading }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[record.reading]), record.reading),
+      el("span", { class: "reading " + row.reading }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[row.reading]), inWords(row.reading)),
       el("span", { class: "badge" }, record.status),
       record.blame ? el("span", { class: "badge" }, "blame: " + record.blame) : null,
       claim ? el("span", { class: "badge quiet" }, claim) : null,
       el("span", { class: "badge quiet" }, "on " + record.candidate.target),
+      row.below ? el("span", { class: "badge" }, "asked directly: " + row.below) : null,
       around.operator ? el("a", { href: around.operator }, `all of ${row.operator}`) : null,
       el("a", { href: linkTo({ case: record.case_id, target: record.candidate.target }) }, "link to this case")),
     el("p", { class: "verdict" }, record.reason),
     record.expectation ? expectation(record.expectation, record.reading) : null,
+    row.cause ? el("p", { class: "expects" }, el("a", { href: linkTo({ cause: row.cause }) }, "All cases of this cause"), record.expectation ? null : ": " + index.causes[row.cause].slice(0, 2).filter(Boolean).join(" · ")) : null,
     el("p", { class: "expects" }, el("b", {}, "The standard expects: "), record.expects));
 }
 

@@ -1,6 +1,7 @@
 // The list of cases: filters with counts, search, order, and a table that draws only the rows that are seen.
 
-const FACETS = ["reading", "status", "blame", "operator", "version", "dtype", "variant", "target"];
+const FACETS = ["reading", "status", "blame", "below", "operator", "version", "dtype", "variant", "target"];
+const GROUPS = ["finding", "cause"]; // which rows belong together; chosen by a link, not in the form
 const ROW = 54; // pixels; page.css says the same
 const PRINTED = 300;
 
@@ -12,7 +13,10 @@ const ORDERS = {
   id: ["by id", (a, b) => a.id.localeCompare(b.id, "en", { numeric: true })],
   ulp: ["largest error first", (a, b) => (infinite(b.ulp) ?? -1) - (infinite(a.ulp) ?? -1) || byNumber(a, b)],
   ms: ["slowest first", largest("ms")],
+  status: ["by status", (a, b) => a.status.localeCompare(b.status) || a.blame.localeCompare(b.blame) || byNumber(a, b)],
 };
+
+const COLUMNS = ["", "id", "status", "ulp", "ms"]; // the order that the head of each column gives
 
 /** Whether a row has a facet's value; the first of several dtypes counts as one, so that a matrix cell is a filter. */
 function has(row, name, value) {
@@ -22,7 +26,7 @@ function has(row, name, value) {
 
 /** The rows that the state's filters leave; `except` names a facet that is not applied. */
 function filtered(rows, state, except = "") {
-  const wanted = [...FACETS, "finding"].filter((name) => name !== except && name in state);
+  const wanted = [...FACETS, ...GROUPS].filter((name) => name !== except && name in state);
   const words = (state.q || "").toLowerCase().split(/\s+/).filter(Boolean);
   return rows.filter(
     (row) => wanted.every((name) => has(row, name, state[name])) && (!words.length || contains(row, words)),
@@ -30,7 +34,7 @@ function filtered(rows, state, except = "") {
 }
 
 function contains(row, words) {
-  row.haystack ??= visible([row.id, row.status, row.blame, row.reason].join("\n")).toLowerCase();
+  row.haystack ??= visible([row.id, row.status, row.blame, row.reason, ...(index.causes[row.cause] ?? [])].join("\n")).toLowerCase();
   return words.every((word) => row.haystack.includes(word));
 }
 
@@ -45,7 +49,7 @@ class CaseList {
     this.chosen = null;
     this.printed = 0; // rows laid out for a printer; 0: the page is on a screen
     this.several = new Set(rows.map((row) => row.target)).size > 1;
-    this.facets = FACETS.filter((name) => name !== "target" || this.several);
+    this.facets = FACETS.filter((name) => (name !== "target" || this.several) && (name !== "below" || rows.some((row) => row.below)));
     this.form = document.getElementById("filters");
     this.table = document.getElementById("table");
     this.head = this.table.querySelector(".head");
@@ -56,7 +60,7 @@ class CaseList {
 
   build() {
     this.search = el("input", {
-      type: "search", name: "q", placeholder: "Search ids and reasons", "aria-label": "Search ids and reasons",
+      type: "search", name: "q", placeholder: "Search ids, reasons and causes", "aria-label": "Search ids, reasons and causes",
       input: () => this.go({ q: this.search.value }, true),
     });
     this.selects = new Map();
@@ -64,9 +68,14 @@ class CaseList {
     for (const name of [...this.facets, "sort"]) {
       const select = el("select", { name, change: () => this.go({ [name]: select.value }) });
       this.selects.set(name, select);
-      this.form.append(el("label", {}, el("span", {}, { sort: "order", variant: "binding" }[name] || name), select));
+      this.form.append(el("label", {}, el("span", {}, { sort: "order", variant: "binding", below: "asked directly" }[name] || name), select));
     }
     this.selects.get("sort").append(...Object.entries(ORDERS).map(([value, [name]]) => el("option", { value }, name)));
+    this.headers = [...this.head.children].map((head, at) => {
+      const button = el("button", { type: "button", click: () => this.go({ sort: COLUMNS[at] }) }, head.textContent);
+      head.replaceChildren(button);
+      return head;
+    });
     this.form.addEventListener("submit", (event) => event.preventDefault());
     document.getElementById("list").hidden = false;
     this.virtual = new VirtualCore.Virtualizer({
@@ -98,7 +107,9 @@ class CaseList {
     this.shown = this.ordered(filtered(this.rows, state));
     if (document.activeElement !== this.search) this.search.value = state.q || "";
     for (const name of this.facets) this.fillSelect(name, this.selects.get(name));
-    this.selects.get("sort").value = ORDERS[state.sort] ? state.sort : "";
+    const order = ORDERS[state.sort] ? state.sort : "";
+    this.selects.get("sort").value = order;
+    this.headers.forEach((head, at) => (COLUMNS[at] === order ? head.setAttribute("aria-sort", order === "id" || order === "status" ? "ascending" : "descending") : head.removeAttribute("aria-sort")));
     this.result();
     if (!same) this.scroller.scrollTop = 0;
     this.choose(this.chosen && this.shown.includes(this.chosen) ? this.chosen : null);
@@ -158,17 +169,23 @@ class CaseList {
   }
 
   chips() {
-    const set = [...this.facets, "finding", "q"].filter((name) => name in this.state);
+    const set = [...this.facets, ...GROUPS, "q"].filter((name) => name in this.state);
     if (!set.length) return [];
     const chip = (name) =>
       el("button", { type: "button", class: "chip", title: "Remove this filter", click: () => this.go({ [name]: "" }) },
-        name === "finding" ? "one group of findings" : `${name}: ${this.state[name] || "nobody"}`, " ✕");
+        this.chipText(name), " ✕");
     return [...set.map(chip), el("a", { href: "#section=cases", class: "clear" }, "clear all")];
+  }
+
+  chipText(name) {
+    if (name === "finding") return "one group of findings";
+    if (name === "cause") return `cause: ${index.causes[this.state.cause]?.[0] ?? this.state.cause}`;
+    return `${name}: ${this.state[name] || "nobody"}`;
   }
 
   line(row, item) {
     const node = el("div", { role: "row", class: "row", "aria-rowindex": item.index + 2, "aria-current": row === this.chosen ? "true" : null },
-      el("span", { role: "cell" }, el("span", { class: "sign " + row.reading, "aria-hidden": "true" }, SIGNS[row.reading]), row.reading),
+      el("span", { role: "cell" }, el("span", { class: "sign " + row.reading, "aria-hidden": "true" }, SIGNS[row.reading]), inWords(row.reading)),
       el("span", { role: "cell", class: "id" },
         el("a", { href: this.linkTo(row) }, el("code", {}, row.id)), this.several ? el("span", { class: "quiet" }, " on ", row.target) : null,
         el("span", { class: "why", title: visible(row.reason) }, row.reason)),

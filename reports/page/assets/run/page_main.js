@@ -46,11 +46,13 @@ function showOverview(list, state) {
 
 function showOperator(list, state) {
   list.update(state);
-  const rows = filtered(list.rows, { operator: state.operator });
+  const place = Object.fromEntries(["operator", "target", ...PLACE].filter((name) => name in state).map((name) => [name, state[name]]));
+  const { target: _target, ...onAnyTarget } = place;
+  const rows = filtered(list.rows, onAnyTarget);
   const changed = reveal("operator");
-  if (!changed && seen.operator === state.operator + (state.target || "")) return;
-  seen.operator = state.operator + (state.target || "");
-  operatorArticle.replaceChildren(...(rows.length ? operatorView(rows[0].operator, rows, list) : [notFound("operator", state.operator)]));
+  if (!changed && seen.operator === linkTo(place)) return;
+  seen.operator = linkTo(place);
+  operatorArticle.replaceChildren(...(rows.length ? operatorView(rows[0].operator, rows, list, place) : [notFound("operator", state.operator)]));
   document.title = visible(state.operator) + " · epcheck";
   toTop();
   operatorArticle.focus({ preventScroll: true });
@@ -98,7 +100,7 @@ const differing = new Set(matrixRows.filter((row) => "differs" in row.dataset).m
 const find = el("input", { type: "search", name: "find", placeholder: "Find an operator", "aria-label": "Find an operator", input: () => goMatrix() });
 const worst = el("select", { name: "worst", "aria-label": "Operators by their worst case", change: () => goMatrix() },
   el("option", { value: "" }, "all operators"),
-  ...READINGS.slice(0, 4).map((reading) => el("option", { value: reading }, `with ${reading}`)),
+  ...READINGS.slice(0, 5).map((reading) => el("option", { value: reading }, `with ${reading}`)),
   document.getElementById("side-by-side") ? el("option", { value: DIFFERS }, "where targets differ") : null);
 
 function goMatrix() {

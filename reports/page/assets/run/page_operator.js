@@ -1,21 +1,24 @@
 // One operator: its versions by dtype, what is wrong with it, how accurate it is. The list of its cases stands below.
 
+const PLACE = ["version", "dtype", "variant"]; // what of an operator an address may be about
+
 const byDtype = (a, b) => a.localeCompare(b, "en", { numeric: true });
 
-function operatorView(name, rows, list) {
+function operatorView(name, rows, list, state) {
   const target = list.state.target;
   const targets = [...new Set(rows.map((row) => row.target))].filter((targetName) => !target || addressable(targetName) === target);
   const of = (targetName) => rows.filter((row) => row.target === targetName);
   return [
     el("header", { class: "card operator-head " + worstOf(rows) },
       el("p", { class: "steps" }, el("a", { href: "#section=matrix" }, "← All operators")),
-      el("h1", {}, name),
-      el("p", { class: "verdict" }, countsInWords(rows))),
+      el("h1", {}, name, ...PLACE.filter((place) => place in state).map((place) => el("span", { class: "quiet" }, ` ${place === "version" ? `version ${state.version}` : state[place]}`))),
+      el("p", { class: "verdict" }, countsInWords(rows)),
+      PLACE.some((place) => place in state) ? el("p", {}, el("a", { href: linkTo({ operator: name, target: state.target }) }, `Show all versions and dtypes of ${name}`)) : null),
     ...(targets.length > 1 ? [sideBySide(name, targets, rows)] : []),
     ...targets.map((targetName) => el("section", {},
       el("h2", {}, "Version × dtype", list.several ? el("span", { class: "quiet" }, " on ", targetName) : null), versionsTable(name, targetName, of(targetName), list))),
     ...targets.flatMap((targetName) => findingsOf(targetName, of(targetName), list)),
-    ...accuracyOf(name, targets, list),
+    ...accuracyOf(name, targets, list, state),
   ];
 }
 
@@ -25,7 +28,7 @@ const worstOf = (rows) => READINGS.find((reading) => rows.some((row) => row.read
 function countsInWords(rows) {
   const counts = READINGS.map((reading) => [rows.filter((row) => row.reading === reading).length, reading]).filter(([n]) => n);
   const passing = rows.filter((row) => row.status === "pass").length;
-  return `${count(passing)} of ${count(rows.length)} cases pass; ` + counts.map(([n, reading]) => `${count(n)} ${reading}`).join(", ") + ".";
+  return `${count(passing)} of ${count(rows.length)} cases pass; ` + counts.map(([n, reading]) => `${count(n)} ${inWords(reading)}`).join(", ") + ".";
 }
 
 function versionsTable(name, target, rows, list) {
@@ -50,9 +53,8 @@ function cellOf(rows, href) {
   if (!rows) return null;
   const passing = rows.filter((row) => row.status === "pass").length;
   const worst = worstOf(rows);
-  const kind = worst === "ok" && !passing ? "nothing" : worst;
-  return el("a", { class: "cell " + kind, href },
-    el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[kind]), el("span", { class: "unseen" }, `${kind}, `), passing === rows.length ? String(passing) : `${passing}/${rows.length}`);
+  return el("a", { class: "cell " + worst, href },
+    el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[worst]), el("span", { class: "unseen" }, `${inWords(worst)}, `), passing === rows.length ? String(passing) : `${passing}/${rows.length}`);
 }
 
 function findingsOf(target, rows, list) {
@@ -77,9 +79,9 @@ function findingsOf(target, rows, list) {
 }
 
 /** Largest and mean errors by dtype, candidate against baseline. */
-function accuracyOf(name, targets, list) {
+function accuracyOf(name, targets, list, state) {
   return targets.flatMap((target) => {
-    const profiles = index.accuracy.filter(([of, operator]) => of === target && operator === name);
+    const profiles = index.accuracy.filter(([of, operator, dtype]) => of === target && operator === name && (!state.dtype || has({ dtype }, "dtype", state.dtype)));
     if (!profiles.length) return [];
     const series = [["largest", 0], ["mean", 2]].flatMap(([figure, at]) => [
       { name: `${target}, ${figure}`, values: profiles.map(([, , , candidate]) => plotted(candidate?.[at])) },

@@ -1,8 +1,11 @@
 // Data embedded in a page, and the page's state, which lives in its address. A page that uses it declares STATE: the names
 // that its addresses have.
 
-const SIGNS = { failure: "✕", fixed: "▲", expected: "≈", noted: "i", ok: "✓", nothing: "–" };
-const READINGS = ["failure", "fixed", "expected", "noted", "ok"];
+const SIGNS = { failure: "✕", flaky: "≠", fixed: "▲", expected: "≈", noted: "i", ok: "✓", "not-run": "–" };
+const READINGS = ["failure", "flaky", "fixed", "expected", "noted", "ok", "not-run"];
+
+/** A reading as people read it. */
+const inWords = (reading) => reading.replace("-", " ");
 
 async function unpack(id) {
   const encoded = document.getElementById(id).textContent.trim();

@@ -68,10 +68,10 @@ function commonTotals(columns) {
 }
 
 const taken = (total) => total.passes + total.failures + total.expected;
-const stateOf = (total) => (total.failures ? "failure" : total.expected ? "expected" : total.passes ? "ok" : "nothing");
+const stateOf = (total) => (total.failures ? "failure" : total.expected ? "expected" : total.passes ? "ok" : "not-run");
 
 /** How a total stands for people who compare: known or not, wrong is wrong. */
-const standingOf = (total) => ({ failure: "wrong", expected: "wrong", ok: "right", nothing: "declined" })[stateOf(total)];
+const standingOf = (total) => ({ failure: "wrong", expected: "wrong", ok: "right", "not-run": "declined" })[stateOf(total)];
 
 const numbersOf = (total) => (!taken(total) ? "" : total.passes === taken(total) ? String(total.passes) : `${total.passes}/${taken(total)}`);
 

@@ -30,7 +30,7 @@ function stepsOf(name, state) {
 }
 
 function standing(release, total) {
-  const state = total ? stateOf(total) : "nothing";
+  const state = total ? stateOf(total) : "not-run";
   const words = !total ? "no record" : taken(total) ? `${count(total.passes)} of ${count(taken(total))} right` : "declined";
   return el("li", {}, el("span", { class: "sign " + state, "aria-hidden": "true" }, SIGNS[state]), el("a", { href: linkTo({ provider: release.key }) }, releaseName(release)), " ", el("span", { class: "quiet" }, words));
 }

@@ -21,7 +21,7 @@ function changesOf(release, cells) {
     return [el("p", { class: "empty" }, "The store has no older release of this provider on this adapter.")];
   }
   const changed = cells.filter((cell) => cell.since === release.index && !cell.since_oldest);
-  const parts = [["Wrong since this release", ["failure", "expected"]], ["Right since this release", ["ok"]], ["Declined since this release", ["nothing"]]];
+  const parts = [["Wrong since this release", ["failure", "expected"]], ["Right since this release", ["ok"]], ["Declined since this release", ["not-run"]]];
   const lists = parts.map(([title, states]) => changeList(title, changed.filter((cell) => states.includes(stateOf(cell))), release)).filter(Boolean);
   return lists.length ? lists : [el("p", { class: "empty" }, "Nothing: every operator, version and dtype stands as in the release before.")];
 }

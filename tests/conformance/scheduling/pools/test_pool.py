@@ -115,6 +115,7 @@ class Weight:
 
     case: Case
     size_bytes: int
+    prefix: str = ""
 
 
 class SimulatedSupervisor:
@@ -393,6 +394,34 @@ def test_a_pack_that_hangs_is_taken_apart_at_once() -> None:
     pool.split(jobs, "it hangs", hung=True)
     simulation.run()
     assert simulation.sizes() == [1] * START
+
+
+def placed(number: int, operator: str) -> Job:
+    """A job that is only placed; its prefix is its number."""
+
+    def build(case: Case) -> BuiltCase:
+        raise AssertionError(case)
+
+    weight = Weight(Case(operator, "", 16, "float32", str(number), "runtime", build), 100, f"{number}/")
+    return Job(cast(PreparedCase, weight), lambda _: None, b"placed", place=True)
+
+
+def test_a_node_that_the_runtime_names_takes_the_cases_of_its_kind_out_of_the_pack() -> None:
+    simulation = Simulation()
+    jobs = tuple(placed(number, "Gemm" if number % 3 else "Relu") for number in range(1000, 1009))
+    simulation.pool.split(jobs, "Provider type for Gemm node with name '1004/node' is not set.")
+    parts = [simulation.pool.next(room=100, idle=True) for _ in range(7)]
+    numbers = [tuple(int(job.prepared.case.sample) for job in part) for part in parts]
+    assert numbers == [(1000,), (1001,), (1003,), (1004,), (1006,), (1007,), (1002, 1005, 1008)]
+    assert [part[0].group for part in parts] == [b""] * 6 + [b"placed"]
+    assert all(job.split and job.place for part in parts for job in part)
+
+
+def test_a_pack_that_is_run_is_split_whatever_its_message_names() -> None:
+    simulation = Simulation()
+    jobs = tuple(placed(number, "Gemm")._replace(place=False) for number in range(1000, 1008))
+    simulation.pool.split(jobs, "Non-zero status code returned while running Gemm node. Name:'1004/node'")
+    assert [len(simulation.pool.next(room=100, idle=True)) for _ in range(4)] == [2, 2, 2, 2]
 
 
 def test_others_do_not_wait_for_a_worker_that_is_set_aside() -> None:

@@ -96,6 +96,14 @@ def test_an_error_in_the_log_counts_where_the_node_is_not_taken_or_an_option_is_
     assert trouble(OtherBackend(nodes=left)) == ""
 
 
+def test_the_session_is_kept_where_there_is_no_trouble() -> None:
+    without, with_trouble = OtherBackend(nodes=[("Other", "Add", "canary")]), OtherBackend(providers=(CPU,))
+    assert [bool(trouble(backend)) for backend in (without, with_trouble)] == [False, True]
+    assert [backend.held.session is not None for backend in (without, with_trouble)] == [True, False]
+    cpu = OnnxRuntimeBackend()
+    assert (trouble(cpu), cpu.held.session) == ("", None)
+
+
 def test_an_empty_record_makes_the_profile_the_proof() -> None:
     backend = OtherBackend(nodes=[])
     assert (trouble(backend), backend.can_record) == ("", False)

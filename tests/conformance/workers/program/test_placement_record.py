@@ -19,12 +19,15 @@ import pytest
 from onnx import TensorProto, helper
 
 from epcheck.conformance import lab
+from epcheck.conformance.preparation import prepared_case
+from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.targets.specification import resolve
-from epcheck.conformance.targets.target import DISABLE_FALLBACK, DML, Target
+from epcheck.conformance.targets.target import CPU, DISABLE_FALLBACK, DML, Target
 from epcheck.conformance.workers.client import WorkerClient
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import FrameReceived
 from epcheck.conformance.workers.request import request, run_request, wait_until_ready
+from epcheck.generators import suite
 
 pytestmark = pytest.mark.lab
 
@@ -68,11 +71,13 @@ def worker(dml: Target) -> Iterator[WorkerClient]:
         client.kill("the test is over")
 
 
-def answer(worker: WorkerClient, dml: Target, built: onnx.GraphProto, strict: bool) -> dict[str, Any]:
+def answer(
+    worker: WorkerClient, dml: Target, built: onnx.GraphProto, strict: bool, bodies: bool = False
+) -> dict[str, Any]:
     model = helper.make_model(built, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
     target = replace(dml, config={**dml.config, DISABLE_FALLBACK: "01"[strict]})
     feeds = [("x", "float16", X.shape, X.tobytes()), ("c", "bool", (), b"\1")][: len(built.input)]
-    found = request(worker, "a model", run_request("a model", target, model, feeds, ["y"]))
+    found = request(worker, "a model", run_request("a model", target, model, feeds, ["y"], bodies=bodies))
     assert isinstance(found, FrameReceived)
     if found.header["stage"] == "done":
         assert np.array_equal(np.frombuffer(found.body, np.float16), DETERMINANTS)
@@ -92,7 +97,23 @@ def test_a_session_that_may_not_fall_back_is_refused_for_it(worker: WorkerClient
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_inside_a_body_neither_shows_it(worker: WorkerClient, dml: Target, strict: bool) -> None:
-    """So what a body's node runs on is not proved; every operator of the suite is tested in the main graph."""
     found = answer(worker, dml, IN_BODY, strict)
     assert found["stage"] == "done"
     assert sorted(found["assignment"]) == [[DML, "If", "if"], [DML, "Relu", "relu"]]
+
+
+def test_the_kernels_that_ran_show_it_inside_a_body(worker: WorkerClient, dml: Target) -> None:
+    """So cases of operators with bodies ask for them."""
+    found = answer(worker, dml, IN_BODY, strict=True, bodies=True)
+    nodes = sorted(found["assignment"])
+    assert [node for node in nodes if node[0] == DML] == [[DML, "If", "if"], [DML, "Relu", "relu"]]
+    assert [CPU, "Det", "det_a"] in nodes
+    assert {operator for provider, operator, _ in nodes if provider == CPU} == {"Cast", "Det"}
+
+
+def test_of_a_body_that_the_provider_runs_no_other_kernel_is_named(worker: WorkerClient, dml: Target) -> None:
+    case = prepared_case.of(suite.case_by_id("If-13/float16/then[initializer]").build())
+    found = request(worker, "an If", session_request.encode("an If", [case], dml, place=False))
+    assert isinstance(found, FrameReceived)
+    assert found.header["stage"] == "done"
+    assert {provider for provider, _, _ in found.header["assignment"]} == {DML}

@@ -1,0 +1,180 @@
+"""A stranger's model is examined in a process of its own, within bounds of time, memory and output.
+
+Parsing, ONNX's checker, shape inference, feeds, the oracle and the search for the wrong node all read what a stranger
+wrote, most of it in native code. Whatever happens there, the caller gets a result or an EpcheckError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import psutil
+
+from epcheck.api.models import messages
+from epcheck.conformance.records.error import EpcheckError
+from epcheck.conformance.targets.target import MEBIBYTE
+
+POLL_S = 0.1
+ORACLE_S = 180.0
+"""What the process may take beyond the deadline of a step of a session without a sign of life: the oracle's own time
+for all trials, twice."""
+
+LEAST_MEMORY = 4096 * MEBIBYTE
+TIMES_THE_FILES = 8
+"""The memory of the process: LEAST_MEMORY and so many times the files beside the model, as far as SHARE of what the
+machine has free."""
+
+SHARE = 0.75
+LOG_LINES, LINE_BYTES = 20, 4096
+
+T = TypeVar("T")
+Options = TypeVar("Options")
+Say = Callable[[str], None]
+
+
+class ExaminationError(EpcheckError, ValueError):
+    """A model cannot be examined: what it does to the process that reads it, in a sentence."""
+
+
+def examined(function: Callable[[Options, Say], T], options: Options, model: Path, say: Say, deadline_s: float) -> T:
+    """`function(options, say)`, called in a process of its own. model: the file or folder that it reads, for bounds and
+    messages. deadline_s: of a step of a session.
+
+    Raises EpcheckError, ExaminationError among them, and OSError, as the function does; nothing else.
+    """
+    memory = _memory(model)
+    with _Process(function, options) as process:
+        heard = time.monotonic()
+        while True:
+            try:
+                message = process.messages.get(timeout=POLL_S)
+            except queue.Empty:
+                if time.monotonic() - heard > deadline_s + ORACLE_S:
+                    raise _failed(model, f"it gave no sign of life for {deadline_s + ORACLE_S:g} s") from None
+                if process.resident_bytes() > memory:
+                    raise _failed(model, f"it takes more than {memory // MEBIBYTE:,} MiB of memory") from None
+                continue
+            heard = time.monotonic()
+            match message:
+                case (messages.ALIVE,):
+                    continue
+                case (messages.WORDS, str(words)):
+                    say(words)
+                case (messages.DONE, result):
+                    return result  # type: ignore[no-any-return]
+                case _:
+                    raise _error(model, message, process)
+
+
+def _error(model: Path, message: tuple[Any, ...] | None, process: _Process) -> Exception:
+    match message:
+        case (messages.REFUSED, str(module), str(name), str(sentence)):
+            return _refusal(module, name, sentence)
+        case (messages.SYSTEM, int(number), str(text), str(file)):
+            return OSError(number, text, file) if file else OSError(number, text)
+        case (messages.FAILED, str(sentence)):
+            return _failed(model, sentence)
+    return _failed(model, f"the process that read it ended: {process.last_words()}")
+
+
+def _refusal(module: str, name: str, sentence: str) -> Exception:
+    """The error that was raised, if it can be made of its sentence alone."""
+    with contextlib.suppress(ImportError, AttributeError, TypeError):
+        kind = getattr(importlib.import_module(module), name) if module.startswith("epcheck.") else None
+        if isinstance(kind, type) and issubclass(kind, EpcheckError):
+            return kind(sentence)
+    return ExaminationError(sentence)
+
+
+def _failed(model: Path, why: str) -> ExaminationError:
+    return ExaminationError(f"{model}: cannot be examined: {why}")
+
+
+def _memory(model: Path) -> int:
+    """Bytes that the process may take."""
+    size = 0
+    with contextlib.suppress(OSError):
+        folder = model if model.is_dir() else model.parent
+        size = sum(entry.stat().st_size for entry in os.scandir(folder) if entry.is_file())
+    return int(min(LEAST_MEMORY + TIMES_THE_FILES * size, SHARE * psutil.virtual_memory().available))
+
+
+class _Process:
+    """The process, whose messages arrive in a queue; None is the last. It ends with the block."""
+
+    def __init__(self, function: Callable[..., Any], options: Any) -> None:
+        self.messages: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        request = pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
+        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+            [sys.executable, "-m", "epcheck.api.models.examiner"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
+        )  # fmt: skip
+        self._readers = [
+            threading.Thread(target=serve, args=arguments, daemon=True)
+            for serve, arguments in ((self._write, (request,)), (self._read, ()), (self._read_log, ()))
+        ]
+
+    def __enter__(self) -> _Process:
+        for reader in self._readers:
+            reader.start()
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        """Also what it has started."""
+        with contextlib.suppress(psutil.Error):
+            family = psutil.Process(self._process.pid)
+            for member in (*family.children(recursive=True), family):
+                with contextlib.suppress(psutil.Error):
+                    member.kill()
+        self._process.wait()
+        for reader in self._readers:
+            reader.join(POLL_S)
+
+    def resident_bytes(self) -> int:
+        try:
+            return int(psutil.Process(self._process.pid).memory_info().rss)
+        except psutil.Error:
+            return 0
+
+    def last_words(self) -> str:
+        """How it ended, and the end of what it wrote to stderr."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        code = self._process.returncode
+        last = f"; {self._log[-1]}" if self._log else ""
+        return f"{f'killed by signal {-code}' if code is not None and code < 0 else f'exit code {code}'}{last}"
+
+    def _write(self, request: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError), self._process.stdin as pipe:
+            pipe.write(request)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        pipe: IO[bytes] = self._process.stdout
+        with contextlib.suppress(messages.MessageError, OSError, MemoryError), pipe:
+            while (message := messages.read(pipe)) is not None:
+                self.messages.put(message)
+        self.messages.put(None)
+
+    def _read_log(self) -> None:
+        assert self._process.stderr is not None
+        with contextlib.suppress(OSError), self._process.stderr as pipe:
+            while line := pipe.readline(LINE_BYTES):
+                if text := line.decode("utf-8", "replace").strip():
+                    self._log.append(text)

@@ -1,0 +1,85 @@
+"""The process that examines a model: it does one call of `epcheck.api`, and sends what comes of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from epcheck.api.models import messages
+from epcheck.conformance.workers import alive
+from epcheck.conformance.workers.program.serve import take_streams
+from epcheck.conformance.workers.program.watch import ParentWatch, end_with_parent
+from epcheck.generators.error import EpcheckError
+
+SIGN_EVERY_S = 0.5
+
+Say = Callable[[str], None]
+
+
+class Sender:
+    """Sends messages; signs of life not too often."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._lock = threading.Lock()
+        self._sent = 0.0
+
+    def send(self, *message: Any) -> None:
+        with self._lock:
+            messages.write(self._pipe, message)
+            self._sent = time.monotonic()
+
+    def say(self, words: str) -> None:
+        self.send(messages.WORDS, words)
+
+    def sign(self) -> None:
+        if time.monotonic() - self._sent > SIGN_EVERY_S:
+            self.send(messages.ALIVE)
+
+
+def main() -> None:
+    """Read (a function (options, say) -> result, options) from stdin, which our own process wrote."""
+    end_with_parent()
+    ParentWatch()
+    requests, answers = take_streams()
+    sender = Sender(answers)
+    alive.on_sign(sender.sign)
+    function, options = pickle.load(requests)
+    sender.send(*_answer(function, options, sender.say))
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _answer(function: Callable[[Any, Say], Any], options: Any, say: Say) -> tuple[Any, ...]:
+    try:
+        return messages.DONE, function(options, say)
+    except EpcheckError as error:
+        return messages.REFUSED, type(error).__module__, type(error).__qualname__, str(error)
+    except MemoryError:
+        return messages.FAILED, "it takes more memory than there is"
+    except OSError as error:
+        return messages.SYSTEM, error.errno or errno.EIO, error.strerror or str(error), str(error.filename or "")
+    except RecursionError:
+        return messages.FAILED, "its graphs or functions are nested too deeply, or call each other in a circle"
+    except Exception as error:
+        return messages.FAILED, _in_words(error)
+
+
+def _in_words(error: Exception) -> str:
+    """An exception that nobody expected, and where: it is worth a report."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "epcheck" in frame.filename]
+    where = f", {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
+    text = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {text} (in epcheck{where}; please report it, with the model if you may)"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""`epcheck fuzz`: search for faults that no case of the suite shows."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from epcheck.api.fuzzing.fuzz import FuzzOptions, FuzzResult, fuzz
+from epcheck.cli.options import command
+from epcheck.cli.terminal import failure
+from epcheck.cli.terminal.plain import printable
+from epcheck.cli.terminal.progress import TerminalProgress
+
+app = typer.Typer(add_completion=False)
+
+SHOWN = 20
+"""Faults that the terminal lists; the folder has all."""
+
+
+@command(app, FuzzOptions)
+def search(options: FuzzOptions) -> int:
+    """Draw nodes that nobody wrote, judge them as the suite does, and make each fault small.
+
+    Exit code: 0 no new fault, 1 faults, 2 bad input or it could not run, 130 interrupted.
+    """
+    console = Console(emoji=False)
+    result = fuzz(options, progress=TerminalProgress(console))
+    show(console, result)
+    if result.interrupted == "interrupted":
+        failure.say("interrupted; what was found until then is kept")
+        return failure.INTERRUPTED
+    if result.interrupted:
+        failure.say(f"the search ended early: {result.interrupted}")
+        return failure.CANNOT
+    return failure.GOOD if result.conforms else failure.FAILURES
+
+
+def show(console: Console, result: FuzzResult) -> None:
+    """The faults, and how much was searched."""
+    for fault, folder in list(zip(result.faults, result.folders, strict=True))[:SHOWN]:
+        kind = "[red]fault[/]" if fault.is_new else "[cyan]known[/]"
+        reason = printable(fault.record.reason)
+        known = f"\n  resembles {escape(printable(fault.known)[:200])}" if fault.known else ""
+        console.print(
+            f"{kind} {escape(fault.cause.symptom.operator)} {fault.record.status} ({fault.occurrences} times, blame: "
+            f"{fault.record.blame or 'nobody'}): {escape(reason[:300])}{'…' if len(reason) > 300 else ''}{known}\n"
+            f"  reproduce: {escape(str(folder))}",
+            soft_wrap=True,
+            highlight=False,
+        )
+    if len(result.faults) > SHOWN:
+        console.print(f"… and {len(result.faults) - SHOWN} more in {escape(str(result.out))}", highlight=False)
+    new = sum(fault.is_new for fault in result.faults)
+    console.print(
+        f"{escape(result.target)}: {new} new faults and {len(result.faults) - new} known ones in {result.judged:,} "
+        f"nodes, {result.rate:,.0f} a second; {result.replayed} examples replayed; seed {result.seed}, "
+        f"{result.seconds:.0f} s",
+        soft_wrap=True,
+        style="bold",
+        highlight=False,
+    )

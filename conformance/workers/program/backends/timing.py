@@ -1,0 +1,47 @@
+"""How long the runs of a session take, and each of its nodes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+LEAST, MOST = 5, 200
+"""Runs that are timed, however long or short they are."""
+
+PROFILED = 3
+"""Runs of the session whose nodes are timed; the first is left out."""
+
+
+def runs(run: Callable[[], Any], seconds: float) -> list[float]:
+    """The seconds that each run takes, one after the other, until that time is up."""
+    taken: list[float] = []
+    until = time.perf_counter() + seconds
+    while len(taken) < LEAST or (len(taken) < MOST and time.perf_counter() < until):
+        started = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - started)
+    return taken
+
+
+def nodes(session: Any, run: Callable[[], Any]) -> list[list[Any]]:
+    """[name, operator, provider, seconds of a run] of the nodes, the slowest first. session: one that profiles."""
+    for _ in range(PROFILED):
+        run()
+    profile = Path(session.end_profiling())
+    events = json.loads(profile.read_text(encoding="utf-8"))
+    profile.unlink()
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for event in events:
+        name = event.get("name", "")
+        if name.endswith("_kernel_time"):
+            args = event["args"]
+            key = (name[: -len("_kernel_time")], args.get("op_name", ""), args.get("provider", ""))
+            found.setdefault(key, []).append(event["dur"] * 1e-6)
+    times = []
+    for key, durations in found.items():
+        each = len(durations) // PROFILED or 1  # a node of a body runs several times in each run
+        times.append([*key, sum(durations[each:]) / max(PROFILED - 1, 1) if len(durations) > each else sum(durations)])
+    return sorted(times, key=lambda node: -node[-1])

@@ -1,0 +1,141 @@
+"""What the samples of an operator show that its oracle was written for, where the schema does not say it.
+
+An attribute that is 0 or 1 in every sample is a flag: what 3 means is said nowhere. An epsilon that is positive in
+every sample is none when it is negative. Where no sample has a dimension of size 0, a page mostly says nothing of one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators import schema
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.operator import Operator
+
+FLAG = frozenset({0, 1})
+
+REFUSED = "refused"
+"""What the names of samples begin with that break a rule."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the samples of an operator have in common.
+
+    flags: attributes that are 0 or 1. positive, unsigned: attributes whose numbers are all above 0, or never below.
+    ranks: (input, rank). empty: (input, axis) of dimensions of size 0. above_0: floating-point inputs whose values are
+    all above 0: scales, variances. unordinary: inputs of which some hold NaN or
+    infinities. zero_lists: attributes with lists of integers of which some hold 0 or less.
+    """
+
+    flags: frozenset[str]
+    positive: frozenset[str]
+    unsigned: frozenset[str]
+    ranks: frozenset[tuple[str, int]]
+    empty: frozenset[tuple[str, int]]
+    above_0: frozenset[str]
+    unordinary: frozenset[str]
+    zero_lists: frozenset[str]
+
+
+def why_open(operator: Operator[Any], node: Node) -> str:
+    """What the node has that no sample of the operator has, in words; empty where there is nothing."""
+    shown = shown_by(operator)
+    for name, value in node.attributes.items():
+        if reason := _attribute(shown, name, value):
+            return reason
+    for operand in node.inputs:
+        if operand is not None and (reason := _operand(shown, operand, operator.domain)):
+            return reason
+    return ""
+
+
+def _attribute(shown: Shown, name: str, value: Any) -> str:
+    if name in shown.flags and value not in FLAG:
+        return f"{name} is a flag, and {value} is neither 0 nor 1"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if name in shown.positive and value <= 0:
+            return f"no sample has {name} at {value}: all are above 0"
+        if name in shown.unsigned and value < 0:
+            return f"no sample has {name} at {value}: none is below 0"
+    if isinstance(value, tuple) and name not in shown.zero_lists and any(isinstance(v, int) and v <= 0 for v in value):
+        return f"no sample has {name} with an element of 0 or less"
+    return ""
+
+
+def _operand(shown: Shown, operand: Operand, domain: str) -> str:
+    value, name = operand.value, operand.name
+    for axis, size in enumerate(value.shape):
+        if not size and (name, axis) not in shown.empty:
+            return f"no sample has {name} with a size of 0 in dimension {axis}"
+    ranks = {rank for known, rank in shown.ranks if known == name}
+    if ranks and (value.ndim > max(ranks) or value.ndim < min(ranks) or (domain and value.ndim not in ranks)):
+        return f"no sample has {name} of rank {value.ndim}"
+    if name in shown.above_0 and not _is_above_0(value):
+        return f"no sample has {name} at 0 or below"
+    if name not in shown.unordinary and not _is_ordinary(value):
+        return f"no sample has NaN or infinities in {name}"
+    return ""
+
+
+@lru_cache(maxsize=512)
+def shown_by(operator: Operator[Any]) -> Shown:
+    """What the samples of the operator show; those that must be refused show nothing."""
+    attributes: dict[str, list[Any]] = {}
+    operands: list[Operand] = []
+    for node in _nodes(operator):
+        for name, value in node.attributes.items():
+            attributes.setdefault(name, []).append(value)
+        operands += [operand for operand in node.inputs if operand is not None]
+    numbers = {n: v for n, v in attributes.items() if all(isinstance(x, int | float) for x in v)}
+    lists = {n: v for n, v in attributes.items() if all(isinstance(x, tuple) for x in v)}
+    return Shown(
+        flags=frozenset(n for n, v in numbers.items() if all(isinstance(x, int) and x in FLAG for x in v)),
+        positive=frozenset(n for n, v in numbers.items() if min(v) > 0),
+        unsigned=frozenset(n for n, v in numbers.items() if min(v) >= 0),
+        ranks=frozenset((o.name, o.value.ndim) for o in operands),
+        empty=frozenset((o.name, axis) for o in operands for axis, size in enumerate(o.value.shape) if not size),
+        above_0=frozenset(o.name for o in operands if o.value.dtype.kind == "f")
+        - frozenset(o.name for o in operands if not _is_above_0(o.value)),
+        unordinary=frozenset(o.name for o in operands if not _is_ordinary(o.value)),
+        zero_lists=frozenset(n for n, v in lists.items() if any(isinstance(i, int) and i <= 0 for x in v for i in x)),
+    )
+
+
+def _nodes(operator: Operator[Any]) -> Iterator[Node]:
+    """A node of each sample that is valid, in the newest version that has it."""
+    versions = tuple(reversed(schema.since_versions(operator.name, operator.domain)))
+    for sample in operator.samples():
+        if sample.name.startswith(REFUSED):
+            continue
+        for version in versions:
+            node = _node(operator, sample, version)
+            if node is not None:
+                yield node
+                break
+
+
+def _node(operator: Operator[Any], sample: Any, version: int) -> Node | None:
+    for dtypes in operator.dtypes(version):
+        if operator.bindings(sample, version, dtypes):
+            rng = np.random.Generator(np.random.Philox(key=0))
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return operator.node(sample, Binding(version, tuple(map(np.dtype, dtypes)), rng))
+    return None
+
+
+def _is_above_0(value: Array) -> bool:
+    return value.dtype.kind != "f" or bool((value > 0).all())
+
+
+def _is_ordinary(value: Array) -> bool:
+    return value.dtype.kind not in "fc" or bool(np.isfinite(value).all())

@@ -1,0 +1,1 @@
+"""Graphs of several nodes: composed of drawn nodes, judged node by node, made smaller by leaving nodes out."""

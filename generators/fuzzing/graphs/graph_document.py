@@ -1,0 +1,55 @@
+"""A graph as one line of JSON: its steps, each a node with the names of what it reads and makes."""
+
+from __future__ import annotations
+
+import json
+
+from epcheck.generators.fuzzing.graphs import graph_truth
+from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph, Step
+from epcheck.generators.fuzzing.oracle import Open
+from epcheck.generators.node import Node
+from epcheck.generators.written import document
+from epcheck.generators.written.document import DocumentError, WrittenNode
+
+
+def encode(graph: DrawnGraph) -> str:
+    """The graph as one line. What enters it is written as the inputs of a node called Graph."""
+    sources = Node("Graph", "", 1, graph.sources, graph.outputs)
+    fields = {
+        "graph": json.loads(document.encode(WrittenNode(sources, (), "runtime"))),
+        "steps": [
+            {
+                "key": step.key,
+                "node": json.loads(document.encode(WrittenNode(step.node, (), "runtime"))),
+                "inputs": step.inputs,
+                "outputs": step.outputs,
+            }
+            for step in graph.steps
+        ],
+    }
+    return json.dumps(fields, ensure_ascii=True, allow_nan=False)
+
+
+def decode(line: str) -> DrawnGraph | Open:
+    """The graph that `encode` wrote, judged anew; why it is open where the oracles cannot judge it. Raises
+    DocumentError."""
+    try:
+        fields = json.loads(line)
+        outer = document.decode(json.dumps(fields["graph"])).node
+        steps = [
+            Step(
+                str(step["key"]),
+                document.decode(json.dumps(step["node"])).node,
+                tuple(None if name is None else str(name) for name in step["inputs"]),
+                tuple(map(str, step["outputs"])),
+            )
+            for step in fields["steps"]
+        ]
+        sources = [operand for operand in outer.inputs if operand is not None]
+        return graph_truth.judged(steps, sources, outer.outputs)
+    except DocumentError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise DocumentError(
+            f"not a graph: {type(error).__name__}: {error}; the line begins with {line[:60]!r}"
+        ) from None

@@ -1,0 +1,77 @@
+"""What the oracle says of a node that nobody wrote down: a truth, or that the question is open, and why.
+
+The oracles were written for the samples of their operators. Beyond these a page may say nothing, a bound may not hold,
+or the evaluation may take hours. `domains` says where; what an oracle raises is open, too. Nothing that is open is
+judged.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators.fuzzing.domains import domain
+from epcheck.generators.node import Node
+from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Output, Outputs, Selection, Truth
+
+MOST_ELEMENTS = 1 << 18
+"""Elements of an input or an output, at most: 1 MiB in float32."""
+
+MOST_RANK = 8
+"""Ranks beyond this are refused by DirectML and left open by kernels that have no text for them."""
+
+
+RECURRENT = frozenset({"RNN", "GRU", "LSTM"})
+"""Operators whose results go through many steps."""
+
+
+@dataclass(frozen=True)
+class Open:
+    """The oracle cannot judge the node; `reason` says why, in words."""
+
+    reason: str
+
+
+def judge(operator: Operator[Any], node: Node) -> Truth | Open:
+    """The truth of the node, or why it is open. Raises nothing, and takes a bounded time."""
+    if any(o is not None and o.value.size > MOST_ELEMENTS for o in node.inputs):
+        return Open(f"an input has more than {MOST_ELEMENTS:,} elements")
+    if any(o is not None and o.value.ndim > MOST_RANK for o in node.inputs):
+        return Open(f"an input has more than {MOST_RANK} dimensions")
+    try:
+        if reason := domain.why_open(operator, node):
+            return Open(reason)
+        if domain.elements(node) > MOST_ELEMENTS:
+            return Open(f"the oracle would make more than {MOST_ELEMENTS:,} elements")
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            truth = operator.truth(node)
+    except Exception as error:  # whatever an oracle raises outside of what it was written for
+        return Open(f"the oracle does not know the node: {type(error).__name__}: {error}")
+    if node.op_type in RECURRENT and isinstance(truth, Outputs) and not all(map(_is_finite, truth.outputs)):
+        return Open("a state leaves the range of numbers, and what follows depends on the order of the operations")
+    return _bounded(truth)
+
+
+def _is_finite(output: Output) -> bool:
+    return output.value.dtype.kind != "f" or bool(np.isfinite(output.value).all())
+
+
+def _bounded(truth: Truth) -> Truth | Open:
+    shapes = (
+        [output.value.shape for output in truth.outputs]
+        if isinstance(truth, Outputs)
+        else [part.shape for part in truth.accepted[0]]
+        if isinstance(truth, Selection)
+        else []
+    )
+    if any(len(shape) > MOST_RANK for shape in shapes):
+        return Open(f"an output has more than {MOST_RANK} dimensions")
+    if any(prod(shape) > MOST_ELEMENTS for shape in shapes):
+        return Open(f"an output has more than {MOST_ELEMENTS:,} elements")
+    return truth

@@ -1,0 +1,107 @@
+"""The result of many models on many targets, as data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from epcheck.models.gate.limits import PASS, GateLimits
+from epcheck.models.validation.document import document as of_validation
+from epcheck.models.validation.validation import UNJUDGED, Validation
+
+PASSES, FAILS, CANNOT_TELL = "passes", "fails", "cannot tell"
+"""Results of a model on a target, and of all together."""
+
+SCHEMA = 1
+"""Version of the document: it grows when a field changes its meaning."""
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """A model on a target. name: of the model, as the user would find it. validation: None where the file or the target
+    cannot be used; trouble: why. broken: a sentence for each limit that it breaks. unjudged_passes: whether a model
+    that nobody can judge passes."""
+
+    name: str
+    path: Path
+    target: str
+    validation: Validation | None
+    trouble: str = ""
+    broken: tuple[str, ...] = ()
+    unjudged_passes: bool = False
+
+    @property
+    def result(self) -> str:
+        """One of the three results."""
+        if self.validation is None:
+            return CANNOT_TELL
+        if self.broken:
+            return FAILS
+        return CANNOT_TELL if self.validation.status == UNJUDGED and not self.unjudged_passes else PASSES
+
+    @property
+    def status(self) -> str:
+        """Of the validation; `unusable` where there is none."""
+        return self.validation.status if self.validation else "unusable"
+
+    @property
+    def words(self) -> str:
+        """The result in a sentence or more."""
+        if self.validation is None:
+            return self.trouble
+        return "; ".join(self.broken) or self.validation.headline
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Every model on every target, in the order in which they were given."""
+
+    checked: tuple[CheckedModel, ...]
+    limits: GateLimits
+
+    @property
+    def result(self) -> str:
+        """`fails` where any does, else `cannot tell` where any is so."""
+        results = {checked.result for checked in self.checked}
+        return next((result for result in (FAILS, CANNOT_TELL) if result in results), PASSES)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(checked.name for checked in self.checked))
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(checked.target for checked in self.checked))
+
+    def of(self, model: str, target: str) -> CheckedModel:
+        """That model on that target."""
+        return next(checked for checked in self.checked if (checked.name, checked.target) == (model, target))
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        counts = {result: sum(checked.result == result for checked in self.checked)
+                  for result in (PASSES, FAILS, CANNOT_TELL)}  # fmt: skip
+        models, targets = len(self.models), len(self.targets)
+        what = f"{models} model{'s' if models > 1 else ''} on {targets} target{'s' if targets > 1 else ''}"
+        return f"{what}: {counts[PASSES]} pass, {counts[FAILS]} fail, of {counts[CANNOT_TELL]} nobody can tell"
+
+
+def document(gate: Gate) -> dict[str, Any]:
+    """The gate as a JSON document: for each model and target its result, and the document of its validation."""
+    results = [
+        {
+            "model": checked.name, "path": str(checked.path), "target": checked.target, "result": checked.result,
+            "words": checked.words, "broken": list(checked.broken),
+            "validation": of_validation(checked.validation) if checked.validation else None,
+        }
+        for checked in gate.checked
+    ]  # fmt: skip
+    return {"schema": SCHEMA, "result": gate.result, "headline": gate.headline, "limits": asdict(gate.limits),
+            "results": results}  # fmt: skip
+
+
+def passes_unjudged(limits: GateLimits) -> bool:
+    """Whether a model that nobody can judge passes."""
+    return limits.unjudged == PASS

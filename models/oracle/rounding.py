@@ -1,0 +1,97 @@
+"""How sensitive a model is: its oracle once more, with every value off by a random rounding error.
+
+Every result of a node that its dtype cannot hold exactly is changed by up to one rounding unit of that dtype: Monte
+Carlo arithmetic, D. S. Parker, UCLA CSD-970002 (1997). In a sum of n products a runtime rounds every product and every
+partial sum. The partial sums of random terms grow as the root of their number, so that all these roundings together are
+what sqrt(n / 2) rounding units in each operand are; so much its operands are changed. What such a run differs from the
+truth by, any honest implementation may differ by as well. Values that are exact stay so: moved data, whole numbers,
+weights elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from epcheck.generators.array import Array
+from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.values import Type
+
+UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+"""The largest relative error of one rounding."""
+
+DIGITS = {"float64": 26, "float32": 23, "float16": 10, "bfloat16": 7}
+"""Stored digits of the significand. Every float64 has those of its dtype, as the oracle computes in it: the half of
+them tells whole numbers and float32 data from results that were rounded."""
+
+PRODUCTS = frozenset(("Attention", "Conv", "ConvTranspose", "Einsum", "FusedMatMul", "GRU", "Gemm", "LSTM", "MatMul",
+                      "MultiHeadAttention", "RNN", "STFT", "DFT"))  # fmt: skip
+"""Operators that sum products."""
+
+
+class RandomRounding:
+    """A disturbance of the oracle. types: value of the main graph -> its type; values of bodies have the coarsest of
+    them. seed: of the random numbers."""
+
+    def __init__(self, types: Mapping[str, Type], seed: int) -> None:
+        floating = {name: type_.dtype for name, type_ in types.items() if type_.dtype in UNITS}
+        self._dtypes = floating
+        self._coarsest = max(floating.values(), key=UNITS.__getitem__, default="float32")
+        self._rng = np.random.default_rng(seed)
+
+    def operands(self, node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]:
+        """The operands of a sum of products, each off by a rounding."""
+        if node.op_type not in PRODUCTS:
+            return inputs
+        unit = UNITS[self._dtype(node)] * math.sqrt(_terms(node, inputs) / 2 + 1)
+        return [
+            self._off(value, unit) if isinstance(value, np.ndarray) and _is_wide(value) else value for value in inputs
+        ]
+
+    def results(self, node: onnx.NodeProto, values: Sequence[Feed]) -> Sequence[Feed]:
+        """The results, off by a rounding where they are not exact."""
+        dtype = self._dtype(node)
+        return [self._rounded(value, dtype) for value in values]
+
+    def _dtype(self, node: onnx.NodeProto) -> str:
+        return next((self._dtypes[name] for name in node.output if name in self._dtypes), self._coarsest)
+
+    def _rounded(self, value: Feed, dtype: str) -> Feed:
+        if isinstance(value, list):
+            return [self._rounded(element, dtype) for element in value]
+        if value is None or not _is_wide(value):
+            return value
+        return np.where(_is_exact(value, DIGITS[dtype]), value, self._off(value, UNITS[dtype]))
+
+    def _off(self, value: Array, unit: float) -> Array:
+        return np.asarray(value * (1 + unit * self._rng.uniform(-1, 1, value.shape)))
+
+
+def _terms(node: onnx.NodeProto, inputs: Sequence[Feed]) -> int:
+    """How many products a sum of the node has: those of a filter, of a row, or of a row of both weights of a recurrent
+    layer."""
+    shapes = [value.shape for value in inputs if isinstance(value, np.ndarray)]
+    if len(shapes) < 2 or not shapes[1]:
+        return 1
+    if node.op_type == "Conv":
+        return math.prod(shapes[1][1:])
+    if node.op_type == "ConvTranspose":
+        return math.prod((shapes[1][0], *shapes[1][2:]))
+    if node.op_type in ("LSTM", "GRU", "RNN"):
+        return sum(shape[-1] for shape in shapes[1:3])
+    return max(shapes[0][-1:] or (1,))
+
+
+def _is_wide(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.float64
+
+
+def _is_exact(value: Array, digits: int) -> Array:
+    """Whether a significand of so many stored digits holds each element."""
+    significand, _ = np.frexp(np.where(np.isfinite(value), value, 0.0))
+    scaled = significand * 2.0 ** (digits + 1)
+    return np.asarray(scaled == np.rint(scaled))

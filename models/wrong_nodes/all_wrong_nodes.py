@@ -1,0 +1,218 @@
+"""Every wrong node of a model in one search, and what each of them does to the outputs.
+
+The first one is found as `first_wrong_node` does. Then every other node is run alone on true values, all in one
+session. The nodes that are wrong are replaced by the baseline's values, and the rest of the model is searched again,
+until it is right: so a fusion that is wrong, or a node that ends the session, is found behind another one too. At last
+the wrong values of each node alone are put into the baseline: what comes out is the effect of this node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+
+from epcheck.generators.array import Array
+from epcheck.models.accuracy import thresholds
+from epcheck.models.accuracy.metrics import measure
+from epcheck.models.accuracy.thresholds import Threshold
+from epcheck.models.execution.asking import Answered, Ask
+from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.graph import feed, values
+from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.subgraph import SubgraphError, extract, received
+from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, Effect, Kind
+from epcheck.models.wrong_nodes.first_wrong_node import find
+from epcheck.models.wrong_nodes.isolated_nodes import as_culprit, unlike_alone, wrong_alone
+from epcheck.models.wrong_nodes.options import SearchOptions
+from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFailed
+
+MOST = 20
+"""Searches of one model at most."""
+
+SUSPECTS = 8
+"""Nodes within their bounds whose effects are measured, where no node is beyond its bound and the outputs are wrong."""
+
+ENDS_SESSIONS = (Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED)
+
+
+@dataclass(frozen=True)
+class WrongNodes:
+    """The result. culprits: in the order of the graph, each with its effect; a single one that names nobody where no
+    node is wrong. harmless: nodes that are wrong, and change no output beyond its threshold. remainder: a sentence
+    about the model with the baseline's values in place of theirs; empty where there is none to tell."""
+
+    culprits: tuple[Culprit, ...]
+    harmless: tuple[Culprit, ...] = ()
+    remainder: str = ""
+
+
+def all_wrong_nodes(
+    model: onnx.ModelProto,
+    feeds: Mapping[str, Feed],
+    candidate: Ask,
+    baseline: Ask,
+    options: SearchOptions | None = None,
+    outcome: Answered | None = None,
+) -> WrongNodes:
+    """Every node, or group of fused nodes, that makes a candidate's outputs differ from a baseline's.
+
+    The arguments are those of `first_wrong_node`. Nothing is raised for what a target does; where a limit is reached,
+    the remainder says that more nodes may be wrong.
+    """
+    search = Search(model, feeds, candidate, baseline, options or SearchOptions())
+    first = find(search, outcome)
+    if first.kind in (Kind.RIGHT, Kind.RANDOM):
+        return WrongNodes((first,))
+    found, remainder = _others(search, first)
+    if not found:
+        return WrongNodes((first,))
+    measured = [_with_effect(search, culprit) for culprit in found]
+    culprits = [culprit for culprit in measured if culprit.effect is None or culprit.effect.matters]
+    harmless = [culprit for culprit in measured if culprit not in culprits]
+    if not culprits:  # none of them alone is enough
+        culprits, harmless = measured, []
+    return WrongNodes(_in_order(culprits), _in_order(harmless), remainder)
+
+
+def _in_order(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:
+    return tuple(sorted(culprits, key=lambda culprit: [node.index for node in culprit.nodes]))
+
+
+def _others(search: Search, first: Culprit) -> tuple[list[Culprit], str]:
+    """The first culprit, if it names a node, and all others; and what is left when they are replaced."""
+    found = [first] if first.kind in NAMED else []
+    named = {node.index for culprit in found for node in culprit.nodes}
+    remainder = ""
+    try:
+        if first.kind not in ENDS_SESSIONS and sum(search.sizes().values()) <= search.options.limits.bytes:
+            found += [as_culprit(search, wrong) for wrong in wrong_alone(search) if wrong.node not in named]
+            found += [] if found else _beyond_the_output(search, ())
+        for _ in range(MOST):
+            named = {node.index for culprit in found for node in culprit.nodes}
+            rest = search.without(named) if named else None
+            if rest is None:
+                break
+            culprit = find(rest)
+            if culprit.kind == Kind.ACCUMULATED and (more := _beyond_the_output(search, named)):
+                found += more
+                continue
+            if culprit.kind not in NAMED or named.issuperset(node.index for node in culprit.nodes):
+                remainder = _remainder(culprit)
+                break
+            found.append(culprit)
+    except LimitsReached:
+        remainder = "more nodes may be wrong: the limits of the search were reached"
+    except (SessionFailed, SubgraphError) as obstacle:
+        remainder = f"whether more nodes are wrong is not known: {obstacle}"
+    return found, remainder
+
+
+def _beyond_the_output(search: Search, named: Collection[int]) -> list[Culprit]:
+    """Nodes within the bounds of their operators whose error alone takes an output beyond its threshold: the bound of a
+    long sum holds for any order of its terms, and is far above what a provider needs."""
+    unlike = [found for found in unlike_alone(search) if found.node not in named and not found.check.wrong]
+    culprits = []
+    for suspect in sorted(unlike, key=lambda found: -found.error)[:SUSPECTS]:
+        effect = _effect(search, [suspect.node], suspect.got)
+        if effect.matters:
+            words = (
+                f"{search.named([suspect.node])} is within the bound of its operator on the values that it should "
+                f"receive, but {suspect.error:.2g} away from the baseline"
+            )
+            culprits.append(search.culprit(Kind.NODE, [suspect.node], words, difference="value", effect=effect,
+                                           received=search.part([suspect.node], search.expected)[1]))  # fmt: skip
+    return culprits
+
+
+def _remainder(culprit: Culprit) -> str:
+    """What the search says of the model without the nodes that are wrong."""
+    if culprit.kind in (Kind.RIGHT, Kind.ACCUMULATED, Kind.RANDOM):
+        left = "" if culprit.kind == Kind.RIGHT else f", but for small errors: {culprit.words}"
+        return f"with the baseline's values in place of theirs the rest of the model is right{left}"
+    return f"with the baseline's values in place of theirs the outputs are still wrong: {culprit.words}"
+
+
+def _with_effect(search: Search, culprit: Culprit) -> Culprit:
+    """The culprit with its effect on the outputs, where its session gives values."""
+    if culprit.effect is not None or culprit.kind in (*ENDS_SESSIONS, Kind.UNSTEADY):
+        return culprit
+    nodes = [node.index for node in culprit.nodes]
+    try:
+        search.expect(name for node in nodes for name in (*search.wiring.received_by(node),
+                                                          *search.wiring.made_by(node)))  # fmt: skip
+        outcome = search.candidate(*search.part(nodes, search.expected))
+        return replace(culprit, effect=_effect(search, nodes, outcome.outputs) if outcome.stage == DONE else None)
+    except (LimitsReached, SessionFailed, SubgraphError):
+        return culprit
+
+
+def _effect(search: Search, nodes: Collection[int], got: Mapping[str, Feed]) -> Effect:
+    """The effect of these wrong values. Raises LimitsReached, SessionFailed, SubgraphError."""
+    behind = _behind(search, nodes)
+    reached = {name for node in behind for name in search.wiring.made_by(node)}
+    outputs = [name for name in search.wiring.outputs if name in reached]
+    changed = {name: value for name, value in got.items() if name in search.wiring.outputs}
+    if outputs:
+        inner = {*reached, *got}
+        search.expect(name for node in behind for name in search.wiring.received_by(node) if name not in inner)
+        known = {**search.expected, **got}
+        outcome = search.baseline(
+            extract(search.wiring, behind, known, outputs), received(search.wiring, behind, known)
+        )
+        if outcome.stage != DONE:
+            return Effect(outputs[0], math.inf, 0.0)
+        changed.update(outcome.outputs)
+    right = search.expect(changed)
+    allowed = search.options.thresholds or thresholds.of_outputs(
+        values.inferred(search.wiring.model, feed.shapes(search.feeds))
+    )
+    effects = [
+        _on_output(name, value, right[name], allowed.get(name, Threshold()))
+        for name, value in changed.items()
+        if name in right
+    ]
+    return max(effects, key=lambda effect: (effect.times, effect.error), default=Effect("", 0.0, 0.0))
+
+
+def _on_output(name: str, got: Feed, right: Feed, threshold: Threshold) -> Effect:
+    pairs = list(zip(feed.tensors(got), feed.tensors(right), strict=False))
+    if len(feed.tensors(got)) != len(feed.tensors(right)):
+        return Effect(name, math.inf, 0.0)
+    return max((_on_tensor(name, *pair, threshold) for pair in pairs), key=lambda effect: effect.times,
+               default=Effect(name, 0.0, 0.0))  # fmt: skip
+
+
+def _on_tensor(name: str, got: Array, right: Array, threshold: Threshold) -> Effect:
+    if got.shape != right.shape or got.dtype != right.dtype:
+        return Effect(name, math.inf, 0.0)
+    if got.dtype.kind in "OSU":
+        return Effect(name, float(np.mean(got != right)) if got.size else 0.0, 0.0)
+    metrics = measure(got, right)
+    if metrics.nonfinite:
+        return Effect(name, math.inf, 0.0)
+    if threshold.agreement is not None:
+        return Effect(name, metrics.differing / max(metrics.elements, 1), 1 - threshold.agreement)
+    if threshold.absolute is not None and metrics.max_abs <= threshold.absolute:
+        return Effect(name, metrics.relative, max(metrics.relative, threshold.relative))
+    if threshold.steps and got.dtype.kind in "iu":
+        return Effect(name, metrics.max_abs, float(threshold.steps))
+    relative = Effect(name, metrics.relative, threshold.relative)
+    if threshold.snr_db is None:
+        return relative
+    noise = 10 ** (-metrics.snr_db / 20) if math.isfinite(metrics.snr_db) else 0.0 if metrics.snr_db > 0 else 1.0
+    return max(relative, Effect(name, noise, 10 ** (-threshold.snr_db / 20)), key=lambda effect: effect.times)
+
+
+def _behind(search: Search, nodes: Collection[int]) -> list[int]:
+    """The nodes that read what these make, directly or by way of others."""
+    reached = {name for node in nodes for name in search.wiring.made_by(node)}
+    found = []
+    for node in range(min(nodes), search.wiring.nodes):
+        if node not in nodes and reached.intersection(search.wiring.reads[node]):
+            found.append(node)
+            reached.update(search.wiring.made_by(node))
+    return found

@@ -1,0 +1,100 @@
+"""`epcheck fuzz`: the folder it leaves, its exit codes, and what it says to bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import call, refused
+from small_cases import HERE
+
+from epcheck import api
+
+
+@pytest.fixture(autouse=True)
+def _beside_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(HERE)
+
+
+def fuzz(backend: str, out: Path, operator: str = "Concat", nodes: int = 200) -> api.FuzzResult:
+    target = f"python:fuzzing_backends:{backend}"
+    options = api.FuzzOptions(target, "none", (operator,), seed=1, nodes=nodes, out=out, jobs=1)
+    return api.fuzz(options)
+
+
+def test_a_fault_has_a_folder_that_anybody_can_run(tmp_path: Path) -> None:
+    result = fuzz("refuses_negative_axes", tmp_path)
+    assert not result.conforms
+    (folder,) = result.folders
+    assert folder.parent == tmp_path / "faults"
+    names = {path.name for path in folder.iterdir()}
+    assert names >= {"model.onnx", "run.py", "case.json", "bug.md", "node.jsonl"}
+    report = (folder / "bug.md").read_text(encoding="utf-8")
+    assert report.startswith("# Concat: refused on python:fuzzing_backends:refuses_negative_axes\n")
+    assert "- attributes: axis=-1" in report
+    done = subprocess.run(
+        [sys.executable, "run.py", "CPUExecutionProvider"], cwd=folder, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert [r.status for r in api.replay(api.ReplayOptions(folder, targets=("cpu",), baseline="none"))] == ["pass"]
+
+
+def test_examples_are_replayed_until_they_pass(tmp_path: Path) -> None:
+    fuzz("refuses_negative_axes", tmp_path)
+    database = (tmp_path / "examples.jsonl").read_text(encoding="utf-8")
+    assert len(database.splitlines()) == 1
+    others = fuzz("right", tmp_path, operator="Slice", nodes=1)
+    assert (others.replayed, others.conforms) == (0, True)
+    assert (tmp_path / "examples.jsonl").read_text(encoding="utf-8") == database
+    again = fuzz("refuses_negative_axes", tmp_path, nodes=1)
+    assert (again.replayed, [fault.replayed for fault in again.faults]) == (1, [True])
+    mended = fuzz("right", tmp_path, nodes=1)
+    assert (mended.replayed, mended.conforms) == (1, True)
+    assert (tmp_path / "examples.jsonl").read_text(encoding="utf-8") == ""
+
+
+def test_the_result_is_one_json_document(tmp_path: Path) -> None:
+    result = fuzz("refuses_negative_axes", tmp_path)
+    document = json.loads((tmp_path / "fuzz.json").read_text(encoding="utf-8"))
+    assert document["schema"] == 1
+    assert (document["judged"], document["seed"], document["conforms"]) == (200, 1, False)
+    (fault,) = document["faults"]
+    assert (fault["operator"], fault["status"], fault["new"]) == ("Concat", "refused", True)
+    assert fault["node"]["attributes"] == {"axis": {"int": -1}}
+    assert fault["id"] == result.faults[0].cause.id
+
+
+def test_the_command_ends_with_0_or_1(tmp_path: Path) -> None:
+    options = (
+        "--baseline",
+        "none",
+        "--nodes",
+        "60",
+        "--seed",
+        "1",
+        "--op",
+        "Concat",
+        "--out",
+        str(tmp_path),
+        "-j",
+        "1",
+    )
+    wrong = call("fuzz", "-t", "python:fuzzing_backends:refuses_negative_axes", *options)
+    assert wrong.code == 1
+    assert "fault Concat refused" in wrong.out
+    right = call("fuzz", "-t", "python:fuzzing_backends:right", *options, "--json", str(tmp_path / "more.json"))
+    assert right.code == 0
+    assert "0 new faults and 0 known ones in 60 nodes" in right.out
+    assert json.loads((tmp_path / "more.json").read_text(encoding="utf-8"))["replayed"] == 1
+
+
+def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
+    assert refused("fuzz", "-t", "cpu", "--op", "Slize").startswith("unknown operator 'Slize'; there is Size, Slice")
+    assert refused("fuzz", "-t", "gpu").startswith("unknown target 'gpu'")
+    (tmp_path / "examples.jsonl").write_text("\n{]\n", encoding="utf-8")
+    sentence = refused("fuzz", "-t", "cpu", "--out", str(tmp_path))
+    assert sentence.startswith(f"{tmp_path / 'examples.jsonl'}, line 2: not a node: ")
+    assert sentence.endswith("mend or delete the line")

@@ -1,0 +1,198 @@
+"""A model is examined in a process of its own: what happens there is a result or a sentence, within bounds."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import psutil
+import pytest
+from command_line import call
+
+from epcheck import api
+from epcheck.api.models import examination, examiner, messages
+from epcheck.api.models.examination import ExaminationError, examined
+from epcheck.conformance.targets.target import MEBIBYTE
+from epcheck.conformance.test_data.model_file import ModelFileError
+
+MODEL = Path("a.onnx")
+Say = Callable[[str], None]
+ADD = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }'
+
+
+@pytest.fixture(autouse=True)
+def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This module has a name that the other process can import."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setitem(sys.modules, "test_examination", sys.modules[__name__])
+    for function in (answers, refused, raises, missing, dies, hangs, eats, prints, lies, orphans):
+        monkeypatch.setattr(function, "__module__", "test_examination")
+
+
+def answers(options: str, say: Say) -> tuple[str, Any]:
+    say("reading")
+    return options.upper(), np.array([1.5], np.float16)
+
+
+def refused(options: str, _say: Say) -> None:
+    raise ModelFileError(f"{options} is no model")
+
+
+def raises(_options: str, _say: Say) -> None:
+    raise KeyError("x")
+
+
+def missing(options: str, _say: Say) -> None:
+    raise FileNotFoundError(errno.ENOENT, "No such file or directory", options)
+
+
+def dies(_options: str, _say: Say) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hangs(_options: str, _say: Say) -> None:
+    ctypes.PyDLL(None).sleep(60)
+
+
+def eats(_options: str, _say: Say) -> None:
+    kept = []
+    while True:
+        kept.append(np.ones(1 << 22))
+        time.sleep(0.01)
+
+
+def prints(options: str, _say: Say) -> str:
+    os.write(1, b"x" * 5_000_000)
+    os.write(2, b"y" * 5_000_000)
+    return options
+
+
+class Evil:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, ("echo evil",)
+
+
+def lies(_options: str, _say: Say) -> Evil:
+    return Evil()
+
+
+def orphans(options: str, _say: Say) -> None:
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(60)
+    Path(options).write_text(str(pid))
+    raise ModelFileError("it is a test")
+
+
+def examine(function: Callable[[str, Say], Any], options: str = "m", deadline_s: float = 60.0) -> Any:
+    return examined(function, options, MODEL, lambda _words: None, deadline_s)
+
+
+def test_what_a_function_gives_and_says_arrives() -> None:
+    heard: list[str] = []
+    text, array = examined(answers, "abc", MODEL, heard.append, 60.0)
+    assert (text, array.tolist(), array.dtype, heard) == ("ABC", [1.5], np.float16, ["reading"])
+
+
+def test_a_refusal_is_raised_as_itself() -> None:
+    with pytest.raises(ModelFileError, match=r"^m is no model$"):
+        examine(refused)
+
+
+def test_an_error_of_the_system_is_raised_as_itself() -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        examine(missing, "nowhere")
+    assert (caught.value.strerror, caught.value.filename) == ("No such file or directory", "nowhere")
+
+
+def test_what_nobody_expected_is_a_sentence_that_asks_for_a_report() -> None:
+    with pytest.raises(ExaminationError, match=r"^a\.onnx: cannot be examined: KeyError: 'x' \(in epcheck.*report it"):
+        examine(raises)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_process_that_dies_is_a_sentence() -> None:
+    with pytest.raises(ExaminationError, match=r"the process that read it ended: killed by signal 11"):
+        examine(dies)
+
+
+def test_one_that_holds_the_lock_of_python_costs_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "ORACLE_S", 1.0)
+    began = time.monotonic()
+    with pytest.raises(ExaminationError, match="it gave no sign of life for 3 s"):
+        examine(hangs, deadline_s=2.0)
+    assert time.monotonic() - began < 20
+
+
+def test_one_that_takes_too_much_memory_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "LEAST_MEMORY", 600 * MEBIBYTE)
+    monkeypatch.setattr(examination, "TIMES_THE_FILES", 0)
+    with pytest.raises(ExaminationError, match="it takes more than 600 MiB of memory"):
+        examine(eats)
+
+
+def test_what_it_prints_disturbs_nobody() -> None:
+    assert examine(prints, "well") == "well"
+
+
+def test_a_result_that_is_more_than_data_is_not_taken() -> None:
+    with pytest.raises(ExaminationError, match="the process that read it ended"):
+        examine(lies)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks")
+def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError):
+        examine(orphans, str(tmp_path / "pid"))
+    pid = int((tmp_path / "pid").read_text())
+    time.sleep(0.5)
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("data", [b"x", b"\xff" * 8, b"\x05" + bytes(7) + b"abc", (3).to_bytes(8, "little") + b"abc"])
+def test_bytes_that_are_no_message_are_refused(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "sent").write_bytes(data)
+    with (tmp_path / "sent").open("rb") as pipe, pytest.raises(messages.MessageError):
+        messages.read(pipe)
+
+
+def test_a_validation_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "add.onnx"
+    onnx.save(onnx.parser.parse_model(ADD), path)
+    here, there = (api.validate(api.ValidateOptions(path, "cpu", seeds=(0,), own_process=own)) for own in (False, True))
+    assert (there.status, there.verdicts, there.inspection) == (here.status, here.verdicts, here.inspection)
+    assert there.status == "right"
+
+
+@pytest.mark.parametrize("command", ["validate", "reduce"])
+def test_what_is_no_model_is_one_sentence(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(b"\xff" * 100)
+    done = call(command, str(path), "-t", "cpu")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+
+
+def test_signs_of_life_are_not_sent_too_often() -> None:
+    sent: list[bytes] = []
+
+    class Pipe:
+        def write(self, data: bytes) -> None:
+            sent.append(data)
+
+        def flush(self) -> None:
+            pass
+
+    sender = examiner.Sender(Pipe())  # type: ignore[arg-type]
+    for _ in range(1000):
+        sender.sign()
+    assert len(sent) == 1

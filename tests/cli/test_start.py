@@ -1,0 +1,88 @@
+"""The first moments of a command: signals and streams, before anything of epcheck is imported, and at the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import ENVIRONMENT, START
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and streams")
+pytestmark = posix
+
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+AT_THE_FIRST_IMPORT = """
+import os, signal, sys
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.{signal})
+sys.meta_path.insert(0, Interrupted())
+import epcheck.cli.start
+sys.argv = ["epcheck", "list", "targets"]
+epcheck.cli.start.main()
+"""
+
+
+def heard() -> None:
+    """In a child: signals are not ignored, as they are in what a shell runs in the background."""
+    for name in SIGNALS:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def ended(command: list[str], cwd: Path, **options: object) -> subprocess.CompletedProcess[bytes]:
+    how = {"env": ENVIRONMENT, "capture_output": True, "preexec_fn": heard, "timeout": 60, **options}
+    return subprocess.run(command, cwd=cwd, check=False, **how)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+@pytest.mark.parametrize("module", ["epcheck.cli.main", "typer", "rich.console", "epcheck.api"])
+def test_a_signal_while_epcheck_is_imported_is_130_and_no_traceback(tmp_path: Path, name: str, module: str) -> None:
+    done = ended([sys.executable, "-c", AT_THE_FIRST_IMPORT.format(module=module, signal=name)], tmp_path)
+    assert (done.returncode, done.stderr, done.stdout) == (130, b"epcheck: interrupted\n", b"")
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT"])
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, name: str) -> None:
+    def ignore() -> None:
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+    program = AT_THE_FIRST_IMPORT.format(module="epcheck.api", signal=name)
+    done = ended([sys.executable, "-c", program], tmp_path, preexec_fn=ignore)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+def test_closed_streams_are_no_reason_to_end(tmp_path: Path, closed: tuple[int, ...]) -> None:
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    done = ended([*START, "repro", "Relu-6/float32/ordinary[runtime]", "--out", "repro"], tmp_path, preexec_fn=close)
+    made = [path.name for path in tmp_path.glob("repro/*/model.onnx")]
+    assert (done.returncode, made, b"Traceback" in done.stderr) == (0, ["model.onnx"], False)
+
+
+def test_an_error_that_cannot_be_told_is_an_exit_code(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        assert ended([*START, "report", "nowhere"], tmp_path, capture_output=False, stderr=full).returncode == 2
+
+
+def test_ctrl_c_ends_a_command_whose_reader_takes_nothing(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*START, "list"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=heard,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(1)  # 65,000 ids do not fit into the pipe
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert process.stderr.read() == b"epcheck: interrupted\n"

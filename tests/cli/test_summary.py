@@ -1,0 +1,80 @@
+"""The summary of a run in the terminal: failures stand last, accidents are folded, and what never ran is no success."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice
+
+from epcheck.api import RunResult
+from epcheck.cli.terminal import exit_codes, summary
+from epcheck.conformance.records.record import Record
+from epcheck.reports import Reported
+from epcheck.reports.runs.summary import summarize
+
+IDLE = a_slice("int8", status="unplaced", claimed=False)
+
+
+def result(records: Iterable[Record], notes: tuple[str, ...] = (), **options: object) -> RunResult:
+    records = tuple(records)
+    run = a_run(len(records), notes=notes)
+    reported = Reported(Path("run"), run, summarize(run, records))
+    return dataclasses.replace(RunResult.of(reported, strict=False), **options)
+
+
+def shown(found: RunResult) -> list[str]:
+    console = Console(file=io.StringIO(), width=120)
+    summary.show(console, found)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
+def test_cases_that_never_ran_have_a_column_of_their_own() -> None:
+    heading, row = shown(result([a_slice(), IDLE, a_refused_qlinearconv()]))[1:3]
+    assert heading.split() == ["operator", "cases", "pass", "expected", "not", "run"]
+    assert row.split() == ["QLinearConv", "1", "-", "1", "-"]
+
+
+def test_of_many_operators_those_with_failures_and_the_sum_are_shown() -> None:
+    names = [f"Operator{number:02}" for number in range(summary.OPERATORS + 5)]
+    records = [a_slice(operator=name, case_id=f"{name}-13/float32/a[runtime]") for name in names]
+    lines = shown(result([*records, a_wrong_slice()]))
+    assert [line.split() for line in lines[1:4]] == [
+        ["operator", "cases", "pass", "failure"],
+        ["Slice", "1", "-", "1"],
+        ["all", "31", "operators", "31", "30", "1"],
+    ]
+
+
+def test_causes_of_failures_stand_below_notes_and_above_the_verdict() -> None:
+    notes = tuple(f"a worker ended with signal 11 near {a_slice(sample=f's{n}').case_id}" for n in range(30))
+    lines = shown(result([a_wrong_slice(), a_wrong_slice("float64")], notes))
+    note, cause, common, smallest, verdict, report = lines[-6:]
+    assert note == f"note {notes[0]} (and 29 more like it)"
+    assert cause == (
+        "failure Slice (DML_SLICE1_OPERATOR_DESC), 2 cases, mismatch, blame: candidate: … of … elements differ"
+    )
+    assert common == "  all have binding runtime, rank 4, sample negative_step_past_both_ends"
+    assert smallest == f'  smallest: epcheck repro "{a_wrong_slice().case_id}" --out repro'
+    assert verdict == "dml: 2 conformance failures of 1 cause, 0 of 2 cases pass."
+    assert report == "Report: run/report.html"
+
+
+@pytest.mark.parametrize(
+    ("strict", "max_flaky", "code"), [(False, None, 0), (True, None, 1), (False, 1, 1), (False, 2, 0), (True, 2, 0)]
+)
+def test_flaky_cases_have_an_exit_rule_of_their_own(strict: bool, max_flaky: int | None, code: int) -> None:
+    flaky = [a_wrong_slice(dtype, status="flaky", reading="flaky") for dtype in ("float16", "float64")]
+    found = result([a_slice(), *flaky], strict=strict, max_flaky=max_flaky)
+    assert exit_codes.of_run(found) == code
+    lines = shown(found)
+    assert ("The flaky cases fail this run: --max-flaky says how many are tolerated." in lines) == bool(code)
+    assert "dml: no conformance failure, 2 flaky cases, 1 of 3 cases pass." in lines
+
+
+def test_a_failure_fails_a_run_however_many_flaky_cases_are_tolerated() -> None:
+    assert exit_codes.of_run(result([a_wrong_slice()], max_flaky=9)) == 1

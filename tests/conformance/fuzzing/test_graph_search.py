@@ -1,0 +1,59 @@
+"""Graphs: a fault that no single node shows is found and made small; one that a node explains is not reported."""
+
+from __future__ import annotations
+
+import pytest
+from small_cases import HERE
+
+from epcheck.conformance.fuzzing.graph_search import FoundGraphs, GraphSearch, at_level
+from epcheck.conformance.fuzzing.rounds import Rounds, RoundsByLevel
+from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.targets.specification import resolve
+from epcheck.generators.fuzzing.graphs import graph_document
+from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph
+
+OPERATORS = ["Relu", "Add", "Mul", "Neg", "Transpose"]
+
+
+@pytest.fixture(autouse=True)
+def _beside_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(HERE)
+
+
+def search(backend: str, count: int = 60, examples: tuple[DrawnGraph, ...] = ()) -> FoundGraphs:
+    target = resolve(f"python:fuzzing_backends:{backend}")
+
+    def plan_at(level: str) -> Plan:
+        return Plan((), (at_level(target, level),), jobs=1)
+
+    with Rounds(Plan((), (target,), jobs=1)) as plain, RoundsByLevel(plan_at) as levels:
+        return GraphSearch(plain, levels, lambda _words: None).run(OPERATORS, 1, 60, count, examples)
+
+
+def test_a_provider_without_a_fault_has_none() -> None:
+    found = search("right")
+    assert found.faults == {}
+    assert found.judged >= 55
+    assert set(found.statuses) == {"pass"}
+
+
+def test_a_wrong_fusion_is_found_and_made_small() -> None:
+    found = search("fuses_add_and_relu_wrong", 100)
+    faults = list(found.faults.values())
+    assert faults
+    for fault in faults:
+        assert fault.record.status == "mismatch"
+        assert fault.cause.symptom.operator == "Add → Relu"
+        assert fault.level == "disabled"  # a callable has no levels
+    again = graph_document.decode(faults[0].line)
+    assert isinstance(again, DrawnGraph)
+    replayed = search("fuses_add_and_relu_wrong", 0, (again,))
+    assert [fault.replayed for fault in replayed.faults.values()] == [True]
+    assert search("right", 0, (again,)).faults == {}
+
+
+def test_what_a_node_does_wrong_alone_is_no_fault_of_graphs() -> None:
+    """Templates that show the fault are left out; graphs reach such values again, and a node is wrong alone there."""
+    found = search("negates_where_all_are_below_0", 100)
+    assert found.faults == {}
+    assert found.templates > 50

@@ -1,0 +1,183 @@
+"""Hostile models: a sentence of ours, or a result; never an exception of another kind where they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hypothesis
+import onnx
+import onnx.parser
+import pytest
+from command_line import call
+from damage import examples
+from hostile_models import MODELS, hostile
+from onnx import TensorProto, helper
+
+from epcheck.conformance.test_data import model_file
+from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.generators.error import EpcheckError
+from epcheck.models.feeds import feeds
+from epcheck.models.graph import feedable
+from epcheck.models.oracle import oracle
+from epcheck.models.oracle.node import OracleError
+
+
+def looked_at(path: Path) -> None:
+    """What is made of a model before a session is: whatever goes wrong is one of our errors."""
+    model, _ = feedable.adapted(model_file.parse(path))
+    whole = model_file.embedded(model, path)
+    values = feeds.generate(whole, 0, {})
+    oracle.evaluate(whole, {name: value for name, value in values.items() if value is not None}, max_seconds=2.0)
+
+
+@examples(300)
+@hypothesis.given(data=hostile())
+def test_a_hostile_model_is_one_sentence_or_has_values(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    sentence = ""
+    try:
+        looked_at(path)
+    except EpcheckError as error:
+        sentence = str(error)
+    assert len(sentence) < 20_000
+
+
+@pytest.mark.slow
+@examples(8)
+@hypothesis.given(data=hostile())
+def test_a_hostile_model_ends_no_command(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    done = call("validate", str(path), "-t", "cpu", "--seed", "0", "--timeout", "20")
+    assert done.code in (0, 1, 2)
+    assert "please report it" not in done.err
+    assert all(c.isprintable() or c in "\n\t" for c in done.out + done.err)
+
+
+# What was found, each by its name.
+
+
+def refusal(tmp_path: Path, model: onnx.ModelProto) -> str:
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(ModelFileError) as caught:
+        model_file.parse(tmp_path / "model.onnx")
+    return str(caught.value).removeprefix(f"'{tmp_path}/model.onnx' is no valid ONNX model: ")
+
+
+def an_add(index: int = 0) -> onnx.ModelProto:
+    model = onnx.ModelProto()
+    model.CopyFrom(MODELS[index])
+    return model
+
+
+@pytest.mark.parametrize(
+    ("dims", "words"),
+    [
+        ([-3], "tensor 'w' has the dimensions [-3]"),
+        ([2**40], "tensor 'w' has 3 numbers of data; [1099511627776] of FLOAT needs 1,099,511,627,776"),
+        ([2**62, 8], "tensor 'w' has the dimensions [4611686018427387904, 8], more than anything can hold"),
+        ([2**32, 2**32], "tensor 'w' has the dimensions [4294967296, 4294967296], more than anything can hold"),
+        ([4], "tensor 'w' has 3 numbers of data; [4] of FLOAT needs 4"),
+    ],
+)
+def test_sizes_that_no_tensor_has_are_refused_before_anything_is_allocated(
+    tmp_path: Path, dims: list[int], words: str
+) -> None:
+    model = an_add()
+    del model.graph.initializer[0].dims[:]
+    model.graph.initializer[0].dims.extend(dims)
+    assert refusal(tmp_path, model) == words
+
+
+def test_bytes_for_elements_are_counted(tmp_path: Path) -> None:
+    model = an_add()
+    model.graph.initializer[0].CopyFrom(TensorProto(name="w", data_type=1, dims=[3], raw_data=b"\0" * 13))
+    assert refusal(tmp_path, model) == "tensor 'w' has 13 bytes of data; [3] of FLOAT needs 12"
+
+
+@pytest.mark.parametrize("number", [0, 99, -1])
+def test_element_types_that_onnx_does_not_have_are_refused(tmp_path: Path, number: int) -> None:
+    model = an_add()
+    model.graph.initializer[0].data_type = number
+    assert refusal(tmp_path, model) == f"tensor 'w' has the element type {number}, which ONNX does not have"
+    model = an_add()
+    model.graph.input[0].type.tensor_type.elem_type = number
+    if number:
+        assert refusal(tmp_path, model) == f"a value has the element type {number}, which ONNX does not have"
+
+
+def test_tensors_without_an_element_type_are_refused(tmp_path: Path) -> None:
+    model = an_add()
+    model.graph.initializer.add()
+    assert refusal(tmp_path, model) == "tensor '' has no element type"
+    model = an_add()
+    model.graph.node.add(op_type="Constant", name="c", output=["v"]).attribute.add(name="value", type=4)
+    assert refusal(tmp_path, model) == "node 'c' (Constant) has a tensor without an element type in 'value'"
+
+
+def test_a_segment_of_a_tensor_is_refused(tmp_path: Path) -> None:
+    model = an_add()
+    model.graph.initializer[0].segment.begin = 1
+    assert refusal(tmp_path, model) == "tensor 'w' is a segment of another, which nobody reads"
+
+
+def test_bytes_where_text_is_expected_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(an_add().SerializeToString().replace(b"Relu", b"\xff\xfeRe"))
+    with pytest.raises(ModelFileError, match=r"a op_type of NodeProto is no text: b'\\xff\\xfeRe'"):
+        model_file.parse(tmp_path / "model.onnx")
+
+
+def test_a_node_without_outputs_is_refused(tmp_path: Path) -> None:
+    model = an_add()
+    model.graph.node.add(op_type="Relu", name="n", input=["x"])
+    assert refusal(tmp_path, model) == "node 'n' (Relu) has no output"
+
+
+@pytest.mark.parametrize("through", [0, 1, 3])
+def test_a_function_that_calls_itself_is_refused(tmp_path: Path, through: int) -> None:
+    model = an_add(2)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    names = ["Twice", *(f"F{number}" for number in range(through))]
+    del model.functions[:]
+    for name, called in zip(names, [*names[1:], "Twice"], strict=True):
+        node = helper.make_node(called, ["a"], ["b"], domain="own")
+        model.functions.append(helper.make_function("own", name, ["a"], ["b"], [node], opsets))
+    assert refusal(tmp_path, model) == f"its function '{min(names)}' calls itself"
+
+
+def test_an_if_without_a_condition_is_an_error_of_the_oracle() -> None:
+    model = an_add(1)
+    del model.graph.node[0].input[:]
+    with pytest.raises(OracleError, match="breaks the standard"):
+        oracle.evaluate(model, {})
+
+
+def test_a_call_with_too_many_inputs_is_an_error_of_the_oracle() -> None:
+    model = an_add(2)
+    model.graph.node[0].input.append("x")
+    with pytest.raises(OracleError, match="cannot be put in place"):
+        oracle.evaluate(model, {})
+
+
+@pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
+def test_what_the_accidents_begin_with_is_a_model(tmp_path: Path, model: onnx.ModelProto) -> None:
+    onnx.save(model, tmp_path / "model.onnx")
+    assert model_file.parse(tmp_path / "model.onnx") == model
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "raw"),
+    [("INT4", 3, 2), ("UINT2", 5, 2), ("FLOAT4E2M1", 3, 2), ("BFLOAT16", 3, 6), ("FLOAT8E8M0", 3, 3), ("BOOL", 3, 3)],
+)
+def test_packed_and_small_elements_are_counted_as_they_lie_in_files(
+    tmp_path: Path, name: str, count: int, raw: int
+) -> None:
+    kind = TensorProto.DataType.items()
+    numbers = dict(kind)
+    if name not in numbers:
+        pytest.skip(f"this onnx has no {name}")
+    model = an_add()
+    model.graph.initializer.append(TensorProto(name="v", data_type=numbers[name], dims=[count], raw_data=bytes(raw)))
+    onnx.save(model, tmp_path / "model.onnx")
+    assert model_file.parse(tmp_path / "model.onnx") == model

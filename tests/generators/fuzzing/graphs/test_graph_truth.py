@@ -1,0 +1,135 @@
+"""The truth of graphs, against values that the oracles did not make: written by hand, or computed by onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from epcheck.generators.array import Array
+from epcheck.generators.fuzzing.graphs import composing, graph_case, graph_document, graph_reduction, graph_truth
+from epcheck.generators.fuzzing.graphs.composing import Composer
+from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph, Step
+from epcheck.generators.fuzzing.oracle import Open
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Ulp
+from epcheck.generators.written.document import DocumentError
+
+
+def step(op: str, version: int, inputs: dict[str, str], output: str, own: str = "output", **attributes: int) -> Step:
+    """A node whose inputs are named as in the schema (key) and in the graph (value)."""
+    operands = tuple(Operand(name, np.zeros((), np.float32)) for name in inputs)
+    return Step(op, Node(op, "", version, operands, (own,), attributes), tuple(inputs.values()), (output,))
+
+
+def graph(steps: list[Step], outputs: list[str], **sources: Array) -> DrawnGraph | Open:
+    return graph_truth.judged(steps, [Operand(name, value) for name, value in sources.items()], outputs)
+
+
+def drawn(*args: object, **sources: Array) -> DrawnGraph:
+    found = graph(*args, **sources)  # type: ignore[arg-type]
+    assert isinstance(found, DrawnGraph), found
+    return found
+
+
+X = np.array([-2, -1, 3, 4], np.float32)
+ABS = step("Abs", 13, {"X": "x"}, "a", "Y")
+SQRT = step("Sqrt", 13, {"X": "a"}, "r", "Y")
+ADD = step("Add", 14, {"A": "a", "B": "x"}, "s", "C")
+
+
+def test_a_diamond_has_the_values_that_a_person_computes() -> None:
+    found = drawn([ABS, SQRT, ADD], ["r", "s"], x=X)
+    root, total = found.truth.outputs
+    assert (root.name, total.name) == ("r", "s")
+    assert root.value.tolist() == [np.float32(2**0.5), 1, np.float32(3**0.5), 2]
+    assert total.value.tolist() == [0, 0, 6, 8]
+
+
+def test_errors_of_earlier_nodes_are_allowed_for() -> None:
+    """exp(20 y) is off by 20 times as much as y is: right answers would break a bound for the last node alone."""
+    y = step("Sqrt", 13, {"X": "x"}, "y", "Y")
+    scaled = step("Mul", 14, {"A": "y", "B": "k"}, "m", "C")
+    exp = step("Exp", 13, {"input": "m"}, "e")
+    found = drawn([y, scaled, exp], ["e"], x=np.array([0.1, 0.13], np.float32), k=np.array(20, np.float32))
+    (output,) = found.truth.outputs
+    assert isinstance(output.bound, Ulp)
+    assert "errors of the nodes before it" in output.bound.source
+    unit = np.spacing(output.value).astype(np.float64)
+    assert (np.asarray(output.bound.floor) > 20 * unit).all()
+    assert (np.asarray(output.bound.floor) < 20_000 * unit).all()
+
+
+def test_a_graph_that_small_errors_change_is_open() -> None:
+    root = step("Sqrt", 13, {"X": "x"}, "r", "Y")
+    floor = step("Cast", 13, {"input": "r"}, "i", to=6)
+    found = graph([root, floor], ["i"], x=np.array([4.0], np.float32))
+    assert isinstance(found, Open)
+    assert found.reason == "small errors change an integer"
+
+
+def test_values_that_are_no_numbers_are_open() -> None:
+    found = graph([step("Log", 13, {"input": "x"}, "y"), step("Abs", 13, {"X": "y"}, "a", "Y")], ["a"], x=X)
+    assert found == Open("a value is no ordinary number")
+
+
+@pytest.fixture(scope="module")
+def graphs() -> list[DrawnGraph]:
+    names = ["Relu", "Add", "Mul", "MatMul", "Transpose", "Softmax", "Conv", "Concat", "ReduceMean", "Slice", "Clip"]
+    composer = Composer(composing.templates(1, 150, names), 1)
+    found = [made for _ in range(120) if (made := composer.compose()) is not None]
+    return found[:40]
+
+
+def test_graphs_are_chains_diamonds_and_dead_ends(graphs: list[DrawnGraph]) -> None:
+    assert len(graphs) == 40
+    assert {len(made.steps) for made in graphs} >= {2, 3, 4}
+    assert max(len(made.steps) for made in graphs) <= 12
+    read = [[name for step in made.steps for name in step.inputs if name] for made in graphs]
+    assert any(len(names) > len(set(names)) for names in read)
+    made_by = [{name for step in made.steps for name in step.outputs} for made in graphs]
+    ends = [made - set(names) - set(g.outputs) for made, names, g in zip(made_by, read, graphs, strict=True)]
+    assert any(ends)
+    assert any(set(g.outputs) & set(names) for g, names in zip(graphs, read, strict=True))
+
+
+def test_onnxruntime_without_optimisation_is_within_the_bounds(graphs: list[DrawnGraph]) -> None:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    compared = 0
+    for made in graphs:
+        built = graph_case.case_of(made).build()
+        try:
+            session = onnxruntime.InferenceSession(built.model, options, providers=["CPUExecutionProvider"])
+            got = session.run(list(made.outputs), dict(built.feeds))
+        except Exception as error:
+            if "NOT_IMPLEMENTED" in str(error):
+                continue
+            raise
+        for output, value in zip(made.truth.outputs, got, strict=True):
+            compared += 1
+            assert value.shape == output.value.shape
+            if value.dtype.kind == "f":
+                np.testing.assert_allclose(value, output.value, rtol=2e-2, atol=1e-2)
+            else:
+                assert np.array_equal(value, output.value)
+    assert compared >= 30
+
+
+def test_a_graph_comes_back_from_its_line(graphs: list[DrawnGraph]) -> None:
+    for made in graphs[:20]:
+        again = graph_document.decode(graph_document.encode(made))
+        assert isinstance(again, DrawnGraph)
+        assert graph_case.case_of(again).id == graph_case.case_of(made).id
+    with pytest.raises(DocumentError, match="not a graph: KeyError: 'graph'"):
+        graph_document.decode("{}")
+
+
+def test_smaller_graphs_are_smaller_and_keep_their_truth(graphs: list[DrawnGraph]) -> None:
+    large = max(graphs, key=lambda made: len(made.steps))
+    found = list(graph_reduction.smaller(large))
+    assert all(graph_reduction.measure(made) < graph_reduction.measure(large) for made in found)
+    assert min(len(made.steps) for made in found) == 1
+    for made in found:
+        for output in made.truth.outputs:
+            assert np.array_equal(output.value, large.values[output.name])

@@ -1,0 +1,88 @@
+"""Drawing: the same seed gives the same nodes, every operator has some, and few draws are in vain."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from epcheck.generators import suite
+from epcheck.generators.fuzzing import drawing
+from epcheck.generators.fuzzing.drawing import Drawn, Source, Space, Tally
+from epcheck.generators.fuzzing.drawn_case import case_of
+from epcheck.generators.fuzzing.oracle import Open
+from epcheck.generators.truth import Refusal
+from epcheck.generators.written.document import WrittenNode
+
+SOME = tuple(suite.operator_of(key) for key in ("Slice", "Conv", "ReduceSum", "com.microsoft::Gelu"))
+
+
+def ids(seed: int, count: int) -> list[str]:
+    return [case_of(drawn).id for drawn in Source(SOME, seed).draw(count)]
+
+
+def test_the_same_seed_gives_the_same_nodes_and_another_others() -> None:
+    assert ids(1, 40) == ids(1, 40)
+    assert len(set(ids(1, 40)) & set(ids(2, 40))) < 10
+
+
+def test_operators_take_turns() -> None:
+    drawn = Source(SOME, 1).draw(200)
+    counts = [sum(each.operator is operator for each in drawn) for operator in SOME]
+    assert min(counts) >= 20
+
+
+def test_a_case_is_built_with_model_feeds_and_truth() -> None:
+    for drawn in Source(SOME, 3).draw(60):
+        built = case_of(drawn).build()
+        assert built.case.id.startswith(f"{drawn.operator.key}-{drawn.node.since_version}/")
+        assert "/fuzz_" in built.case.id
+        assert built.truth is drawn.truth
+        assert built.model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", sorted(suite.all_operators()))
+def test_every_operator_has_nodes_that_its_oracle_judges(key: str) -> None:
+    """In 300 draws at least a few; and its samples reach versions and dtypes beyond the first."""
+    space, tally, random = Space(suite.operator_of(key)), Tally(), Random(1)
+    found = [drawn for _ in range(300) if (drawn := space.draw(random, tally))]
+    assert len(found) >= 4
+    assert tally.drawn == 300 >= tally.judged + tally.open + tally.valueless
+    assert len({case_of(drawn).id for drawn in found}) >= 4
+
+
+def test_large_sizes_and_several_ranks_are_drawn() -> None:
+    source = Source([suite.operator_of("Relu")], 1)
+    shapes = [operand.value.shape for each in source.draw(400) for operand in each.node.inputs if operand is not None]
+    sizes = {size for shape in shapes for size in shape}
+    assert {len(shape) for shape in shapes} >= set(range(9))
+    assert {15, 16, 17, 31, 33, 63, 65, 127, 129, 255, 257} & sizes
+    assert max(np.prod(shape) for shape in shapes) > 1024
+
+
+def test_versions_that_a_provider_does_not_take_are_drawn_rarely() -> None:
+    source = Source([suite.operator_of("Relu")], 1)
+    for drawn in source.draw(100):
+        if drawn.dtypes == ("float32",):
+            source.untaken(drawn)
+        else:
+            source.taken(drawn)
+    assert sum(drawn.dtypes == ("float32",) for drawn in source.draw(200)) <= 20
+
+
+def test_a_kept_node_is_judged_again() -> None:
+    (drawn,) = Source(SOME, 5).draw(1)
+    again = drawing.judged(drawn.written)
+    assert isinstance(again, Drawn)
+    assert case_of(again).id == case_of(drawn).id
+    foreign = WrittenNode(drawn.node, drawn.dtypes, drawn.binding)
+    object.__setattr__(foreign, "node", type(drawn.node)("Nothing", "", 1, (), ("y",)))
+    assert drawing.judged(foreign) == Open("the suite has no such operator")
+
+
+def test_a_smaller_node_must_stay_on_its_side() -> None:
+    drawn = next(d for d in Source([suite.operator_of("Transpose")], 1).draw(50) if not isinstance(d.truth, Refusal))
+    refused = type(drawn.node)("Transpose", "", 13, drawn.node.inputs, drawn.node.outputs, {"perm": (0, 0)})
+    assert drawing.with_node(drawn, refused) is None

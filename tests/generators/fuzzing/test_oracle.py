@@ -1,0 +1,91 @@
+"""Where the oracles end: a node that they cannot judge is open, with the reason, and in a bounded time."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from epcheck.generators import suite
+from epcheck.generators.array import Array
+from epcheck.generators.fuzzing import oracle
+from epcheck.generators.fuzzing.oracle import Open
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.truth import Outputs, Refusal
+
+
+def judged(op_type: str, version: int, *inputs: tuple[str, Array], domain: str = "", **attributes: object) -> object:
+    operands = tuple(Operand(name, value) for name, value in inputs)
+    node = Node(op_type, domain, version, operands, ("output",), attributes)  # type: ignore[arg-type]
+    return oracle.judge(suite.operator_of(f"{domain}::{op_type}" if domain else op_type), node)
+
+
+def reason(*args: object, **kwargs: object) -> str:
+    found = judged(*args, **kwargs)  # type: ignore[arg-type]
+    assert isinstance(found, Open), found
+    return found.reason
+
+
+F32 = np.ones((2, 3), np.float32)
+
+
+def test_what_the_oracle_knows_has_a_truth() -> None:
+    found = judged("Softmax", 13, ("input", np.zeros((1, 4), np.float32)), axis=1)
+    assert isinstance(found, Outputs)
+    assert found.outputs[0].value.tolist() == [[0.25] * 4]
+
+
+def test_what_breaks_a_rule_is_a_refusal() -> None:
+    found = judged("Transpose", 13, ("data", F32), perm=(0, 0))
+    assert isinstance(found, Refusal)
+
+
+def test_a_range_of_a_billion_elements_is_open_at_once() -> None:
+    started = time.monotonic()
+    scalars = [("start", 0), ("limit", 10**9), ("delta", 1)]
+    found = reason("Range", 11, *((name, np.array(value, np.int64)) for name, value in scalars))
+    assert found == "the oracle would make more than 262,144 elements"
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("op_type", "version", "inputs", "attributes", "words"),
+    [
+        ("ReduceSum", 13, [("data", F32)], {"keepdims": 3}, "keepdims is a flag, and 3 is neither 0 nor 1"),
+        ("LRN", 13, [("X", np.ones((1, 3, 2, 2), np.float32))], {}, "the attribute size is required"),
+        ("Softmax", 13, [("input", F32)], {"axes": 1}, "the schema has no attribute axes"),
+        ("Div", 14, [("A", np.ones(1, np.int32)), ("B", np.zeros(1, np.int32))], {}, "integers are divided by 0"),
+        ("ReduceMean", 18, [("data", np.array([1, 2], np.int32))], {}, "the result is a fraction"),
+        ("Pad", 18, [("data", np.ones(2, np.float32)), ("pads", np.array([2, 0]))], {"mode": "reflect"}, "reflected"),
+        ("MaxPool", 12, [("X", np.ones((1, 1, 4), np.float32))], {"kernel_shape": (2,), "auto_pad": "VALID",
+         "pads": (1, 1)}, "pads cannot be used together with auto_pad"),
+        ("Conv", 11, [("X", np.ones((1, 1, 4), np.float32))], {}, "the input W is required"),
+        ("Relu", 14, [("X", np.ones((1,) * 9, np.float32))], {}, "more than 8 dimensions"),
+        ("Relu", 14, [("X", np.ones(2**19, np.float32))], {}, "more than 262,144 elements"),
+    ],
+)  # fmt: skip
+def test_what_the_standard_leaves_open_is_not_judged(
+    op_type: str, version: int, inputs: list[tuple[str, Array]], attributes: dict[str, object], words: str
+) -> None:
+    assert words in reason(op_type, version, *inputs, **attributes)
+
+
+def test_what_no_sample_shows_is_not_judged() -> None:
+    scale = [("X", np.ones((2, 3), np.float32)), ("Scale", np.ones(3, np.float32))]
+    assert "epsilon at -1.0: none is below 0" in reason("LayerNormalization", 17, *scale, epsilon=-1.0)
+    zero = [("x", F32), ("y_scale", np.float32(0)), ("y_zero_point", np.uint8(1))]
+    assert "y_scale at 0 or below" in reason("QuantizeLinear", 13, *((n, np.asarray(v)) for n, v in zero))
+    assert "size of 0 in dimension" in reason("LpNormalization", 1, ("input", np.ones((2, 0), np.float32)))
+
+
+def test_an_oracle_that_raises_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(_node: Node) -> Outputs:
+        raise ZeroDivisionError("no sample prepared it for that")
+
+    relu = suite.operator_of("Relu")
+    monkeypatch.setitem(vars(relu), "truth", raises)
+    node = Node("Relu", "", 14, (Operand("X", F32),), ("Y",))
+    assert oracle.judge(relu, node) == Open(
+        "the oracle does not know the node: ZeroDivisionError: no sample prepared it for that"
+    )

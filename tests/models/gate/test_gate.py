@@ -1,0 +1,178 @@
+"""Many models on many targets: limits, results, exit codes, and what is written of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import onnx
+import pytest
+from small_models import layers
+from typer.testing import CliRunner
+from written_models import model
+
+from epcheck import api
+from epcheck.api.models.validate_models import models_of, write
+from epcheck.cli.main import app
+from epcheck.conformance.targets.config import load_config
+from epcheck.conformance.targets.target import Target, TargetError
+from epcheck.models.accuracy.thresholds import Override
+from epcheck.models.execution.model_outcome import ModelOutcome, Timing
+from epcheck.models.gate.limits import GateLimits, broken
+from epcheck.models.validation.speed import Speed, Speeds, speed
+from epcheck.models.validation.validation import Validation
+
+HERE = Path(__file__).parents[1]
+DOUBLES = Target("doubles", (sys.executable,), ("python:wrong_backends:doubles_relu", "--path", str(HERE)))
+RANDOM = "g (float[4] x) => (float[4] y) { r = RandomUniformLike <seed=1.0> (x) z = Sub(r, r) y = Add(x, z) }"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "more").mkdir()
+    onnx.save(layers(2), folder / "a.onnx")
+    onnx.save(model("g (float[2,3] x) => (float[2,3] y) { y = Neg(x) }"), folder / "more" / "b.onnx")
+    (folder / "broken.onnx").write_bytes(b"no model")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def gate(models: Path) -> api.Gate:
+    each = api.ValidateOptions(baseline="cpu", seeds=(0,))
+    return api.validate_models(api.ValidateModelsOptions((models,), ("cpu", DOUBLES), each))
+
+
+def test_every_model_is_validated_on_every_target(gate: api.Gate) -> None:
+    assert [(found.name, found.target, found.status, found.result) for found in gate.checked] == [
+        ("a.onnx", "cpu", "right", "passes"), ("a.onnx", "doubles", "wrong", "fails"),
+        ("broken.onnx", "cpu", "unusable", "cannot tell"), ("broken.onnx", "doubles", "unusable", "cannot tell"),
+        ("more/b.onnx", "cpu", "right", "passes"), ("more/b.onnx", "doubles", "right", "passes"),
+    ]  # fmt: skip
+    assert gate.result == "fails"
+    assert gate.headline == "3 models on 2 targets: 3 pass, 1 fail, of 2 nobody can tell"
+    assert "no ONNX model" in gate.of("broken.onnx", "cpu").words
+
+
+def test_one_page_one_document_and_junit(gate: api.Gate, models: Path, tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("page.html", "all.json", "junit.xml")}
+    options = api.ValidateModelsOptions(
+        (models,), html=files["page.html"], json=files["all.json"], junit=files["junit.xml"]
+    )
+    write(gate, options)
+    text = files["page.html"].read_text("utf-8")
+    assert text.count("<h2 id=") == 6
+    assert "node 2 `n2` (Relu)" in text
+    document = json.loads(files["all.json"].read_text("utf-8"))
+    assert [entry["result"] for entry in document["results"]] == [found.result for found in gate.checked]
+    assert document["results"][1]["validation"]["culprit"]["nodes"][0]["name"] == "n2"
+    suites = ElementTree.parse(files["junit.xml"]).getroot()
+    assert [(s.get("name"), s.get("tests"), s.get("failures"), s.get("errors")) for s in suites] == [
+        ("cpu", "3", "0", "1"), ("doubles", "3", "1", "1"),
+    ]  # fmt: skip
+    failure = suites[1][0].find("failure")
+    assert failure is not None
+    assert "its outputs are not right: node 2 `n2` (Relu)" in str(failure.get("message"))
+
+
+def test_the_exit_code_is_that_of_the_worst(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def code(*arguments: str) -> int:
+        return CliRunner().invoke(app, ["validate", *arguments, "--seed", "0"]).exit_code
+
+    good, bad = str(models / "a.onnx"), str(models / "broken.onnx")
+    more = str(models / "more")
+    assert code(good, more, "-t", "cpu") == 0
+    assert code(good, bad, "-t", "cpu") == 2
+    assert (tmp_path / "validation.html").is_file()
+    (tmp_path / "epcheck.toml").write_text("[validate]\nrtol = 0\nlatency = 1e-9\n")
+    done = CliRunner().invoke(app, ["validate", more, good, "-t", "cpu", "--seed", "0"])
+    assert done.exit_code == 1
+    assert "at most 1e-09 times are wanted" in done.output
+
+
+def test_a_limit_holds_for_a_single_model_too(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "limits.toml").write_text("[validate]\nlatency = 1e-9\n")
+    arguments = ["validate", str(models / "a.onnx"), "-t", "cpu", "--html", "page.html", "--config", "limits.toml"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 1, done.output
+    assert "at most 1e-09 times are wanted (epcheck.toml)" in done.output.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("unjudged", "result"), [("", "cannot tell"), ("fail", "fails"), ("pass", "passes")])
+def test_what_nobody_can_judge_is_as_the_limits_say(unjudged: str, result: str, tmp_path: Path) -> None:
+    onnx.save(model(RANDOM), tmp_path / "random.onnx")
+    (tmp_path / "e.toml").write_text(f'[validate]\nunjudged = "{unjudged}"\n' if unjudged else "")
+    each = api.ValidateOptions(baseline="none", seeds=(0,))
+    options = api.ValidateModelsOptions((tmp_path,), ("cpu",), each, config=tmp_path / "e.toml")
+    assert api.validate_models(options).result == result
+
+
+def timed(median: float) -> Speed:
+    outcome = ModelOutcome("done", create_s=0.1, run_s=0.2, timing=Timing((median,) * 5, (("n", "Relu", "EP", 0.5),)))
+    found = speed("t", outcome, 1 << 20)
+    assert found is not None
+    return found
+
+
+def test_each_broken_limit_is_a_sentence(gate: api.Gate) -> None:
+    found = gate.of("a.onnx", "cpu").validation
+    assert found is not None
+    assert broken(found, GateLimits(placed=1.0)) == ()
+    assert broken(found, GateLimits(latency=2.0)) == ("its latency could not be compared with the baseline's",)
+    slow: Validation = replace(found, speeds=Speeds("seed 0", timed(0.03), timed(0.01)))
+    assert broken(slow, GateLimits(latency=3.1)) == ()
+    assert broken(slow, GateLimits(latency=2.5)) == (
+        "a run on 'cpu' takes 3 times as long as on 'cpu without optimisation'; at most 2.5 times are wanted",
+    )
+    assert slow.placement is not None
+    nodes = tuple(replace(node, real="Other") if at % 2 else node for at, node in enumerate(slow.placement.nodes))
+    half = replace(slow, placement=replace(slow.placement, nodes=nodes))
+    (sentence,) = broken(half, GateLimits(placed=0.9))
+    assert sentence.endswith("of its nodes are on CPUExecutionProvider; at least 90.0 % are wanted")
+
+
+def test_thresholds_of_the_call_come_before_those_of_the_file() -> None:
+    limits = GateLimits(rtol=0.1, snr=40)
+    assert limits.override(Override(relative=0.2)) == Override(relative=0.2, snr_db=40)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[validate]\nplaced = 2", "[validate]: 'placed' is 2; it is a share, at most 1"),
+        ("[validate]\nlatency = -1", "[validate]: 'latency' is -1; write a number that is not negative"),
+        ("[validate]\nspeed = 1", "[validate]: unknown key 'speed'; it may have rtol, atol"),
+        ("[validate]\nunjudged = true", "[validate]: 'unjudged' is True; write \"fail\" or \"pass\""),
+        ("validate = 3", "[validate] must be a table"),
+    ],
+)  # fmt: skip
+def test_a_limit_that_cannot_be_used_is_refused_in_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "epcheck.toml"
+    path.write_text(text)
+    with pytest.raises(TargetError) as refusal:
+        load_config(path)
+    assert sentence in str(refusal.value)
+
+
+def test_models_have_names_of_their_own_and_a_folder_without_any_is_refused(models: Path, tmp_path: Path) -> None:
+    names: Mapping[str, Any] = dict(models_of((models, models / "a.onnx")))
+    assert list(names) == ["a.onnx", "broken.onnx", "more/b.onnx", "a.onnx (2)"]
+    with pytest.raises(api.OptionError, match=r"has no \.onnx file"):
+        list(models_of((tmp_path,)))
+
+
+def test_each_model_of_a_folder_has_its_own_feeds(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    np.savez(tmp_path / "more" / "b.npz", x=np.ones((2, 3), np.float32))
+    each = api.ValidateOptions(feeds=tmp_path, seeds=(0,))
+    found = api.validate_models(api.ValidateModelsOptions((models,), ("cpu",), each))
+    assert [check.validation.steps[0].trial for check in found.checked if check.validation] == ["seed 0", "b.npz"]

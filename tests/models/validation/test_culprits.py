@@ -1,0 +1,59 @@
+"""`validate` with several wrong nodes: all are named, in the headline, the terminal, the page and the JSON document."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from small_models import layers
+
+from epcheck.api import ValidateOptions, validate
+from epcheck.conformance.targets.target import Target
+from epcheck.models.validation.validation import WRONG
+
+HERE = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("culprits") / "model.onnx"
+    onnx.save(layers(5), path)
+    return path
+
+
+def test_all_wrong_nodes_are_named_with_their_effects(model: Path, tmp_path: Path) -> None:
+    doubles = Target("doubles", (sys.executable,), ("python:wrong_backends:doubles_relu", "--path", str(HERE)))
+    html, data = tmp_path / "page.html", tmp_path / "found.json"
+    found = validate(ValidateOptions(model, doubles, "cpu", seeds=(0,), html=html, json=data))
+    assert found.status == WRONG
+    assert [node.index for culprit in found.culprits for node in culprit.nodes] == [2, 6, 10, 14, 18]
+    assert found.headline.endswith(
+        "outputs are not right: node 2 `n2` (Relu), node 6 `n6` (Relu), node 10 `n10` (Relu) and 2 more"
+    )
+    assert found.remainder == "with the baseline's values in place of theirs the rest of the model is right"
+    text = html.read_text("utf-8")
+    assert text.count("alone it changes &#39;out4&#39; by") == 5
+    document = json.loads(data.read_text("utf-8"))
+    assert [culprit["effect"]["output"] for culprit in document["others"]] == ["out4"] * 4
+    assert document["culprit"]["effect"]["error"] > 0.1
+
+
+def test_speed_is_told_as_ratios(model: Path, tmp_path: Path) -> None:
+    html = tmp_path / "page.html"
+    found = validate(ValidateOptions(model, "cpu", "cpu", seeds=(0,), speed=True, html=html))
+    speeds = found.speeds
+    assert speeds is not None
+    assert speeds.baseline is not None
+    assert speeds.ratio == pytest.approx(speeds.candidate.median_s / speeds.baseline.median_s)
+    assert len(speeds.candidate.runs_s) >= 5
+    low, high = speeds.candidate.spread_s
+    assert min(speeds.candidate.runs_s) <= low <= speeds.candidate.median_s <= high <= max(speeds.candidate.runs_s)
+    assert len(speeds.baseline.nodes) == 10  # of 20, the slowest first
+    times = [node.seconds for node in speeds.baseline.nodes]
+    assert times == sorted(times, reverse=True)
+    assert {node.operator for node in speeds.baseline.nodes} <= {"MatMul", "Add", "Relu", "Sub"}
+    assert speeds.candidate.bytes > 10 << 20
+    assert "times as long as on &#39;cpu without optimisation&#39;" in html.read_text("utf-8")
