@@ -15,6 +15,9 @@ from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from epcheck.generators.array import Array
 
+LONGEST = 5000
+"""How many iterations a loop is evaluated for: more than a loop that never ends should cost."""
+
 Value: TypeAlias = "Array | list[Array]"
 
 
@@ -36,7 +39,7 @@ def _outputs(made: NodeProto, attributes: Mapping[str, Any], known: Mapping[str,
     values = [known[name] if name else None for name in made.input]
     match made.op_type:
         case "If":
-            taken = attributes["then_branch" if np.all(values[0]) else "else_branch"]  # type: ignore[arg-type]
+            taken = attributes["then_branch" if np.all(values[0]) else "else_branch"]
             return run(taken, (), known)
         case "Loop":
             trip, cond, *carried = values
@@ -49,11 +52,14 @@ def loop(
 ) -> list[Value]:
     """The final values of what is carried, then what each iteration gave beside it, stacked. None: an omitted input.
 
-    Raises ValueError where these have different shapes. Of no iteration they have the shapes that the body declares.
+    Of no iteration they have the shapes that the body declares. Raises ValueError where the shapes differ, and
+    OverflowError after LONGEST iterations.
     """
     values, going, count = list(carried), cond is None or bool(np.all(cond)), 0
     rows: list[list[Array]] = [[] for _ in body.output[1 + len(values) :]]
     while going and (trip is None or count < int(trip)):
+        if count == LONGEST:
+            raise OverflowError(f"the loop has more than {LONGEST} iterations")
         found = run(body, [np.array(count, np.int64), np.array(going), *values], outer)
         values = found[1 : 1 + len(values)]
         for row, value in zip(rows, found[1 + len(values) :], strict=True):

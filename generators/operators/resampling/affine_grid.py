@@ -85,16 +85,17 @@ def node(sample: AffineGridSample, binding: Binding) -> Node:
 
 def _theta(sample: AffineGridSample, shape: tuple[int, ...], binding: Binding) -> Array:
     random = binding.rng.uniform(-2, 2, shape)
+    unmoved = np.broadcast_to(np.eye(shape[-2], shape[-1]), shape)
     match sample.theta:
         case "identity":
-            random = np.broadcast_to(np.eye(*shape[-2:]), shape)
+            random = unmoved
         case "mirrored":
-            random = np.broadcast_to(-np.eye(*shape[-2:]), shape)
+            random = -unmoved
         case "turned":
             random = np.broadcast_to(np.roll(np.eye(shape[-2], shape[-2]), 1, axis=0), (*shape[:-1], shape[-2]))
             random = np.concatenate([random, np.zeros((*shape[:-1], 1))], axis=-1)
         case "moved":
-            random = np.broadcast_to(np.eye(*shape[-2:]), shape).copy()
+            random = unmoved.copy()
             random[..., -1] = binding.rng.uniform(-3, 3, shape[:-1])
         case "zero":
             random = np.zeros(shape)

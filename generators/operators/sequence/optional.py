@@ -194,9 +194,9 @@ def made_node(sample: OptionalSample, binding: Binding) -> Node:
         around = Surroundings(elements, ("optional",), {"output": dtype.name}, types, (), after)
         return Node("Optional", "", binding.since_version, operands, ("output",), surroundings=around)
     get = helper.make_node("OptionalGetElement", ["optional"], ["result"], name="read_result")
-    after = (get, read_length("result", LENGTH), *read_tensors("result", len(elements)))
+    reads = (get, read_length("result", LENGTH), *read_tensors("result", len(elements)))
     results = {LENGTH: "int64", **{f"{TENSOR}{i}": dtype.name for i in range(len(elements))}}
-    around = Surroundings(("sequence",), ("optional",), results, types, (construct(elements, dtype),), after)
+    around = Surroundings(("sequence",), ("optional",), results, types, (construct(elements, dtype),), reads)
     return Node("Optional", "", binding.since_version, operands, tuple(results), surroundings=around)
 
 

@@ -282,8 +282,8 @@ def _scanned(
     stacked: list[list[Array]] = [[] for _ in range(stacks)]
     for row in zip(*slices, strict=True):
         found = subgraph.run(body, [*states, *row], outer)
-        for kept, value in zip(stacked, found[len(states) :], strict=True):
-            kept.append(np.asarray(value))
+        for kept, element in zip(stacked, found[len(states) :], strict=True):
+            kept.append(np.asarray(element))
         states = found[: len(states)]
     results = [
         subgraph.stacked(kept[::-1] if back else kept, body, len(states) + index, place)
