@@ -1,11 +1,59 @@
 /* What is added to Wine's vkd3d when it is rebuilt: one export that makes a Direct3D 12 device, as Wine's d3d12.dll
  * does in d3d12_main.c, on the adapter with this LUID and through the process's vulkan-1.dll.
+ *
+ * vkd3d's layouts of descriptor sets have as many descriptors as the driver allows, a million on lavapipe, which takes
+ * the memory of all of them for each heap that DirectML makes, clears it, and spends 0.3 seconds on each. No heap of
+ * DirectML's comes near MOST_DESCRIPTORS, so no layout has more.
  */
 #define COBJMACROS
 #include "wine/vulkan.h"
 #include "vkd3d.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+#define MOST_DESCRIPTORS 65536
+
+static PFN_vkGetInstanceProcAddr get_instance_proc_addr;
+static PFN_vkGetDeviceProcAddr get_device_proc_addr;
+static PFN_vkCreateDescriptorSetLayout create_descriptor_set_layout;
+
+static VkResult VKAPI_CALL create_bounded_layout(VkDevice device, const VkDescriptorSetLayoutCreateInfo *info,
+        const VkAllocationCallbacks *allocator, VkDescriptorSetLayout *layout)
+{
+    VkDescriptorSetLayoutCreateInfo bounded = *info;
+    VkDescriptorSetLayoutBinding bindings[16];
+    uint32_t i;
+
+    if (info->bindingCount > COUNT(bindings))
+        return create_descriptor_set_layout(device, info, allocator, layout);
+    for (i = 0; i < info->bindingCount; ++i)
+    {
+        bindings[i] = info->pBindings[i];
+        bindings[i].descriptorCount = min(bindings[i].descriptorCount, MOST_DESCRIPTORS);
+    }
+    bounded.pBindings = bindings;
+    return create_descriptor_set_layout(device, &bounded, allocator, layout);
+}
+
+static PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char *name)
+{
+    PFN_vkVoidFunction found = get_device_proc_addr(device, name);
+
+    if (!found || strcmp(name, "vkCreateDescriptorSetLayout"))
+        return found;
+    create_descriptor_set_layout = (PFN_vkCreateDescriptorSetLayout)found;
+    return (PFN_vkVoidFunction)create_bounded_layout;
+}
+
+static PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance instance, const char *name)
+{
+    PFN_vkVoidFunction found = get_instance_proc_addr(instance, name);
+
+    if (!found || strcmp(name, "vkGetDeviceProcAddr"))
+        return found;
+    get_device_proc_addr = (PFN_vkGetDeviceProcAddr)found;
+    return (PFN_vkVoidFunction)device_function;
+}
 
 static HRESULT signal_event(HANDLE event)
 {
@@ -61,7 +109,8 @@ __declspec(dllexport) HRESULT WINAPI VkD3D12CreateDevice(
 
     if (!(vulkan = LoadLibraryA("vulkan-1.dll")))
         return E_FAIL;
-    instance_info.pfn_vkGetInstanceProcAddr = (void *)GetProcAddress(vulkan, "vkGetInstanceProcAddr");
+    get_instance_proc_addr = (void *)GetProcAddress(vulkan, "vkGetInstanceProcAddr");
+    instance_info.pfn_vkGetInstanceProcAddr = instance_function;
     if (FAILED(hr = vkd3d_create_instance(&instance_info, &instance)))
         return hr;
     device_info.instance = instance;

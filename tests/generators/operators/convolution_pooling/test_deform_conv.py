@@ -24,8 +24,8 @@ def test_the_mask_and_the_bias() -> None:
 
 
 def test_an_offset_moves_rows_before_columns() -> None:
-    one = np.ones((1, 1, 1, 1), np.float32)
+    weight = np.ones((1, 1, 1, 1), np.float32)
     offset = np.zeros((1, 2, 3, 3), np.float32)
     offset[0, 0] = 1
-    (y,) = true_outputs(node_of("DeformConv", 19, [X, one, offset], kernel_shape=(1, 1)))
+    (y,) = true_outputs(node_of("DeformConv", 19, [X, weight, offset], kernel_shape=(1, 1)))
     assert y[0, 0].tolist() == [[3, 4, 5], [6, 7, 8], [0, 0, 0]]
