@@ -21,7 +21,7 @@ from selenium import webdriver
 
 from epcheck.api.runs.archive import archive
 from epcheck.reports import write_html
-from epcheck.reports.runs.checksum import line_with_checksum
+from epcheck.reports.checksum import line_with_checksum
 from epcheck.reports.runs.run_folder import JOURNAL, RUN, read_lines
 
 READY = "return document.documentElement.dataset.ready === 'yes'"
