@@ -107,7 +107,8 @@ def _memory(model: Path) -> int:
     size = 0
     with contextlib.suppress(OSError):
         folder = model if model.is_dir() else model.parent
-        size = sum(entry.stat().st_size for entry in os.scandir(folder) if entry.is_file())
+        with os.scandir(folder) as entries:
+            size = sum(entry.stat().st_size for entry in entries if entry.is_file())
     return int(min(LEAST_MEMORY + TIMES_THE_FILES * size, SHARE * psutil.virtual_memory().available))
 
 

@@ -155,8 +155,17 @@ def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError):
         examine(orphans, str(tmp_path / "pid"))
     pid = int((tmp_path / "pid").read_text())
-    time.sleep(0.5)
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    deadline = time.monotonic() + 10
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_alive(pid)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize("data", [b"x", b"\xff" * 8, b"\x05" + bytes(7) + b"abc", (3).to_bytes(8, "little") + b"abc"])

@@ -199,16 +199,14 @@ def covers(boxes: Array, center: bool, threshold: float) -> Array:
     above: Array = overlap > threshold
     near = (np.abs(overlap - threshold) <= NEAR) & (inside > 0) & ~np.eye(len(boxes), dtype=bool)
     for i, j in np.argwhere(near):
-        exact = Fraction(float(inside[i, j])) / Fraction(float(union[i, j]))
-        assert exact == Fraction(threshold), "a rounding would decide"
-        above[i, j] = False
+        above[i, j] = Fraction(float(inside[i, j])) / Fraction(float(union[i, j])) > Fraction(threshold)
     return above
 
 
 def truth(node: Node) -> Truth:
     boxes, scores = node.array("boxes"), node.array("scores")
     threshold = node.value("iou_threshold")
-    overlap = 0.0 if threshold is None else float(threshold)
+    overlap = 0.0 if threshold is None else float(threshold.item())
     if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape[2] != 4:
         return Refusal(
             f"boxes of shape {boxes.shape} and scores of shape {scores.shape} must be [B, S, 4] and [B, C, S]"
@@ -218,14 +216,14 @@ def truth(node: Node) -> Truth:
     if not 0 <= overlap <= 1:
         return Refusal(f"iou_threshold must be within [0, 1]; it is {overlap}")
     limit, least = node.value("max_output_boxes_per_class"), node.value("score_threshold")
-    most = 0 if limit is None else int(limit)
+    most = 0 if limit is None else int(limit.item())
     found: list[tuple[int, int, int]] = []
     for batch, of_batch in enumerate(boxes):
         above = covers(of_batch, bool(node.integer("center_point_box", 0)), overlap)
         for kind, row in enumerate(scores[batch]):
             taken: list[int] = []
             for place in np.argsort(-row.astype(np.float64), kind="stable").tolist():
-                if len(taken) >= most or (least is not None and row[place] < least):
+                if len(taken) >= most or (least is not None and row[place] < least.item()):
                     break
                 if not above[place, taken].any():
                     taken.append(place)

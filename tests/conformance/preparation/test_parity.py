@@ -58,8 +58,12 @@ def run(cache: Path | None, idle_workers: IdleWorkers, **further: Any) -> dict[s
 
 def timeless(opinion: Opinion) -> Opinion:
     """Without what varies with the machine's load, with where a buffer lies, which moves the last bits of sums, and
-    with what a session was shared."""
-    return replace(opinion, create_s=None, run_s=None, shared=1, remembered=False, accuracy=None, attempts=1)
+    with what a session was shared. Nodes that a function becomes are merged or not by what stands beside them, so of
+    the assignment it is told which operators went to which provider."""
+    assignment = opinion.assignment and tuple(sorted(set(opinion.assignment)))
+    return replace(
+        opinion, create_s=None, run_s=None, shared=1, remembered=False, accuracy=None, attempts=1, assignment=assignment
+    )
 
 
 def as_told(found: dict[str, Record]) -> dict[str, str]:
