@@ -11,6 +11,7 @@ import importlib
 import os
 import pickle
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -136,12 +137,15 @@ class _Process:
         return self
 
     def __exit__(self, *_raised: object) -> None:
-        """Also what it has started."""
+        """Also what it has started; where the system has process groups, after it has ended itself, too."""
         with contextlib.suppress(psutil.Error):
             family = psutil.Process(self._process.pid)
             for member in (*family.children(recursive=True), family):
                 with contextlib.suppress(psutil.Error):
                     member.kill()
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for reader in self._readers:
             reader.join(POLL_S)
