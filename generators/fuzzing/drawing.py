@@ -63,7 +63,6 @@ class Tally:
     judged: int = 0
     open: int = 0
     valueless: int = 0
-    refusals: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,10 +104,8 @@ class Space:
         if isinstance(truth, Open):
             tally.open += 1
             return None
-        if isinstance(truth, Refusal):
-            tally.refusals += 1
-            if random.random() > REFUSED_SHARE:
-                return None
+        if isinstance(truth, Refusal) and random.random() > REFUSED_SHARE:
+            return None
         tally.judged += 1
         return Drawn(self.operator, node, dtypes, binding, truth)
 

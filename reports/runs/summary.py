@@ -71,9 +71,6 @@ class TargetSummary:
     def causes_of(self, reading: str) -> tuple[Cause, ...]:
         return tuple(cause for cause in self.causes if cause.reading == reading)
 
-    def findings_of(self, reading: str) -> tuple[Finding, ...]:
-        return tuple(finding for finding in self.findings if finding.reading == reading)
-
 
 @dataclass(frozen=True)
 class Summary:

@@ -85,7 +85,6 @@ class Composer:
     def __init__(self, drawn: Sequence[Drawn], seed: int) -> None:
         """drawn: nodes that the provider takes and computes alone."""
         self._random = Random(seed)
-        self._templates = tuple(drawn)
         self._fitting: dict[tuple[str, int], list[Drawn]] = {}
         for template in drawn:
             first = template.node.inputs[0] if template.node.inputs else None
