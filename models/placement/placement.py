@@ -13,13 +13,14 @@ from epcheck.generators.claims import DML, Claims, claims_of
 from epcheck.generators.schema import OLDEST_OPSET
 from epcheck.models.graph import flops, values
 from epcheck.models.graph.values import UNKNOWN, Type, bodies
+from epcheck.models.graph.wiring import wire
 from epcheck.models.placement import prediction
+from epcheck.models.placement.change import Advice
 from epcheck.models.placement.prediction import VERSION, Node, Prediction, Scope
+from epcheck.models.placement.segments import FROM_EP, TO_EP, Copy, Segment, SegmentNode, segments
 
 FOLDED = "folded"
 """Kind of a node that the session's record lacks."""
-
-TO_EP, FROM_EP = "to the provider", "from the provider"
 
 UNEXPLAINED = "the claims say that the provider takes it, the session's record that it did not"
 CAST_BY_RUNTIME = ("float16",)
@@ -37,7 +38,8 @@ class NodePlacement:
     """One node. index: in its graph. scope: the bodies that it is in, as a path; empty for the main graph.
 
     predicted: the provider by its claims, empty where there are none. real: the provider by the session's record, empty
-    where the record has no such node. flops: operations, None where a shape is not known.
+    where the record has no such node. flops: operations, None where a shape is not known. advice: what
+    would place it, where that was looked for.
     """
 
     index: int
@@ -52,6 +54,14 @@ class NodePlacement:
     reason: str
     suggestion: str
     flops: float | None
+    advice: Advice | None = None
+
+    @property
+    def what_to_do(self) -> str:
+        """What was tried on the provider and helps, or why nothing does; without a trial what its claims suggest."""
+        if self.advice is not None:
+            return self.advice.words
+        return f"{self.suggestion} (not tried)" if self.suggestion else ""
 
     @property
     def provider(self) -> str:
@@ -61,23 +71,13 @@ class NodePlacement:
 
 
 @dataclass(frozen=True)
-class Copy:
-    """A tensor that travels between the provider's memory and the CPU's in each run. bytes: None where a size is not
-    known."""
-
-    value: str
-    direction: str
-    bytes: int | None
-
-
-@dataclass(frozen=True)
 class Placement:
     """The nodes of a model on one provider.
 
     partitions: groups of nodes on the provider, of the main graph, that are connected to each other. share: of the
     arithmetic whose size is known, what the provider does; None where there is none. unmatched: nodes of the record
     that the model does not have, made by ONNX Runtime's optimiser. best_opset: the opset for which the claims take the
-    most nodes, and how many, where that is more than now.
+    most nodes, and how many, where that is more than now. segments: in which order providers have their turn.
     """
 
     provider: str
@@ -88,6 +88,7 @@ class Placement:
     unmatched: tuple[tuple[str, str, str], ...]
     best_opset: tuple[int, int] | None
     recorded: bool
+    segments: tuple[Segment, ...] = ()
 
     @property
     def elsewhere(self) -> tuple[NodePlacement, ...]:
@@ -132,15 +133,18 @@ def place(
     nodes = tuple(_all_nodes(graphs, provider, claims, recorded, assignment is not None, expanded))
     main = graphs[0]
     where = {node.index: node.provider for node in nodes if not node.scope}
+    copies = tuple(_copies(model, main, where, provider, claims))
+    parts = [SegmentNode(n.index, n.name, n.operator, n.provider, n.flops) for n in nodes if not n.scope]
     return Placement(
         provider,
         nodes,
         _partitions(main, where, provider),
-        tuple(_copies(model, main, where, provider, claims)),
+        copies,
         _share(nodes, provider),
         unmatched,
         _best_opset(inferred, graphs, claims),
         assignment is not None,
+        segments(wire(model), parts, copies, provider, CPU),
     )
 
 

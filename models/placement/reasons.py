@@ -1,0 +1,44 @@
+"""Why no change places a node, in a sentence."""
+
+from __future__ import annotations
+
+from epcheck.models.placement import prediction
+from epcheck.models.placement.placement import NodePlacement
+
+NOTHING = {
+    prediction.SHAPES: (
+        "nothing places it: the provider takes it alone, but ONNX Runtime keeps on the CPU what reads only values that "
+        "are in the CPU's memory (fallback_cpu_capability.cc); on the provider it would wait for copies"
+    ),
+    prediction.DOMAIN: (
+        "nothing places it: the provider has no kernel of its domain, and ONNX has no definition of it by other "
+        "operators"
+    ),
+    prediction.OPERATOR: (
+        "nothing places it: the provider has no kernel of the operator in any version and dtype, and no definition of "
+        "it by operators that it has gives the same values"
+    ),
+    prediction.DTYPE: "nothing places it: with no dtype that the provider takes does it give the same values",
+    prediction.VERSION: (
+        "nothing places it: in no version of which the provider has a kernel does it give the same values"
+    ),
+    prediction.DECLINED: ("nothing places it: the provider declines every way to write it that gives the same values"),
+}
+"""Kind of a prediction -> why nothing helps, where no change that was tried does."""
+
+BODY = (
+    "nothing places it: ONNX Runtime runs If, Loop and Scan on the CPU and copies what their bodies read and make, and "
+    "a change of this node alone does not take it out of the body"
+)
+CONTROL = "nothing places it: providers leave If, Loop and Scan to the CPU, which runs the bodies' nodes one by one"
+CONTROL_FLOW = ("If", "Loop", "Scan", "SequenceMap")
+OTHER = "nothing places it: no other version, dtype, size or definition of it does"
+
+
+def why_nothing(node: NodePlacement) -> str:
+    """Why none of the changes that were tried places the node."""
+    if node.scope:
+        return BODY
+    if node.operator.partition("-")[0] in CONTROL_FLOW:
+        return CONTROL
+    return NOTHING.get(node.kind, OTHER)
