@@ -29,7 +29,7 @@ from epcheck.models.placement import prediction
 from epcheck.models.placement.change import Advice, Change, LoneNode
 from epcheck.models.placement.changes import changes
 from epcheck.models.placement.placement import NodePlacement, Placement
-from epcheck.models.placement.reasons import why_nothing
+from epcheck.models.placement.reasons import why_alone, why_nothing
 
 EPSILONS = 256
 """Of the range of an output: by so much two honest providers may differ in one node (`wrong_nodes.node_check`)."""
@@ -190,9 +190,8 @@ class _Adviser:
         """Why nothing places a node, the sizes of the inputs included. tried: in words, what was tried in vain."""
         if not advice.alone:
             return advice
-        return replace(
-            advice, result=why_nothing(replace(node, kind=prediction.SHAPES)) + (f"; {tried}" if tried else "")
-        )
+        why = why_alone(node)
+        return replace(advice, result=f"{why}; {tried}" if tried else why)
 
 
 def lone_node(wiring: Wiring, at: int, values: Mapping[str, Feed]) -> LoneNode:

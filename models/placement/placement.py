@@ -22,6 +22,8 @@ from epcheck.models.placement.segments import FROM_EP, TO_EP, Copy, Segment, Seg
 FOLDED = "folded"
 """Kind of a node that the session's record lacks."""
 
+UNEXPLAINED_KIND = "unexplained"
+NOT_TAKEN = "the provider did not take it"
 UNEXPLAINED = "the claims say that the provider takes it, the session's record that it did not"
 CAST_BY_RUNTIME = ("float16",)
 CAST = (
@@ -221,8 +223,9 @@ def _node(node: Node, claimed: Prediction | None, provider: str, real: str, ran:
     elif real == provider and predicted == CPU:
         kind, reason, suggestion = "better", BETTER, ""
     elif real and real != provider and predicted in ("", provider):
-        kind, reason, suggestion = "unexplained", UNEXPLAINED if predicted else "the provider did not take it", ""
-    if node.scope and real not in ("", provider) and kind == "unexplained":
+        kind, reason = (UNEXPLAINED_KIND, UNEXPLAINED) if predicted else _not_taken(node, provider)
+        suggestion = ""
+    if node.scope and real not in ("", provider) and (kind == UNEXPLAINED_KIND or not predicted):
         kind, reason = "body", "it is inside a control-flow body, which the session keeps on the CPU"
         suggestion = "unroll the loop, or export both branches and select with Where"
     shapes = [t.shape for t in node.inputs], [t.shape for t in node.outputs]
@@ -230,6 +233,21 @@ def _node(node: Node, claimed: Prediction | None, provider: str, real: str, ran:
         node.index, node.name, node.operator, node.scope, _listed(node.inputs), _listed(node.outputs), predicted, real,
         kind, reason, suggestion, flops.of(node.proto, *shapes),
     )  # fmt: skip
+
+
+def _not_taken(node: Node, provider: str) -> tuple[str, str]:
+    """Kind and reason for a provider of which only its table of claims is known."""
+    table, proto = claims_of(provider), node.proto
+    if table is None:
+        return UNEXPLAINED_KIND, NOT_TAKEN
+    types = prediction.constraint_types(node)
+    why = table.why_not(proto.domain, proto.op_type, node.since_version, types)
+    if why is None:
+        return UNEXPLAINED_KIND, f"{NOT_TAKEN}, although its table of claims has the operator"
+    has_version = (proto.domain, proto.op_type, node.since_version) in table.operators
+    versions = table.versions(proto.domain, proto.op_type)
+    kind = prediction.DTYPE if has_version else prediction.VERSION if versions else prediction.OPERATOR
+    return kind, f"{NOT_TAKEN}: {why}"
 
 
 def _listed(types: Sequence[Type]) -> str:

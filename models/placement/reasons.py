@@ -32,7 +32,14 @@ BODY = (
 )
 CONTROL = "nothing places it: providers leave If, Loop and Scan to the CPU, which runs the bodies' nodes one by one"
 CONTROL_FLOW = ("If", "Loop", "Scan", "SequenceMap")
+ALONE = "nothing places it: the provider takes it alone, but not in this model, where it goes with its neighbours"
 OTHER = "nothing places it: no other version, dtype, size or definition of it does"
+
+
+def why_alone(node: NodePlacement) -> str:
+    """Why a node that the provider takes alone is not on it in the model: DirectML's provider leaves to ONNX Runtime
+    what computes shapes, from integers."""
+    return NOTHING[prediction.SHAPES] if "float" not in node.inputs and node.predicted else ALONE
 
 
 def why_nothing(node: NodePlacement) -> str:

@@ -10,7 +10,7 @@ from placed_models import CPU, DML, model, node, placed
 
 from epcheck.models.graph import flops
 from epcheck.models.placement import placement
-from epcheck.models.placement.placement import NO_NODE, Placement
+from epcheck.models.placement.placement import NO_NODE, Placement, place
 
 
 def reasons(found: Placement) -> dict[str, str]:
@@ -177,3 +177,15 @@ def test_a_folded_node_is_nowhere_and_not_on_the_cpu() -> None:
     assert [(each.name, each.provider) for each in found.nodes] == [("e", ""), ("y", DML)]
     assert (found.elsewhere, found.count(DML)) == ((), 1)
     assert [each.name for each in placed(whole, [(CPU, "Elu", "e"), (DML, "Relu", "y")]).elsewhere] == ["e"]
+
+
+def test_a_provider_whose_rules_are_not_known_is_explained_by_its_table_of_claims() -> None:
+    webgpu = "WebGpuExecutionProvider"
+    whole = model(node("Det", "x", "a"), node("Relu", "a", "b"), node("Neg", "b", "y"), shape=(3, 3))
+    record = [(CPU, "Det", "a"), (CPU, "Relu", "b"), (webgpu, "Neg", "y")]
+    det, relu, neg = place(whole, webgpu, record, {}).nodes
+    assert (det.kind, det.reason) == ("operator", "the provider did not take it: no kernel for Det-11")
+    assert relu.reason == "the provider did not take it, although its table of claims has the operator"
+    assert neg.reason == ""
+    (det, *_) = place(whole, "AnyProvider", record, {}).nodes
+    assert det.reason == "the provider did not take it"
