@@ -37,6 +37,9 @@ EPSILONS = 256
 ORACLE_OPERATIONS = 100_000_000
 """Multiplications and additions of a node that the oracle computes where the baseline does not."""
 
+MESSAGE = 200
+"""Characters of a runtime's message that advice repeats."""
+
 Run = Callable[..., ModelOutcome]
 """`run(model, feeds, level=...)` -> outcome; of the baseline, or of the candidate."""
 
@@ -169,22 +172,25 @@ class _Adviser:
             outcome = self._candidate(fixed, subject.feeds, level=subject.level)
         if outcome is None or not outcome.is_done or outcome.assignment is None:
             for key in unsolved:
-                found[key] = self._unsolved(kept[key], found[key], "")
+                found[key] = self._unsolved(kept[key], found[key], "" if outcome is None else _failed(outcome))
             return
         assert subject.outcome is not None
         error = _error(subject.outcome.outputs, outcome.outputs)
         where = {name: provider for provider, _, name in outcome.assignment}
         still = sum(provider != self._placement.provider for provider in where.values())
+        is_same = error <= EPSILONS * _epsilon(subject.outcome.outputs, "")
         for key in unsolved:
             provider = where.get(key[1], "")
-            if provider in ("", self._placement.provider) and error <= EPSILONS * _epsilon(subject.outcome.outputs, ""):
+            is_gone = provider in ("", self._placement.provider)
+            if is_gone and is_same:
                 how = "it is computed once, when the session is created" if not provider else "it is placed"
                 sizes = _listed(subject)
                 result = f"{how}, {still} nodes are left elsewhere, the outputs are {_same(error)}"
                 found[key] = Advice(f"fix the sizes of the inputs ({sizes})", result, found[key].alone, error,
                                     found[key].sessions + 1)  # fmt: skip
             else:
-                found[key] = self._unsolved(kept[key], found[key], "with fixed sizes as well")
+                tried = f"with fixed sizes it is, but the outputs differ by {error:.1e} of their range"
+                found[key] = self._unsolved(kept[key], found[key], tried if is_gone else "with fixed sizes as well")
 
     def _unsolved(self, node: NodePlacement, advice: Advice, tried: str) -> Advice:
         """Why nothing places a node, the sizes of the inputs included. tried: in words, what was tried in vain."""
@@ -202,6 +208,14 @@ def lone_node(wiring: Wiring, at: int, values: Mapping[str, Feed]) -> LoneNode:
         value.type.ClearField("value")  # what the whole model declares may change with the node
     place = next(index for index, node in enumerate(model.graph.node) if node.name == name)
     return LoneNode(model, received(wiring, [at], values), place)
+
+
+def _failed(outcome: ModelOutcome) -> str:
+    """Why a session with fixed sizes says nothing, in words."""
+    if outcome.is_done:
+        return ""
+    message = " ".join(outcome.message.split())[:MESSAGE]
+    return f"with fixed sizes the whole model fails in {outcome.during}: {message}"
 
 
 def _tried(alone: LoneNode, provider: str, expected: Mapping[str, Feed], candidate: Run, limit: int) -> Advice:

@@ -39,13 +39,18 @@ class Adviser:
     def on_culprits(self, found: Validation) -> Validation:
         """The validation with advice on each node that the candidate refuses."""
         first, *others = found.culprits or (None,)
-        return replace(found, culprit=first and self._of(first, found.provider),
-                       others=tuple(self._of(culprit, found.provider) for culprit in others if culprit))  # fmt: skip
+        return replace(found, culprit=first and self._of(first, found),
+                       others=tuple(self._of(culprit, found) for culprit in others if culprit))  # fmt: skip
 
-    def _of(self, culprit: Culprit, provider: str | None) -> Culprit:
+    def _of(self, culprit: Culprit, found: Validation) -> Culprit:
+        provider = found.provider
         if culprit.kind != Kind.REFUSED or len(culprit.nodes) != 1 or provider is None or self.baseline is None:
             return culprit
         (node,) = culprit.nodes
+        placed = found.placement.elsewhere if found.placement else ()
+        known = next((each.advice for each in placed if each.name == node.name and not each.scope), None)
+        if known is not None and known.change:
+            return replace(culprit, advice=known)
         try:
             alone = lone_node(wire(self.model.graph), node.index, culprit.received)
         except SubgraphError:
