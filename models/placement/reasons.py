@@ -26,11 +26,17 @@ NOTHING = {
 }
 """Kind of a prediction -> why nothing helps, where no change that was tried does."""
 
-BODY = (
-    "nothing places it: ONNX Runtime runs If, Loop and Scan on the CPU and copies what their bodies read and make, and "
-    "a change of this node alone does not take it out of the body"
+BODY_SHAPES = (
+    "nothing places it: in a body as elsewhere ONNX Runtime keeps on the CPU what computes shapes from values that are "
+    "in the CPU's memory (fallback_cpu_capability.cc)"
 )
-CONTROL = "nothing places it: providers leave If, Loop and Scan to the CPU, which runs the bodies' nodes one by one"
+BODY = (
+    "nothing was tried for it alone: it is in a body of If, Loop or Scan, and what it receives there is not known; the "
+    "same node outside of the body would get advice"
+)
+CONTROL = (
+    "nothing places it: the provider has no kernel for control flow; the nodes of its bodies are placed one by one"
+)
 CONTROL_FLOW = ("If", "Loop", "Scan", "SequenceMap")
 ALONE = "nothing places it: the provider takes it alone, but not in this model, where it goes with its neighbours"
 OTHER = "nothing places it: no other version, dtype, size or definition of it does"
@@ -45,7 +51,7 @@ def why_alone(node: NodePlacement) -> str:
 def why_nothing(node: NodePlacement) -> str:
     """Why none of the changes that were tried places the node."""
     if node.scope:
-        return BODY
+        return BODY_SHAPES if node.kind == prediction.SHAPES else BODY
     if node.operator.partition("-")[0] in CONTROL_FLOW:
         return CONTROL
     return NOTHING.get(node.kind, OTHER)

@@ -45,6 +45,11 @@ class Segment:
         """Of the copies whose size is known."""
         return sum(copy.bytes or 0 for copy in self.copies)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the size of every copy is known."""
+        return all(copy.bytes is not None for copy in self.copies)
+
 
 @dataclass(frozen=True)
 class SegmentNode:

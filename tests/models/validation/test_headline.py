@@ -130,6 +130,7 @@ def test_advice_and_copies_are_on_the_page_and_in_the_terminal() -> None:
     assert "→ Cast &lt;b&gt;x&lt;/b&gt; to float32. Tried on the provider: it is placed there</p>" in text
     assert '<li class="copies there">→ 1 tensor, 2 KiB: <span class="name">&lt;i&gt;x&lt;/i&gt;</span></li>' in text
     assert "<summary>2 nodes: Relu × 2</summary>" in text
+    assert '<li class="copies back">← 1 tensor, of unknown size: <span class="name">y</span></li>' in text
     assert '<li class="back">outputs of the model</li>' in text
     assert "2 ms of a run in the profile, 25.0 % of the time of all nodes" in text
     assert "<u>b" not in text
