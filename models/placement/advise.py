@@ -7,6 +7,7 @@ there the whole model is tried with fixed sizes.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,9 @@ EPSILONS = 256
 
 ORACLE_OPERATIONS = 100_000_000
 """Multiplications and additions of a node that the oracle computes where the baseline does not."""
+
+WRAPPING = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Exception during initialization: ?)?")
+"""What ONNX Runtime puts before a message."""
 
 MESSAGE = 200
 """Characters of a runtime's message that advice repeats."""
@@ -194,9 +198,9 @@ class _Adviser:
 
     def _unsolved(self, node: NodePlacement, advice: Advice, tried: str) -> Advice:
         """Why nothing places a node, the sizes of the inputs included. tried: in words, what was tried in vain."""
-        if not advice.alone:
+        if not advice.alone and not node.scope:
             return advice
-        why = why_alone(node)
+        why = advice.result if node.scope else why_alone(node)
         return replace(advice, result=f"{why}; {tried}" if tried else why)
 
 
@@ -214,8 +218,8 @@ def _failed(outcome: ModelOutcome) -> str:
     """Why a session with fixed sizes says nothing, in words."""
     if outcome.is_done:
         return ""
-    message = " ".join(outcome.message.split())[:MESSAGE]
-    return f"with fixed sizes the whole model fails in {outcome.during}: {message}"
+    message = WRAPPING.sub("", " ".join(outcome.message.split()))[:MESSAGE]
+    return f"with fixed sizes the whole model fails in {outcome.during}{f': {message}' if message else ''}"
 
 
 def _tried(alone: LoneNode, provider: str, expected: Mapping[str, Feed], candidate: Run, limit: int) -> Advice:
