@@ -18,7 +18,7 @@ import onnx
 from epcheck.generators.claims import Claims, claims_of
 from epcheck.generators.schema import NUMPY_NAMES
 from epcheck.models.accuracy import closeness
-from epcheck.models.execution.model_outcome import DONE, ModelOutcome
+from epcheck.models.execution.model_outcome import DONE, TIMEOUT, ModelOutcome
 from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed, shapes
 from epcheck.models.graph.skeleton import with_shapes
@@ -82,7 +82,9 @@ def advised(placement: Placement, subject: Subject, candidate: Run, baseline: Ru
 
 def advice_on(alone: LoneNode, provider: str, candidate: Run, baseline: Run) -> Advice:
     """Advice on a node that the provider refuses, with the values that it received. Raises TargetDown."""
-    return _tried(alone, provider, _expected(alone, baseline), candidate, AdviceLimits.of_node)
+    limits = AdviceLimits()
+    until = time.monotonic() + limits.seconds
+    return _tried(alone, provider, _expected(alone, baseline), candidate, limits.of_node, until)
 
 
 def _expected(alone: LoneNode, baseline: Run) -> Mapping[str, Feed]:
@@ -159,7 +161,7 @@ class _Adviser:
         if not expected:
             return Advice("", "nothing was tried: neither the baseline nor the oracle runs the node alone")
         limit = min(self._subject.limits.of_node, self._subject.limits.sessions - self._sessions)
-        advice = _tried(alone, self._placement.provider, expected, self._candidate, limit)
+        advice = _tried(alone, self._placement.provider, expected, self._candidate, limit, self._until)
         self._sessions += advice.sessions
         return advice if advice.change or advice.alone else replace(advice, result=why_nothing(node))
 
@@ -222,8 +224,11 @@ def _failed(outcome: ModelOutcome) -> str:
     return f"with fixed sizes the whole model fails in {outcome.during}{f': {message}' if message else ''}"
 
 
-def _tried(alone: LoneNode, provider: str, expected: Mapping[str, Feed], candidate: Run, limit: int) -> Advice:
-    """Ask the provider about the node alone, then with each change, until one places it with the same values."""
+def _tried(
+    alone: LoneNode, provider: str, expected: Mapping[str, Feed], candidate: Run, limit: int, until: float
+) -> Advice:
+    """Ask the provider about the node alone, then with each change, until one places it with the same values. until:
+    the time after which no session is begun."""
     claims: Claims | None = claims_of(provider)
     outcome = candidate(alone.model, alone.feeds, level="disabled")
     sessions = 1
@@ -232,7 +237,7 @@ def _tried(alone: LoneNode, provider: str, expected: Mapping[str, Feed], candida
         return Advice("", "the provider takes it alone", True, _error(expected, outcome.outputs), sessions)
     others = 0
     for change in changes(alone, claims):
-        if sessions >= limit:
+        if sessions >= limit or time.monotonic() > until or outcome.stage == TIMEOUT:
             break
         outcome = candidate(change.model, alone.feeds, level="disabled")
         sessions += 1
