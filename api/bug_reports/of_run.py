@@ -32,11 +32,12 @@ SHOWN = 5
 @dataclass(frozen=True)
 class Chosen:
     """Which fault groups. cases: ids or parts of ids, each for its group; none for every group that failed. expected:
-    those that expectations cover as well. most: at most."""
+    those that expectations cover as well. most: at most. target: of this candidate alone; empty for all."""
 
     cases: Sequence[str] = ()
     expected: bool = False
     most: int = 20
+    target: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,9 @@ class _Group:
 def faults(folder: Path, chosen: Chosen, out: Path) -> Iterator[Fault]:
     """The fault groups of a run, the largest first. Raises StoreError, BugReportError, ReproError and OSError."""
     run = reports.read_run(folder)
-    groups = _groups(folder, run, chosen.cases, chosen.expected)
+    if chosen.target not in ("", *run.candidates):
+        raise BugReportError(f"run '{folder}' has no candidate '{chosen.target}'; it has {', '.join(run.candidates)}")
+    groups = _groups(folder, run, chosen)
     if not groups:
         raise BugReportError(_nothing(folder, chosen))
     for group in groups[: chosen.most]:
@@ -67,12 +70,13 @@ def _nothing(folder: Path, chosen: Chosen) -> str:
     return f"run '{folder}' has no failure: there is nothing to report; --expected takes recorded deviations as well"
 
 
-def _groups(folder: Path, run: Run, cases: Sequence[str], expected: bool) -> list[_Group]:
+def _groups(folder: Path, run: Run, chosen: Chosen) -> list[_Group]:
+    cases = chosen.cases
     causes = Causes()
     members: dict[str, list[str]] = {}
     named: dict[str, str] = {}
     for record in reports.read_records(folder):
-        if not _counts(record, cases, expected):
+        if not _counts(record, chosen):
             continue
         key = causes.add(record, record.reading, reports.finding_key(record))
         if key:
@@ -80,12 +84,12 @@ def _groups(folder: Path, run: Run, cases: Sequence[str], expected: bool) -> lis
             if _is_named(record.case_id, cases):
                 named.setdefault(key, record.case_id)
     every = [cause for target in run.candidates for cause in causes.of(target) if not cases or cause.key in named]
-    chosen = list({(cause.text, cause.place): cause for cause in reversed(every)}.values())  # of several candidates one
-    chosen.sort(key=lambda cause: -cause.cases)
-    shown = {cause.key: named.get(cause.key, cause.smallest) if cases else cause.smallest for cause in chosen}
+    picked = list({(cause.text, cause.place): cause for cause in reversed(every)}.values())  # of several candidates one
+    picked.sort(key=lambda cause: -cause.cases)
+    shown = {cause.key: named.get(cause.key, cause.smallest) if cases else cause.smallest for cause in picked}
     records = _records_of(folder, set(shown.values()))
     found = []
-    for cause in chosen:
+    for cause in picked:
         of_case = records[shown[cause.key]]
         record = next(r for r in of_case if r.candidate.target == cause.target)
         others = tuple(other for other in of_case if other is not record)
@@ -93,10 +97,12 @@ def _groups(folder: Path, run: Run, cases: Sequence[str], expected: bool) -> lis
     return found
 
 
-def _counts(record: Record, cases: Sequence[str], expected: bool) -> bool:
-    if cases:
+def _counts(record: Record, chosen: Chosen) -> bool:
+    if chosen.target not in ("", record.candidate.target):
+        return False
+    if chosen.cases:
         return record.reading in FAILING
-    return record.reading == FAILURE or (expected and record.reading == EXPECTED)
+    return record.reading == FAILURE or (chosen.expected and record.reading == EXPECTED)
 
 
 def _is_named(case_id: str, cases: Sequence[str]) -> bool:

@@ -12,14 +12,20 @@ from epcheck.api.bug_reports.fault import BugReportError as BugReportError
 from epcheck.api.bug_reports.fault import Fault
 from epcheck.api.bug_reports.written import BugReport as BugReport
 from epcheck.api.bug_reports.written import write
+from epcheck.api.models.parsing import only_target
 from epcheck.api.models.reduce import ReduceOptions
 from epcheck.api.option import Group, Option
 from epcheck.api.progress import SILENT, Progress
 from epcheck.api.suite.replay import ReplayOptions, replay
+from epcheck.conformance.targets.target import Target
 from epcheck.generators.error import EpcheckError
 from epcheck.reports.bug_report.issue import Answer
 
-MODEL = Group(("target", "baseline", "feeds", "seed", "dims", "level", "vulkan"))
+MODEL = Group(
+    ("target", "baseline", "feeds", "seed", "dims", "level", "vulkan"),
+    {"target": Option("Of a model: on what it fails. Of a run: this candidate alone.", flags=("--target", "-t"),
+                      parse=only_target, many=True)},
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,8 @@ class ReportBugOptions:
     subject: a run's folder, or a model. cases: of a run: ids, or parts of ids; each stands for its fault group. None
     reports every group that failed. expected: groups of deviations that expectations cover as well. also: targets that
     are asked as well, other providers and releases. again: run each repro once more on the target at fault. model: of a
-    model: on what it fails; its `model` and `out` are not used. out: where a folder is made for each report.
+    model: on what it fails; its `model` and `out` are not used. Of a run its `target` chooses the candidate. out: where
+    a folder is made for each report.
     """
 
     subject: Annotated[Path, Option("A run's folder, or a model that fails.", argument=True)]
@@ -61,9 +68,11 @@ def report_bug(options: ReportBugOptions, *, progress: Progress = SILENT) -> tup
 def _faults(options: ReportBugOptions, say: Callable[[str], None]) -> Iterator[Fault]:
     if not options.subject.exists():
         raise BugReportError(f"there is no '{options.subject}'; give a run's folder or a model")
-    if (options.subject / "run.json").is_file() or options.subject.is_dir():
+    if options.subject.is_dir():
+        asked = options.model.target
+        target = asked.name if isinstance(asked, Target) else asked or ""
         yield from of_run.faults(
-            options.subject, of_run.Chosen(options.cases, options.expected, options.most), options.out
+            options.subject, of_run.Chosen(options.cases, options.expected, options.most, target), options.out
         )
         return
     if options.cases:

@@ -98,6 +98,14 @@ def test_deviations_that_are_expected_are_reported_where_that_is_asked(run: Path
     assert len(api.report_bug(options(run, expected=True, most=1))) == 1
 
 
+def test_a_report_may_be_of_one_candidate_alone(run: Path) -> None:
+    older = api.ReduceOptions(target="dml@1.20.1")
+    (report,) = api.report_bug(options(run, model=older))
+    assert report.issue.message == "no kernel"
+    with pytest.raises(api.BugReportError, match=r"has no candidate 'cpu'; it has dml, dml@1.20.1"):
+        api.report_bug(options(run, model=api.ReduceOptions(target="cpu")))
+
+
 def test_other_targets_are_asked_about_the_repro(run: Path) -> None:
     report = api.report_bug(options(run, SAMPLES[1], also=("cpu", "nowhere")))[0]
     asked = {each.who: each for each in report.issue.answers}
