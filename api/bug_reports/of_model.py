@@ -15,6 +15,9 @@ from epcheck.models.wrong_nodes.reduce import MISMATCH, UNSTEADY, Reduced
 from epcheck.reports.bug_report.issue import Answer, Issue, title
 from epcheck.reports.runs.fingerprint import parts_of
 
+LINE = 300
+"""Characters of a message in a table."""
+
 STATUSES = {MISMATCH: "wrong output", UNSTEADY: "outputs change between runs", CREATE: "session creation fails",
             RUN: "run fails", "crash": "process ends", "timeout": "does not end"}  # fmt: skip
 """Status of a reduced model -> in words of a title."""
@@ -34,13 +37,13 @@ def fault(model: Path, options: ReduceOptions, out: Path) -> Fault:
     status = STATUSES.get(reduced.status, reduced.status)
     issue = Issue(
         title=title(provider, f"{operators}: {status}{f' ({reduced.difference})' if reduced.difference else ''}"),
-        summary=f"A part of the model '{model.name}' is not right on {provider}: {words(reduced)}.",
+        summary=f"A part of the model '{model.name}' is not right on {provider}: {words(reduced).rstrip('.')}.",
         expected=_expected(found),
         message=_message(found),
         facts=tuple(_facts(found, reduced)),
         answers=(
             Answer(found.target, status),
-            *((Answer(found.baseline, "judged as right"),) if found.baseline else ()),
+            *((Answer(found.baseline, *_of_baseline(found)),) if found.baseline else ()),
         ),
         provider=provider,
         fingerprint=parts_of(found.facts.get(found.target, {})),
@@ -61,8 +64,16 @@ def _validated(model: Path, options: ReduceOptions) -> Validation:
 
 
 def _expected(found: Validation) -> str:
+    if found.baseline and any(step.target == found.baseline and step.during for step in found.steps):
+        return f"'{found.baseline}' does not run the model either: what the ONNX standard says of the node"
     against = f"the values that '{found.baseline}' gives" if found.baseline else "the true values"
     return f"{against}, within the errors that allowed_*.pb of the attached folder allow"
+
+
+def _of_baseline(found: Validation) -> tuple[str, str]:
+    """Status and words: the baseline says what is right, as long as it runs the model."""
+    failed = next((step for step in found.steps if step.target == found.baseline and step.during), None)
+    return ("judged as right", "") if failed is None else (f"fails in {failed.during}", failed.message[:LINE])
 
 
 def _message(found: Validation) -> str:

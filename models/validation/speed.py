@@ -33,8 +33,8 @@ class NodeTime:
 class Speed:
     """A target on one set of feeds. create_s: seconds of session creation. first_s: of the first run. runs_s: of those
     that follow it. nodes: the slowest. bytes: resident in the worker after the runs, with its runtime; 0 where that is
-    not known. copies_s: of the copies between memories in one run, by the profile, whose share of all nodes is
-    copies_share; None where the target does not say."""
+    not known. copies_s: of the copies between memories within the graph in one run, by the profile, whose share of all
+    nodes is copies_share; None where it has none. Inputs and outputs of the model are copied outside of it."""
 
     target: str
     create_s: float
@@ -95,6 +95,7 @@ def speed(target: str, outcome: ModelOutcome, resident: int) -> Speed | None:
         return None
     total = sum(node[-1] for node in outcome.timing.nodes) or 1.0
     nodes = tuple(NodeTime(*node, node[-1] / total) for node in outcome.timing.nodes[:SLOWEST])
-    copies = sum(node[-1] for node in outcome.timing.nodes if node[1] in COPIES) if nodes else None
+    copied = [node[-1] for node in outcome.timing.nodes if node[1] in COPIES]
+    copies = sum(copied) if copied else None
     return Speed(target, outcome.create_s or 0.0, outcome.run_s or 0.0, outcome.timing.runs_s, nodes, resident,
                  copies, None if copies is None else copies / total)  # fmt: skip

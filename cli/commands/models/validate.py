@@ -185,7 +185,8 @@ def _copying(validation: Validation) -> str:
     speed = validation.speeds.candidate if validation.speeds else None
     if speed is None or speed.copies_s is None:
         return ""
-    return f", {milliseconds(speed.copies_s)} ms, {percent(speed.copies_share)} of the time of all nodes"
+    share = percent(speed.copies_share)
+    return f"; those within the graph take {milliseconds(speed.copies_s)} ms, {share} of the time of all nodes"
 
 
 def _cut(message: str) -> str:

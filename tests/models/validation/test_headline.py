@@ -132,14 +132,17 @@ def test_advice_and_copies_are_on_the_page_and_in_the_terminal() -> None:
     assert "<summary>2 nodes: Relu × 2</summary>" in text
     assert '<li class="copies back">← 1 tensor, of unknown size: <span class="name">y</span></li>' in text
     assert '<li class="back">outputs of the model</li>' in text
-    assert "2 ms of a run in the profile, 25.0 % of the time of all nodes" in text
+    assert "those within the graph take 2 ms, 25.0 % of the time of all nodes" in text
     assert "<u>b" not in text
     console = Console(file=io.StringIO(), width=300)
     command.show(console, found)
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert "→ Cast <b>x</b> to float32. Tried on the provider: it is placed there" in shown
-    assert "2 copies of at least 2 KiB in each run, 2 ms, 25.0 % of the time of all nodes" in shown
+    assert (
+        "2 copies of at least 2 KiB in each run; those within the graph take 2 ms, 25.0 % of the time of all nodes"
+        in shown
+    )
 
 
 def test_many_segments_are_folded() -> None:
