@@ -144,7 +144,7 @@ def _by_claims(node: Node, claims: Claims) -> Prediction:
     if any(t.shape is not None and len(t.shape) > MAX_RANK for t in (*node.inputs, *node.outputs)):
         return Prediction(True, "rank", f"a tensor of more than {MAX_RANK} dimensions: the provider takes the node and "
                           "then refuses the session",
-                          f"export it with at most {MAX_RANK} dimensions: a Reshape from more is refused, too")  # fmt: skip
+                          "export it with fewer: a Reshape from more is refused, too")  # fmt: skip
     if kernel.runs_on_cpu:
         return Prediction(True, "cpu kernel", "the provider takes it, but runs it with the CPU's kernel")
     return Prediction(True)
