@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epcheck.api.bug_reports.report_bug import BugReport, BugReportError, ReportBugOptions, report_bug
     from epcheck.api.fuzzing.fuzz import FuzzOptions, FuzzResult, fuzz
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
     from epcheck.api.machine.demo import DemoOptions, demo
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from epcheck.reports.trend.trend import Trend
 
 _MODULES = {
+    "api.bug_reports.report_bug": ("BugReport", "BugReportError", "ReportBugOptions", "report_bug"),
     "api.fuzzing.fuzz": ("FuzzOptions", "FuzzResult", "fuzz"),
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
     "api.machine.demo": ("DemoOptions", "demo"),
@@ -167,6 +169,8 @@ __all__ = [
     "Axis",
     "BisectOptions",
     "Bisected",
+    "BugReport",
+    "BugReportError",
     "CacheStatus",
     "CaseStream",
     "CaseStreamError",
@@ -211,6 +215,7 @@ __all__ = [
     "RefreshClaimsOptions",
     "RemoveEnvOptions",
     "ReplayOptions",
+    "ReportBugOptions",
     "ReportOptions",
     "ReproOptions",
     "RunOptions",
@@ -267,6 +272,7 @@ __all__ = [
     "remove_lab",
     "replay",
     "report",
+    "report_bug",
     "repro",
     "run",
     "site",

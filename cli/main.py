@@ -31,6 +31,7 @@ MODULES = {
     "repro": "suite.repro",
     "replay": "suite.replay",
     "report": "runs.report",
+    "report-bug": "suite.report_bug",
     "directml": "suite.directml",
     "trend": "runs.trend",
     "site": "runs.site",

@@ -21,6 +21,9 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.operator import Operator, is_built_by
 
+CLOSE = 3
+"""Ids that the message about an unknown one names at most."""
+
 
 class SelectionError(EpcheckError, ValueError):
     """A selection names something that the suite does not have; the message lists what it has."""
@@ -194,13 +197,15 @@ def _expression(pattern: str) -> str:
 
 
 def case_by_id(case_id: str) -> Case:
-    """The case of exactly that id. Raises SelectionError, naming close ids, when there is none."""
+    """The case of exactly that id. Raises SelectionError, when there is none; it names those that differ in what the
+    brackets hold, else those that are written almost alike."""
     source = Source.ONNX if case_id.endswith(f"[{onnx_tests.BINDING}]") else Source.SUITE
     of_operator = _by_id(source, case_id.partition("/")[0].rpartition("-")[0])
     if case_id in of_operator:
         return of_operator[case_id]
-    close = list(islice((case.id for case in of_operator.values() if case.sample in case_id), 3))
-    hint = f"; similar: {', '.join(close)}" if close else "; `epcheck list` prints the ids of all"
+    close = [known for known in of_operator if known.startswith(f"{case_id}[")]
+    close = close or get_close_matches(case_id, of_operator, CLOSE, cutoff=0.8)
+    hint = f"; similar: {', '.join(close[:CLOSE])}" if close else "; `epcheck list` prints the ids of all"
     raise SelectionError(f"unknown case '{case_id}'{hint}")
 
 

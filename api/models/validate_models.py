@@ -26,8 +26,8 @@ from epcheck.models.gate.gate import Gate as Gate
 from epcheck.models.gate.limits import GateLimits, broken, of_table
 
 EACH = Group(
-    ("baseline", "feeds", "dims", "seeds", "level", "rtol", "atol", "snr", "agreement", "culprit", "deadline_s",
-     "speed", "vulkan"),
+    ("baseline", "feeds", "dims", "seeds", "level", "rtol", "atol", "snr", "agreement", "culprit", "advice",
+     "deadline_s", "speed", "vulkan"),
     {"feeds": Option("An .npz or a folder of ONNX test data; of several models a folder with MODEL.npz or MODEL.",
                      flags=("--feeds",))},
 )  # fmt: skip
