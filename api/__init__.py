@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.machine.status import MachineStatus, StatusOptions, TargetStatus, status
+    from epcheck.api.models.harvest import Harvest, HarvestError, HarvestOptions, ModelHarvest, harvest
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.validate_models import Gate, ValidateModelsOptions, validate_models
@@ -119,6 +120,7 @@ _MODULES = {
     ),
     "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.machine.status": ("MachineStatus", "StatusOptions", "TargetStatus", "status"),
+    "api.models.harvest": ("Harvest", "HarvestError", "HarvestOptions", "ModelHarvest", "harvest"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.validate_models": ("Gate", "ValidateModelsOptions", "validate_models"),
@@ -185,6 +187,9 @@ __all__ = [
     "FuzzOptions",
     "FuzzResult",
     "Gate",
+    "Harvest",
+    "HarvestError",
+    "HarvestOptions",
     "IdleWorkers",
     "InstallLabOptions",
     "LabOptions",
@@ -192,6 +197,7 @@ __all__ = [
     "LabStatusOptions",
     "MachineStatus",
     "MergeOptions",
+    "ModelHarvest",
     "Night",
     "NightlyOptions",
     "NotAdded",
@@ -248,6 +254,7 @@ __all__ = [
     "expect",
     "expectations",
     "fuzz",
+    "harvest",
     "install_lab",
     "lab_status",
     "left_out",

@@ -44,8 +44,8 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable: the file to which a step of GitHub Actions appends Markdown for the page of the workflow."""
 
 _OF_RUN = Group(
-    ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "thin", "variants", "expect", "reference",
-     "vulkan", "config", "jobs", "root"),
+    ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "source", "thin", "variants", "expect",
+     "reference", "vulkan", "config", "jobs", "root"),
     {"targets": Option("Candidate; repeat for more.", flags=("--target", "-t"), required=True),
      "root": Option("Where run folders are made.", after="store")},
 )  # fmt: skip

@@ -80,9 +80,9 @@ def _plain(value: Any) -> Any:
 def _value(name: str, plain: Any) -> Any:
     """The value of an option. Raises ValueError and what the option's `parse` does."""
     kind, *notes = get_args(_HINTS[name])
-    parse = next((note.parse for note in notes if isinstance(note, Option) and note.parse), None)
-    if parse and isinstance(plain, str):
-        return parse(plain)
+    option = next((note for note in notes if isinstance(note, Option) and note.parse), None)
+    if option and option.parse and isinstance(plain, list if option.many and isinstance(plain, list) else str):
+        return option.parse(plain)
     return _converted(kind, plain)
 
 

@@ -43,11 +43,17 @@ def judge(operator: Operator[Any], node: Node) -> Truth | Open:
         return Open(f"an input has more than {MOST_ELEMENTS:,} elements")
     if any(o is not None and o.value.ndim > MOST_RANK for o in node.inputs):
         return Open(f"an input has more than {MOST_RANK} dimensions")
+    return judge_of_any_size(operator, node, MOST_ELEMENTS)
+
+
+def judge_of_any_size(operator: Operator[Any], node: Node, most_elements: int | None = None) -> Truth | Open:
+    """The same of a node whose inputs have been looked at. most_elements: of what the oracle makes, None for as many
+    as it takes. Raises nothing."""
     try:
         if reason := domain.why_open(operator, node):
             return Open(reason)
-        if domain.elements(node) > MOST_ELEMENTS:
-            return Open(f"the oracle would make more than {MOST_ELEMENTS:,} elements")
+        if most_elements is not None and domain.elements(node) > most_elements:
+            return Open(f"the oracle would make more than {most_elements:,} elements")
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             truth = operator.truth(node)
@@ -55,7 +61,7 @@ def judge(operator: Operator[Any], node: Node) -> Truth | Open:
         return Open(f"the oracle does not know the node: {type(error).__name__}: {error}")
     if node.op_type in RECURRENT and isinstance(truth, Outputs) and not all(map(_is_finite, truth.outputs)):
         return Open("a state leaves the range of numbers, and what follows depends on the order of the operations")
-    return _bounded(truth)
+    return truth if most_elements is None else _bounded(truth)
 
 
 def _is_finite(output: Output) -> bool:
