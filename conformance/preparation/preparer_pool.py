@@ -31,8 +31,9 @@ LOOKED_UP = 256
 CHUNK = 64
 """Cases that a preparer prepares at once: some 20 ms."""
 
-SLICE = 8
-"""Cases that are prepared here before something else gets its turn."""
+SLICE, SLICE_S = 8, 0.1
+"""Cases that are prepared here before something else gets its turn, and the seconds after which none is begun: workers
+are fed and listened to in between, and one that is left waiting for its input looks as if it hung."""
 
 WORTH_PREPARERS = 512
 """Cases that have to be prepared before preparers are started, which takes them about as long as 1,000 cases here."""
@@ -113,7 +114,8 @@ class PreparerPool:
     def prepare_some(self) -> None:
         """Prepare a few of what is missing."""
         done: list[PreparedCase | UnbuiltCase] = []
-        while len(done) < SLICE and self.has_work:
+        until = time.monotonic() + SLICE_S
+        while len(done) < SLICE and self.has_work and (not done or time.monotonic() < until):
             done.append(prepared_case.prepare((self._here or self._missing).popleft()))
         self.ready.extend(done)
         for prepared in _to_keep(done):

@@ -8,6 +8,7 @@ judged.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -43,17 +44,27 @@ def judge(operator: Operator[Any], node: Node) -> Truth | Open:
         return Open(f"an input has more than {MOST_ELEMENTS:,} elements")
     if any(o is not None and o.value.ndim > MOST_RANK for o in node.inputs):
         return Open(f"an input has more than {MOST_RANK} dimensions")
-    return judge_of_any_size(operator, node, MOST_ELEMENTS)
+    truth = _judged(operator, node, _why_open)
+    return truth if isinstance(truth, Open) else _bounded(truth)
 
 
-def judge_of_any_size(operator: Operator[Any], node: Node, most_elements: int | None = None) -> Truth | Open:
-    """The same of a node whose inputs have been looked at. most_elements: of what the oracle makes, None for as many
-    as it takes. Raises nothing."""
+def judge_real(operator: Operator[Any], node: Node) -> Truth | Open:
+    """The same of a node that somebody's model has, whose inputs are small enough. It may have what no sample of the
+    operator has. Raises nothing."""
+    return _judged(operator, node, lambda _, real: domain.why_undefined(real))
+
+
+def _why_open(operator: Operator[Any], node: Node) -> str:
+    if reason := domain.why_open(operator, node):
+        return reason
+    large = domain.elements(node) > MOST_ELEMENTS
+    return f"the oracle would make more than {MOST_ELEMENTS:,} elements" if large else ""
+
+
+def _judged(operator: Operator[Any], node: Node, why_open: Callable[[Operator[Any], Node], str]) -> Truth | Open:
     try:
-        if reason := domain.why_open(operator, node):
+        if reason := why_open(operator, node):
             return Open(reason)
-        if most_elements is not None and domain.elements(node) > most_elements:
-            return Open(f"the oracle would make more than {most_elements:,} elements")
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             truth = operator.truth(node)
@@ -61,7 +72,7 @@ def judge_of_any_size(operator: Operator[Any], node: Node, most_elements: int | 
         return Open(f"the oracle does not know the node: {type(error).__name__}: {error}")
     if node.op_type in RECURRENT and isinstance(truth, Outputs) and not all(map(_is_finite, truth.outputs)):
         return Open("a state leaves the range of numbers, and what follows depends on the order of the operations")
-    return truth if most_elements is None else _bounded(truth)
+    return truth
 
 
 def _is_finite(output: Output) -> bool:

@@ -16,8 +16,8 @@ from epcheck.generators.harvested.value_spread import Spread, made
 from epcheck.generators.node import Attribute, Node, Operand, qualified_name
 from epcheck.generators.written.document import dtype_of
 
-MOST_ELEMENTS = 1 << 24
-"""Elements of an input, at most: 64 MiB in float32."""
+MOST_ELEMENTS = 1 << 22
+"""Elements of a tensor, at most: 16 MiB in float32."""
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from epcheck.models.graph.wiring import Wiring
 from epcheck.models.harvest.values import KnownValue
 from epcheck.models.wrong_nodes.node_check import definition_of, is_random
 
-MOST_OPERATIONS = 1e9
-"""Multiplications and additions of a node, at most: the oracle takes about a second for them, in each run."""
+MOST_OPERATIONS = 3e8
+"""Multiplications and additions of a node, at most: the oracle takes a third of a second for them."""
 
 PLAIN = frozenset(
     getattr(AttributeProto, name) for name in ("FLOAT", "INT", "STRING", "TENSOR", "FLOATS", "INTS", "STRINGS")
@@ -63,7 +63,7 @@ def why_not_judged(node: HarvestedNode) -> str:
     """Why the oracle cannot judge the case of a node, in words; empty where it can."""
     operator = suite.operator_of(node.operator)
     made = node.node(random_source(case_of(node, operator).id))
-    truth = oracle.judge_of_any_size(operator, made)
+    truth = oracle.judge_real(operator, made)
     if isinstance(truth, Open):
         return truth.reason
     return f"it must be refused: {truth.reason}" if isinstance(truth, Refusal) else ""
