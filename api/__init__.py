@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         expectations,
         left_out,
         operators,
+        restampings,
     )
     from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
     from epcheck.api.suite.replay import ReplayOptions, replay
@@ -144,6 +145,7 @@ _MODULES = {
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
     "api.suite.listing": (
         "CasesOptions", "available_targets", "cases", "element_types", "expectations", "left_out", "operators",
+        "restampings",
     ),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
     "api.runs.profile": (
@@ -275,6 +277,7 @@ __all__ = [
     "replay",
     "report",
     "repro",
+    "restampings",
     "run",
     "site",
     "status",

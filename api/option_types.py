@@ -18,9 +18,10 @@ Thin = Annotated[bool, Option("A few cases of each operator version and dtype.",
 CaseSource = Annotated[
     Sources,
     Option(
-        "Whose cases: suite, onnx (its own node tests), or a folder of `epcheck harvest`; repeat for more.",
+        "Whose cases: suite, onnx (its node tests; onnx@dml: in versions that dml claims), or a folder of "
+        "`epcheck harvest`; repeat for more.",
         flags=("--source",),
-        metavar="suite|onnx|FOLDER",
+        metavar="suite|onnx|onnx@PROVIDER|FOLDER",
         default=Source.SUITE.value,
         parse=sources_of,
         many=True,

@@ -22,6 +22,8 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.harvested import harvested_cases
 from epcheck.generators.operator import Operator, is_built_by
+from epcheck.generators.restamped import restamping
+from epcheck.generators.restamped.restamping import Restamped
 
 
 class SelectionError(EpcheckError, ValueError):
@@ -110,27 +112,32 @@ class Source(StrEnum):
     ONNX = "onnx"
 
 
-Sources = Source | Path | tuple[Source | Path, ...]
+AnySource = Source | Restamped | Path
 """Whose cases: a path is that of a folder that `epcheck harvest` wrote."""
 
+Sources = AnySource | tuple[AnySource, ...]
 
-def sources_of(texts: str | Sequence[str]) -> tuple[Source | Path, ...]:
-    """Sources of their names, or of one: `suite`, `onnx`, or a folder. Raises SelectionError."""
+
+def sources_of(texts: str | Sequence[str]) -> tuple[AnySource, ...]:
+    """Sources of their names, or of one: `suite`, `onnx`, `onnx@dml`, or a folder. Raises SelectionError and
+    RestampError."""
     return tuple(dict.fromkeys(map(_source_of, (texts,) if isinstance(texts, str) else texts)))
 
 
-def listed(sources: Sources) -> tuple[Source | Path, ...]:
+def listed(sources: Sources) -> tuple[AnySource, ...]:
     """The sources as a tuple."""
     return sources if isinstance(sources, tuple) else (sources,)
 
 
-def _source_of(text: str) -> Source | Path:
+def _source_of(text: str) -> AnySource:
     if text in list(Source):
         return Source(text)
+    if restamped := restamping.of_text(text):
+        return restamped
     if harvested_cases.is_harvest(Path(text)):
         return Path(text)
     raise SelectionError(
-        f"unknown source '{text}'; it is 'suite', 'onnx', or a folder that `epcheck harvest model.onnx` makes"
+        f"unknown source '{text}'; it is suite, onnx, onnx@dml or a folder that `epcheck harvest model.onnx` makes"
     )
 
 
@@ -188,11 +195,19 @@ def _of_source(sources: Sources) -> Mapping[str, Callable[[], Iterable[Case]]]:
                 found.setdefault(key, []).append(operator.cases)
             continue
         read: dict[str, list[Case]] = {}
-        for case in onnx_tests.cases(known) if source is Source.ONNX else harvested_cases.cases(Path(source), known):
+        for case in _read_from(source, known):
             read.setdefault(case.operator_key, []).append(case)
         for key, of_operator in read.items():
             found.setdefault(key, []).append(partial(iter, of_operator))
     return {key: partial(_joined, parts) for key, parts in found.items()}
+
+
+def _read_from(source: AnySource, known: dict[str, Operator[Any]]) -> Iterator[Case]:
+    if isinstance(source, Path):
+        return harvested_cases.cases(source, known)
+    if isinstance(source, Restamped):
+        return onnx_tests.cases(known, restamping.tests(known, source), str(source))
+    return onnx_tests.cases(known)
 
 
 def _joined(parts: Iterable[Callable[[], Iterable[Case]]]) -> Iterator[Case]:
@@ -236,7 +251,7 @@ def case_by_id(case_id: str, source: Sources | None = None) -> Case:
     """The case of exactly that id. source: where it is; None for the suite and onnx's tests, which the id tells apart.
     Raises SelectionError, naming close ids, when there is none."""
     if source is None:
-        source = Source.ONNX if case_id.endswith(f"[{onnx_tests.BINDING}]") else Source.SUITE
+        source = _source_in_id(case_id)
     of_operator = _by_id(source, case_id.partition("/")[0].rpartition("-")[0])
     if case_id in of_operator:
         return of_operator[case_id]
@@ -247,8 +262,15 @@ def case_by_id(case_id: str, source: Sources | None = None) -> Case:
     raise SelectionError(f"unknown case '{case_id}'; {hint}")
 
 
+def _source_in_id(case_id: str) -> AnySource:
+    binding = case_id.rpartition("[")[2].removesuffix("]")
+    if restamped := restamping.of_text(binding):
+        return restamped
+    return Source.ONNX if binding == onnx_tests.BINDING else Source.SUITE
+
+
 def _by_id(source: Sources, operator: str) -> Mapping[str, Case]:
-    return _kept_by_id(source, operator) if isinstance(source, Source) else _read_by_id(source, operator)
+    return _kept_by_id(source, operator) if isinstance(source, Source | Restamped) else _read_by_id(source, operator)
 
 
 def _read_by_id(source: Sources, operator: str) -> Mapping[str, Case]:
@@ -266,7 +288,7 @@ def dtypes() -> frozenset[str]:
 
 
 def _dtypes(source: Sources) -> frozenset[str]:
-    return _kept_dtypes(source) if isinstance(source, Source) else _read_dtypes(source)
+    return _kept_dtypes(source) if isinstance(source, Source | Restamped) else _read_dtypes(source)
 
 
 def _read_dtypes(source: Sources) -> frozenset[str]:

@@ -131,7 +131,7 @@ def test_a_folder_that_changed_is_read_again(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SelectionError, match="unknown source 'onxx'; it is 'suite', 'onnx', or a folder that"):
+    with pytest.raises(SelectionError, match="unknown source 'onxx'; it is suite, onnx, onnx@dml or a folder that"):
         suite.sources_of("onxx")
     with pytest.raises(HarvestError, match=f"has no {CASES}; make it: epcheck harvest model.onnx"):
         list(suite.cases(source=tmp_path))
