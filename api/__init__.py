@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.machine.status import MachineStatus, StatusOptions, TargetStatus, status
+    from epcheck.api.models.harvest import Harvest, HarvestError, HarvestOptions, ModelHarvest, harvest
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.validate_models import Gate, ValidateModelsOptions, validate_models
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
         expectations,
         left_out,
         operators,
+        restampings,
     )
     from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
     from epcheck.api.suite.replay import ReplayOptions, replay
@@ -121,6 +123,7 @@ _MODULES = {
     ),
     "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.machine.status": ("MachineStatus", "StatusOptions", "TargetStatus", "status"),
+    "api.models.harvest": ("Harvest", "HarvestError", "HarvestOptions", "ModelHarvest", "harvest"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.validate_models": ("Gate", "ValidateModelsOptions", "validate_models"),
@@ -144,6 +147,7 @@ _MODULES = {
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
     "api.suite.listing": (
         "CasesOptions", "available_targets", "cases", "element_types", "expectations", "left_out", "operators",
+        "restampings",
     ),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
     "api.runs.profile": (
@@ -189,6 +193,9 @@ __all__ = [
     "FuzzOptions",
     "FuzzResult",
     "Gate",
+    "Harvest",
+    "HarvestError",
+    "HarvestOptions",
     "IdleWorkers",
     "InstallLabOptions",
     "LabOptions",
@@ -196,6 +203,7 @@ __all__ = [
     "LabStatusOptions",
     "MachineStatus",
     "MergeOptions",
+    "ModelHarvest",
     "Night",
     "NightlyOptions",
     "NotAdded",
@@ -253,6 +261,7 @@ __all__ = [
     "expect",
     "expectations",
     "fuzz",
+    "harvest",
     "install_lab",
     "lab_status",
     "left_out",
@@ -274,6 +283,7 @@ __all__ = [
     "report",
     "report_bug",
     "repro",
+    "restampings",
     "run",
     "site",
     "status",

@@ -41,6 +41,7 @@ MODULES = {
     "expect": "suite.expect",
     "validate": "models.validate",
     "reduce": "models.reduce",
+    "harvest": "models.harvest",
     "lab": "machine.lab",
     "cache": "machine.cache",
     "env": "machine.env",

@@ -197,7 +197,7 @@ def _selection(selection: Mapping[str, object]) -> str:
     if limit := selection.get("limit"):
         words.append(f"at most {limit}")
     if (source := selection.get("source", "suite")) != "suite":
-        words.append(f"source {source}")
+        words.append(f"source {_listed(source)}")
     if selection.get("thin"):
         words.append("thin")
     if variants := selection.get("variants"):
