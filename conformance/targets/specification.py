@@ -130,7 +130,10 @@ def described(specification: str, config: Mapping[str, Any]) -> Target:
             return Target(specification, (), (), provider=RELEASES.get(name))
         return resolve(specification, config)
     if "base" in table and "provider" not in table:
-        provider = described(table["base"], {}).provider
+        try:
+            provider = described(table["base"], {}).provider
+        except TargetError as error:
+            raise TargetError(f"[targets.{specification}]: {error}") from None
     elif "ep" in table and "provider" not in table:
         provider = resolve(specification, config).provider
     else:

@@ -105,7 +105,7 @@ def test_a_machine_that_cannot_run_is_not_run_and_the_store_knows_it() -> None:
 def test_what_was_asked_wrongly_leaves_nothing_behind() -> None:
     assert "unknown operator 'Nothing'" in refused("nightly", "-t", TARGET, "--op", "Nothing")
     assert len(stored()) == 2
-    assert call("nightly").code == 2
+    assert call("nightly", "--factor", "0.5").code == 2
 
 
 @pytest.mark.slow
