@@ -199,7 +199,8 @@ def case_by_id(case_id: str) -> Case:
     of_operator = _by_id(source, case_id.partition("/")[0].rpartition("-")[0])
     if case_id in of_operator:
         return of_operator[case_id]
-    close = list(islice((case.id for case in of_operator.values() if case.sample in case_id), 3))
+    close = [known for known in of_operator if known.startswith(f"{case_id}[")]
+    close = close or get_close_matches(case_id, of_operator, 3)
     hint = f"; similar: {', '.join(close)}" if close else "; `epcheck list` prints the ids of all"
     raise SelectionError(f"unknown case '{case_id}'{hint}")
 
