@@ -152,6 +152,12 @@ def test_the_lab_is_kept_only_where_it_is_used(suite: Played) -> None:
     assert suite.used["Python"] == {"python-version": "3.12"}
 
 
+def test_no_path_of_the_host_reaches_a_container() -> None:
+    """In a job with a container these expressions are paths outside of it (actions/runner, issue 2185)."""
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    assert re.findall(r"\$\{\{[^}]*(?:action_path|runner\.temp|workspace)[^}]*\}\}", text) == []
+
+
 def test_what_was_wrong_before_fails_no_step(suite: Played, service: str, tmp_path: Path) -> None:
     Artifacts.artifacts = (
         artifact(3, "2026-11-20T00:00:00Z"), artifact(5, "2026-11-21T00:00:00Z"),

@@ -82,18 +82,19 @@ def play(
     the environment. stand_ins: name of a step -> what is done in its place, with its inputs or its variables."""
     described = yaml.safe_load(action.read_text(encoding="utf-8"))
     assert inputs.keys() <= described["inputs"].keys()
-    github = {"action_path": str(action.parent), "token": "secret", "event": {"repository": {"default_branch": "main"}}}
+    github = {"token": "secret", "event": {"repository": {"default_branch": "main"}}}
     temporary = folder / "temp"
     for each in (temporary, folder / "work"):
         each.mkdir(exist_ok=True)
     steps: dict[str, dict[str, dict[str, str]]] = {}
     contexts = {
-        "github": github, "steps": steps, "runner": {"os": "Linux", "arch": "X64", "temp": str(temporary)},
+        "github": github, "steps": steps, "runner": {"os": "Linux", "arch": "X64"},
     }  # fmt: skip
     expressions = Expressions(contexts)
     defaults = {name: expressions.fill(str(each.get("default", ""))) for name, each in described["inputs"].items()}
     expressions.contexts = {**contexts, "inputs": {**defaults, **inputs}}
-    played, environment = Played(), {**os.environ, **variables}
+    places = {"GITHUB_ACTION_PATH": str(action.parent), "RUNNER_TEMP": str(temporary)}
+    played, environment = Played(), {**os.environ, **variables, **places}
     for step in described["runs"]["steps"]:
         name = step["name"]
         if not expressions.holds(step.get("if", "True")):
