@@ -53,3 +53,7 @@ HtmlFile = Annotated[Path | None, Option("Write the page.", metavar="FILE", fold
 MarkdownFile = Annotated[Path | None, Option("Write Markdown.", metavar="FILE", folder=False)]
 JsonFile = Annotated[Path | None, Option("Write JSON.", metavar="FILE", folder=False)]
 JUnitFile = Annotated[Path | None, Option("Write JUnit XML.", metavar="FILE", folder=False)]
+AnnotationsFile = Annotated[
+    Path | None,
+    Option("Write annotations for GitHub Actions, at most 10: a step prints the file.", metavar="FILE", folder=False),
+]

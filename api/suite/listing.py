@@ -119,5 +119,10 @@ def available_targets() -> tuple[AvailableTarget, ...]:
     )
 
 
+def target_names() -> tuple[str, ...]:
+    """The names of targets that every machine knows, whether it has them or not."""
+    return ("cpu", "dml", "directml", "reference", *(made.name for made in known_environments()))
+
+
 def _meaning(made: Environment) -> str:
     return made.recipe.about if made.is_complete else f"{made.recipe.about}; run: epcheck env create {made.name}"

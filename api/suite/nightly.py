@@ -20,7 +20,7 @@ from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance.cluster.node import ClusterError
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.targets.choice import default_baseline
+from epcheck.conformance.targets.choice import best_choice, default_baseline
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.target import TargetError
 from epcheck.reports.diff import assessment, difference, drift
@@ -51,17 +51,16 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _OF_RUN = Group(
     ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "source", "thin", "variants", "expect",
      "reference", "vulkan", "config", "jobs", "root"),
-    {"targets": Option("Candidate; repeat for more.", flags=("--target", "-t"), required=True),
-     "root": Option("Where run folders are made.", after="store")},
+    {"root": Option("Where run folders are made.", after="store")},
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class NightlyOptions:
-    """What to run, and what to compare it with. run: names at least one target. store: None for EPCHECK_STORE or
-    `epcheck-store`. out: where the night's files are written; None for the run's folder. against: a run's folder or
-    file; None for the last good run of each target's class in the store. fuzz_minutes, fuzz_graph_minutes: None for no
-    search. fuzz_out: what a night found in it, the next one replays first."""
+    """What to run, and what to compare it with. run: without targets, the best of this machine, as in a run. store:
+    None for EPCHECK_STORE or `epcheck-store`. out: where the night's files are written; None for the run's folder.
+    against: a run's folder or file; None for the last good run of each target's class in the store. fuzz_minutes,
+    fuzz_graph_minutes: None for no search. fuzz_out: what a night found in it, the next one replays first."""
 
     run: Annotated[RunOptions, _OF_RUN]
     store: Annotated[Path | None, Option("Where runs are kept, and looked for.", default="epcheck-store")] = None
@@ -102,7 +101,7 @@ def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
     knows it. Where GITHUB_STEP_SUMMARY names a file, the Markdown is appended to it. Raises StoreError, and what `run`
     raises for options that cannot be used.
     """
-    chosen = replace(options.run, targets=tuple(dict.fromkeys(options.run.targets)))
+    chosen = replace(options.run, targets=tuple(dict.fromkeys(options.run.targets)) or (_best(progress),))
     store = options.store or default_store()
     store.mkdir(parents=True, exist_ok=True)
     try:
@@ -122,6 +121,13 @@ def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
     problems = tuple(problem.sentence for problem in opened.problems)
     night = Night(folder, ended, assessments, problems, _searches(chosen, ended, options, progress))
     return replace(night, files=_written(night, options.out or folder, options.against))
+
+
+def _best(progress: Progress) -> str:
+    """The target of a night that names none. It is not another one in the night in which it cannot start."""
+    choice = best_choice()
+    progress.say(f"Candidate: {choice.specification} ({choice.reason})")
+    return choice.specification
 
 
 def _written(night: Night, folder: Path, against: Path | None) -> tuple[Path, ...]:

@@ -189,6 +189,14 @@ def test_an_id_without_what_the_brackets_hold_gets_those_that_have_it() -> None:
     )
 
 
+def test_an_id_without_its_binding_gets_all_that_it_may_have() -> None:
+    with pytest.raises(suite.SelectionError) as raised:
+        suite.case_by_id("TopK-24/float16/defaults")
+    named = str(raised.value).partition("similar: ")[2].split(", ")
+    assert "TopK-24/float16/defaults[initializer]" in named
+    assert {case_id.partition("[")[0] for case_id in named} == {"TopK-24/float16/defaults"}
+
+
 def test_an_id_that_is_nowhere_near_gets_directions() -> None:
     with pytest.raises(suite.SelectionError, match=r"^unknown case 'Foo'; `epcheck list` prints the ids of all$"):
         suite.case_by_id("Foo")
