@@ -111,8 +111,13 @@ def _root(
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    jail: Annotated[
+        bool, typer.Option("--jail/--no-jail", help="Bound what workers may write and reach, where the system can.")
+    ] = True,
 ) -> None:
     """Test and compatibility suite for ONNX Runtime execution providers."""
+    if not jail:
+        os.environ["EPCHECK_JAIL"] = "off"
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from epcheck.conformance.targets.choice import best_choice, why_no_dml
 from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.conformance.targets.recipes.environment import known_environments
 from epcheck.conformance.targets.target import CPU, DML
+from epcheck.conformance.workers import confinement
 from epcheck.generators.error import EpcheckError
 
 PACKAGES = ("epcheck", "onnx", "onnxruntime", "onnxruntime-directml", "onnxruntime-gpu", "numpy")
@@ -92,6 +93,7 @@ def _installed() -> Iterator[tuple[str, str]]:
     if sys.platform != "win32":
         found = lab.status()
         yield "DirectML lab", _lab_in_words(found) if found.installed else "not installed"
+    yield "jail", confinement.in_words()
     kept = cache_status()
     yield "cache", f"{kept.entries:,} entries, {kept.size_bytes / 1e6:.0f} MB"
 

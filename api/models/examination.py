@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -25,7 +25,8 @@ import psutil
 
 from epcheck.api.models import messages
 from epcheck.conformance.records.error import EpcheckError
-from epcheck.conformance.targets.target import MEBIBYTE
+from epcheck.conformance.targets.target import MEBIBYTE, Target
+from epcheck.conformance.workers import confinement
 
 POLL_S = 0.1
 ORACLE_S = 180.0
@@ -49,14 +50,22 @@ class ExaminationError(EpcheckError, ValueError):
     """A model cannot be examined: what it does to the process that reads it, in a sentence."""
 
 
-def examined(function: Callable[[Options, Say], T], options: Options, model: Path, say: Say, deadline_s: float) -> T:
+def examined(
+    function: Callable[[Options, Say], T],
+    options: Options,
+    model: Path,
+    say: Say,
+    deadline_s: float,
+    targets: Sequence[Target] = (),
+) -> T:
     """`function(options, say)`, called in a process of its own. model: the file or folder that it reads, for bounds and
-    messages. deadline_s: of a step of a session.
+    messages. deadline_s: of a step of a session. targets: whose workers it starts; where the system can, the process
+    may do what all of them may, and nothing else.
 
     Raises EpcheckError, ExaminationError among them, and OSError, as the function does; nothing else.
     """
     memory = _memory(model)
-    with _Process(function, options) as process:
+    with _Process(function, options, confinement.policy_of_all(targets)) as process:
         heard = time.monotonic()
         while True:
             try:
@@ -116,13 +125,14 @@ def _memory(model: Path) -> int:
 class _Process:
     """The process, whose messages arrive in a queue; None is the last. It ends with the block."""
 
-    def __init__(self, function: Callable[..., Any], options: Any) -> None:
+    def __init__(self, function: Callable[..., Any], options: Any, bounds: Mapping[str, Any] | None) -> None:
+        """bounds: as `confinement.policy` has them."""
         self.messages: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
         self._log: deque[str] = deque(maxlen=LOG_LINES)
         request = pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
         path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            [sys.executable, "-m", "epcheck.api.models.examiner"],
+            [*(confinement.launcher(bounds) if bounds else ()), sys.executable, "-m", "epcheck.api.models.examiner"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
         )  # fmt: skip

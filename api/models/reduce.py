@@ -68,18 +68,30 @@ def reduce(options: ReduceOptions) -> Reduced:
     FeedError, DimsError for files and options that cannot be used; TargetError, and TargetDown when a target cannot be
     started.
     """
-    if not options.own_process:
-        return _reduce(options)
-    return examined(_reduce, options, options.model, _unheard, DEADLINE_S)
+    asked = evaluators.choose(options.target, options.baseline, options.vulkan)
+    wanted = _Wanted(options, asked)
+    if options.own_process:
+        reduced = examined(_reduce, wanted, options.model, _unheard, DEADLINE_S, asked.targets)
+    else:
+        reduced = _reduce(wanted)
+    if options.out is not None:
+        bundle.write(reduced, options.out, asked.candidate.provider or "CPUExecutionProvider")
+    return reduced
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    options: ReduceOptions
+    evaluators: evaluators.Evaluators
 
 
 def _unheard(_words: str) -> None:
     """Nobody is told what is being done."""
 
 
-def _reduce(options: ReduceOptions, _say: Callable[[str], None] = _unheard) -> Reduced:
+def _reduce(wanted: _Wanted, _say: Callable[[str], None] = _unheard) -> Reduced:
+    options, asked = wanted.options, wanted.evaluators
     path = options.model
-    asked = evaluators.choose(options.target, options.baseline, options.vulkan)
     parsed = model_file.parse(path)
     size = model_file.bytes_of(parsed, path)
     model, _ = feedable.adapted(parsed)
@@ -97,10 +109,7 @@ def _reduce(options: ReduceOptions, _say: Callable[[str], None] = _unheard) -> R
         )
         ask = askers(candidates, baselines, folder, size)
         limits = Limits(sessions=options.sessions, seconds=options.seconds)
-        reduced = reduce_model(model, inputs, *ask, SearchOptions(options.level, limits, folder))
-    if options.out is not None:
-        bundle.write(reduced, options.out, asked.candidate.provider or "CPUExecutionProvider")
-    return reduced
+        return reduce_model(model, inputs, *ask, SearchOptions(options.level, limits, folder))
 
 
 def _inputs(options: ReduceOptions, model: onnx.ModelProto) -> Mapping[str, Feed]:

@@ -14,9 +14,10 @@ from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.asking import LEVELS
-from epcheck.models.execution.evaluators import choose
+from epcheck.models.execution.evaluators import Evaluators, choose
 from epcheck.models.execution.session import DEADLINE_S, Level
 from epcheck.models.feeds.trials import SEEDS, Feeding
 from epcheck.models.validation import page
@@ -85,24 +86,37 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Valida
     TargetError, TargetDown.
     """
     with progress.working() as say:
-        if not options.own_process:
-            return _validate(options, say)
-        return examined(_validate, options, options.model, say, options.deadline_s)
+        evaluators = choose(options.target, options.baseline, options.vulkan)
+        wanted = _Wanted(options, evaluators)
+        if options.own_process:
+            found, files = examined(_validate, wanted, options.model, say, options.deadline_s, evaluators.targets)
+        else:
+            found, files = _validate(wanted, say)
+    for path, text in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ModelFileError(f"'{path}' cannot be written: {error.strerror or error}") from None
+    return found
 
 
-def _validate(options: ValidateOptions, say: Callable[[str], None]) -> Validation:
-    evaluators = choose(options.target, options.baseline, options.vulkan)
+@dataclass(frozen=True)
+class _Wanted:
+    options: ValidateOptions
+    evaluators: Evaluators
+
+
+def _validate(wanted: _Wanted, say: Callable[[str], None]) -> tuple[Validation, dict[Path, str]]:
+    """What is found, and the content of each file that is asked for."""
+    options = wanted.options
     feeding = Feeding(options.feeds, options.seeds, options.dims)
     override = Override(options.rtol, options.atol, options.snr, options.agreement)
     manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed,
                     options.advice)  # fmt: skip
-    found = validation.validate(options.model, evaluators, feeding, manner, say)
-    if options.html:
-        page.write(found, options.html)
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(strict_json.dumps(document(found)), encoding="utf-8")
-    return found
+    found = validation.validate(options.model, wanted.evaluators, feeding, manner, say)
+    html = {options.html: page.render(found)} if options.html else {}
+    return found, {**html, **({options.json: strict_json.dumps(document(found))} if options.json else {})}
 
 
 def default_page(model: Path) -> Path:

@@ -61,24 +61,34 @@ def replay(options: ReplayOptions) -> Iterator[Record]:
     equal as well, as they must where data is only moved.
     Raises TargetError, ModelFileError, ExaminationError, and TargetDown when a target cannot be started.
     """
+    candidates, baseline = stream.choose(options.targets, options.baseline)
+    wanted = _Wanted(options, candidates, baseline)
     if not options.own_process:
-        yield from _replayed(options)
+        yield from _replayed(wanted)
         return
-    for line in examined(_lines, options, options.folder, _unheard, DEADLINE_S):
+    targets = candidates if baseline is None else (*candidates, baseline)
+    for line in examined(_lines, wanted, options.folder, _unheard, DEADLINE_S, targets):
         yield decode(line)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    options: ReplayOptions
+    candidates: tuple[Target, ...]
+    baseline: Target | None
 
 
 def _unheard(_words: str) -> None:
     """Nobody is told what is being done."""
 
 
-def _lines(options: ReplayOptions, _say: Callable[[str], None]) -> tuple[str, ...]:
+def _lines(wanted: _Wanted, _say: Callable[[str], None]) -> tuple[str, ...]:
     """The records, as lines of JSON."""
-    return tuple(encode(record) for record in _replayed(options))
+    return tuple(encode(record) for record in _replayed(wanted))
 
 
-def _replayed(options: ReplayOptions) -> Iterator[Record]:
-    candidates, baseline = stream.choose(options.targets, options.baseline)
+def _replayed(wanted: _Wanted) -> Iterator[Record]:
+    options, candidates, baseline = wanted.options, wanted.candidates, wanted.baseline
     found = (
         (folder, built) for folder in _folders(options.folder) for built in _cases(folder, baseline, options.exact)
     )

@@ -45,15 +45,15 @@ def show(console: Console, result: RunResult) -> None:
     if len(notes) > NOTES:
         console.print(f"… and {len(notes) - NOTES} more kinds of notes in the report", highlight=False)
     for entry in run.stale:
-        console.print(f"[cyan]stale expectation[/] {escape(entry)}", soft_wrap=True)
+        console.print(f"[cyan]stale expectation[/] {safe(entry)}", soft_wrap=True)
     for target in result.summary.targets:
         _show_causes(console, target)
     console.print(safe(reports.headline(run, result.summary)), soft_wrap=True, style="bold")
     if result.too_flaky:
         console.print("The flaky cases fail this run: --max-flaky says how many are tolerated.", soft_wrap=True)
     if run.status != "complete":
-        console.print(f"Take it up again with: epcheck run --resume {escape(str(folder))}", soft_wrap=True)
-    console.print(f"Report: {escape(str(folder / 'report.html'))}", soft_wrap=True, highlight=False)
+        console.print(f"Take it up again with: epcheck run --resume {safe(str(folder))}", soft_wrap=True)
+    console.print(f"Report: {safe(str(folder / 'report.html'))}", soft_wrap=True, highlight=False)
 
 
 def _show_causes(console: Console, target: reports.TargetSummary) -> None:
@@ -76,7 +76,7 @@ def _cause(cause: Cause) -> str:
     ]
     if cause.common:
         lines.append(f"  all have {safe(', '.join(cause.common))}")
-    return "\n".join([*lines, f"  smallest: {escape(repro_command(cause.smallest))}"])
+    return "\n".join([*lines, f"  smallest: {safe(repro_command(cause.smallest))}"])
 
 
 def _table(target: reports.TargetSummary) -> Table:

@@ -11,7 +11,7 @@ when something is missing. This package can be imported on Windows, where the la
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import default_folder
 from epcheck.conformance.lab.install import can_install, ensure_runtime, install, remove, stop
-from epcheck.conformance.lab.launch import Launch, prelude, python_launch, windows_site_packages
+from epcheck.conformance.lab.launch import Launch, prelude, python_launch, windows_site_packages, written_folders
 from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME, is_pinned
 from epcheck.conformance.lab.packages.wheels import pip_install_windows
 from epcheck.conformance.lab.packing.pack import Packed, pack
@@ -50,4 +50,5 @@ __all__ = [
     "vulkan_status",
     "windows_path",
     "windows_site_packages",
+    "written_folders",
 ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import sys
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -82,6 +85,21 @@ def prelude(folder: Path | None = None) -> Path:
     """
     Layout.of(folder).config()
     return Path(str(files(graphics).joinpath("d3d12_prelude.py")))
+
+
+def written_folders(folder: Path | None = None) -> tuple[Path, ...]:
+    """Where programs in the lab write: its prefix and home, and where Wine's server has its socket, made if need be.
+
+    Debian's Wine keeps the name of the server's folder, below /tmp, in the prefix; others have one for each user.
+    """
+    layout = Layout.of(folder)
+    name = f".wine-{os.getuid()}" if sys.platform != "win32" else ""
+    with contextlib.suppress(OSError):
+        name = Path((layout.prefix / "wineserver").read_text(encoding="utf-8").strip()).name or name
+    server = Path("/tmp") / name
+    with contextlib.suppress(OSError):
+        server.mkdir(mode=0o700, exist_ok=True)
+    return layout.prefix, layout.home, server
 
 
 def windows_site_packages(folder: Path | None = None) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
     "base": str, "python": str, "function": str, "ep": str, "ep_device": dict, "provider": str, "options": dict,
     "config": dict, "env": dict, "device": str, "deadline_s": (int, float), "startup_s": (int, float),
     "memory_mib": int, "window": int, "pack": int, "jobs": int, "expectations": str,
-    "claims": str, "precisions": dict, "float32_precision": dict,
+    "claims": str, "precisions": dict, "float32_precision": dict, "jail": bool,
+    "writable": list,
 }  # fmt: skip
 """The keys of [targets.NAME]; `base` is a specification to start from, `python` an interpreter, `function` m:f,
 `ep` a plugin's package or library, `ep_device` which of its devices (`plugin.DEVICE`),
-`precisions` a table of tables: name -> the provider's options with which it computes in that precision."""
+`precisions` a table of tables: name -> the provider's options with which it computes in that precision,
+`jail` whether the system bounds its workers, `writable` folders that they may write to."""
 
 
 VALIDATE = ("rtol", "atol", "snr", "agreement", "placed", "latency", "unjudged")
@@ -78,8 +80,13 @@ def _check_table(where: str, table: object) -> None:
     for key, value in table.items():
         if key not in TABLE:
             raise TargetError(f"{where}: unknown key '{key}'; a target has {', '.join(TABLE)}")
-        if not isinstance(value, TABLE[key]) or isinstance(value, bool):
+        if not isinstance(value, TABLE[key]) or (isinstance(value, bool) and TABLE[key] is not bool):
             raise TargetError(f"{where}: '{key}' has the wrong type, {type(value).__name__}")
+        if isinstance(value, bool):
+            continue
+        if isinstance(value, list):
+            _check_folders(where, value)
+            continue
         if isinstance(value, int | float) and not 0 < value < float("inf"):
             raise TargetError(f"{where}: '{key}' must be positive, not {value}")
         if isinstance(value, dict) and key == "precisions":
@@ -98,6 +105,12 @@ def _check_table(where: str, table: object) -> None:
         raise TargetError(f"{where}: 'ep' goes with 'python', not with base or function")
     if "ep_device" in table and "ep" not in table:
         raise TargetError(f"{where}: 'ep_device' chooses a device of the plugin that 'ep' names; add ep")
+
+
+def _check_folders(where: str, folders: Sequence[object]) -> None:
+    for folder in folders:
+        if not isinstance(folder, str) or not folder or "\0" in folder:
+            raise TargetError(f"{where}: 'writable' holds {folder!r}; write the paths of folders: [\"/var/cache/npu\"]")
 
 
 def _check_float32_precision(where: str, stated: Mapping[str, object]) -> None:

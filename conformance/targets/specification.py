@@ -299,7 +299,7 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
         raise TargetError(f"[targets.{name}]: {error}") from None
     changes = {
         key: table[key]
-        for key in ("provider", "device", "deadline_s", "startup_s", "window", "pack", "jobs")
+        for key in ("provider", "device", "deadline_s", "startup_s", "window", "pack", "jobs", "jail")
         if key in table
     }
     for key in ("options", "config"):
@@ -315,6 +315,8 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
         changes["environment"] = {**base, **changes["variables"]}
     if "float32_precision" in table:
         changes["float32_precision"] = Precision(**table["float32_precision"])
+    if "writable" in table:
+        changes["writable"] = tuple(table["writable"])
     if "memory_mib" in table:
         changes["memory_bytes"] = table["memory_mib"] * MEBIBYTE
     if "expectations" in table:

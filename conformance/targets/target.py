@@ -77,6 +77,8 @@ class Target:
     precisions: name -> the options with which the provider computes in that precision.
     base, variant: of a target that is a variant of another, that one's name, and the variant's own, `level=all`.
     session: what its requests say besides. packed: a case shares its session with a copy of itself.
+    jail: whether the system keeps its workers from writing outside their folders and from the network, where it can;
+    None for all but callables. writable: folders that they may write to besides.
     """
 
     name: str
@@ -106,6 +108,8 @@ class Target:
     variant: str = ""
     session: Mapping[str, Any] = field(default_factory=dict)
     packed: bool = False
+    jail: bool | None = None
+    writable: tuple[str, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     claim_table: Claims | None = None
     float32_precision: Precision | None = None
@@ -114,6 +118,11 @@ class Target:
     def on_cpu(self) -> bool:
         """Whether its provider computes on a CPU."""
         return self.provider in ON_CPU or self.options.get("device_type", "").upper().startswith("CPU")
+
+    @property
+    def is_jailed(self) -> bool:
+        """Whether its workers are bound by the system, where it can."""
+        return not any(word.startswith("python:") for word in self.arguments[:1]) if self.jail is None else self.jail
 
     @property
     def claims(self) -> Claims | None:

@@ -60,7 +60,7 @@ class ReproError(EpcheckError, ValueError):
 
 def folder_name(case_id: str) -> str:
     """The case id as the name of a folder on any file system."""
-    return re.sub(r"[^\w.\-]+", "_", case_id).strip("_")
+    return re.sub(r"[^\w.\-]+", "_", case_id).strip("_.-") or "case"
 
 
 def command(case_id: str, folder: str = "") -> str:

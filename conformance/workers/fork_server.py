@@ -7,16 +7,17 @@ where the system can fork: elsewhere, and for a target that a fork may not suit,
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from functools import cache
 from typing import IO, Any, Protocol, cast
 
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.program.fork import EXITED, FORK, FORKED, MESSAGE
 
 BUFFER = 1 << 18
@@ -54,22 +55,15 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
     if sys.platform == "win32":
         options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP, **streams}
     command = [*target.command, target.worker, *target.arguments, *further]
+    bounds = dict(confinement.policy(target) or {})
     if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
-        command = [*_setpriv(), *command] if not target.owns_group else [*command, "--end-with-parent"]
+        bounds["end_with_parent"] = True
+    if bounds and sys.platform == "linux":
+        within = ["--jail", json.dumps(bounds)]
+        command = [*command, *within] if target.owns_group else [*confinement.launcher(bounds), *command]
     environment = None if target.environment is None else dict(target.environment)
     process: subprocess.Popen[bytes] = subprocess.Popen(command, bufsize=BUFFER, env=environment, **options)
     return process
-
-
-@cache
-def _setpriv() -> tuple[str, ...]:
-    """What has a program under Wine end with us, before whose command it stands; empty where the system lacks it."""
-    command = ("setpriv", "--pdeathsig", "KILL")
-    try:
-        works = not subprocess.run([*command, "true"], capture_output=True, check=False, timeout=PATIENCE_S).returncode
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    return command if works else ()
 
 
 class ForkedWorker:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import psutil
 
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.fork_server import BUFFER, Child, ForkedWorker, ForkServer, piped
 from epcheck.conformance.workers.program import protocol
 from epcheck.conformance.workers.session_options import session_options
@@ -284,7 +285,8 @@ def started_as(target: Target) -> tuple[object, ...]:
     options travel with each request."""
     environment = dict(os.environ if target.environment is None else target.environment)
     environment.pop(OF_PYTEST, None)
-    return target.command, target.worker, target.arguments, environment, str(Path.cwd())
+    bounds = repr(confinement.policy(target))
+    return target.command, target.worker, target.arguments, environment, str(Path.cwd()), bounds
 
 
 def describe_exit(returncode: int) -> str:

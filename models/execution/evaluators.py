@@ -26,6 +26,11 @@ class Evaluators:
     vulkan: Path | None = None
 
     @property
+    def targets(self) -> tuple[Target, ...]:
+        """The candidate, and the baseline where there is one."""
+        return (self.candidate,) if self.baseline is None else (self.candidate, self.baseline)
+
+    @property
     def compares_with_itself(self) -> bool:
         """Whether candidate and baseline are the same target, at different levels of graph optimisation."""
         return self.baseline is not None and self.baseline.name == self.candidate.name

@@ -213,7 +213,7 @@ def undeclared_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ..
 
 def _what_onnx_says(path: Path, model: onnx.ModelProto) -> Iterator[Finding]:
     """The complaints of ONNX, from a worker. Raises ModelFileError for a model that crashes the worker."""
-    backend = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",))
+    backend = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",), jail=True)
     with ModelSessions(backend, CHECK_S) as sessions:
         outcome = sessions.run(without_weights(model, {}), {}, outputs=["messages"])
     if outcome.stage in (CRASH, TIMEOUT):

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.placement.placement import NodePlacement, Placement
 from epcheck.models.validation.formatting import (
     NOT_LOOKED_FOR,
@@ -111,15 +109,6 @@ def render(validation: Validation) -> str:
         width=WIDTH, height=HEIGHT, left=LEFT, foot=FOOT,
     )  # fmt: skip
     return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name
-
-
-def write(validation: Validation, path: Path) -> None:
-    """Write the page. Raises ModelFileError when it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(render(validation), encoding="utf-8")
-    except OSError as error:
-        raise ModelFileError(f"the page cannot be written to '{path}': {error.strerror or error}") from None
 
 
 def grouped(placement: Placement) -> tuple[Group, ...]:

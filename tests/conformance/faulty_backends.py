@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,16 @@ def faulty(_model: bytes, feeds: Feeds) -> Any:
 
 
 def right(_model: bytes, feeds: Feeds) -> dict[str, Array]:
+    return {"y": feeds["x"]}
+
+
+def opens_a_socket(_model: bytes, feeds: Feeds) -> dict[str, Array]:
+    with socket.socket(socket.AF_INET):
+        return {"y": feeds["x"]}
+
+
+def writes_a_file(_model: bytes, feeds: Feeds) -> dict[str, Array]:
+    Path(os.environ["FILE_OF_A_TEST"]).write_text("x")
     return {"y": feeds["x"]}
 
 

@@ -9,9 +9,9 @@ import os
 import sys
 from pathlib import Path
 
-from . import backends, machine
+from . import backends, jail, machine
 from .serve import serve, take_streams
-from .watch import ParentWatch, end_forks_with_us, end_with_parent
+from .watch import ParentWatch, end_forks_with_us
 
 COLLECT_AFTER = 50_000
 """New objects after which Python looks for cycles of garbage: requests and answers leave none."""
@@ -29,10 +29,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--fork-server", type=int)
     parser.add_argument("--plugin", type=json.loads)
     parser.add_argument("--describe", action="store_true")
-    parser.add_argument("--end-with-parent", action="store_true")
+    parser.add_argument("--jail", type=json.loads, default={})
     options = parser.parse_args(arguments)
-    if options.end_with_parent:
-        end_with_parent()
+    jail.enter(options.jail)
     end_forks_with_us()
     watch = ParentWatch()
     is_fork_server = options.fork_server is not None

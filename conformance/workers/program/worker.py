@@ -1,6 +1,7 @@
 """The worker program: runs cases in a process of its own. This folder needs numpy, onnxruntime and Python 3.9.
 
     python worker.py BACKEND [--prelude FILE] [--path FOLDER]... [--fork-server SOCKET] [--plugin JSON [--describe]]
+        [--jail JSON]
 
 BACKEND: `onnxruntime`, `reference` (onnx.reference.ReferenceEvaluator), `directml` (DirectML without ONNX Runtime; it
 takes a program in the place of a model) or `python:module:function` (any callable (model, feeds) -> outputs).
@@ -8,7 +9,7 @@ takes a program in the place of a model) or `python:module:function` (any callab
 `sys._epcheck_facts`. --path: a folder that is put first on `sys.path`. --fork-server: a file descriptor; the process
 imports everything once and forks a worker for each request on it (`fork.py`). --plugin: the library that `onnxruntime`
 takes a provider from (`backends/plugin.py`); with --describe it only writes one line of JSON, the `provider` that the
-library holds and the `trouble` that there is with it, and ends.
+library holds and the `trouble` that there is with it, and ends. --jail: what the system is to keep it from (`jail.py`).
 
 The frames over stdin and stdout are described in `protocol.py`. epcheck need not be importable: this file loads the
 folder it stands in as the package `epcheck_worker`, so a copy of the folder is a worker anywhere.

@@ -1,0 +1,132 @@
+"""Where a worker may write, and whether it may talk to others: what `program/jail.py` has the system enforce.
+
+A worker of ONNX Runtime is bound by default, for a model may exploit a bug of its provider; a callable is not: it is
+the user's own program, and may well ask another machine. `jail` and `writable` of a target change both.
+"""
+
+from __future__ import annotations
+
+import compileall
+import contextlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from epcheck.conformance import lab
+from epcheck.conformance.targets.target import WORKER, Target
+from epcheck.conformance.workers.program import jail
+
+SWITCH = "EPCHECK_JAIL"
+"""Environment variable: `off` starts every process without its jail."""
+
+LEFT_FOR_S = 86_400.0
+"""After how long a temporary file of a worker that was killed is removed."""
+
+DRIVERS = {
+    "/dev/dri": ("mesa_shader_cache", "mesa_shader_cache_db", "neo_compiler_cache"),
+    "/dev/nvidiactl": ("nvidia",),
+    "/dev/kfd": ("comgr", "miopen"),
+}
+"""A device -> where its driver keeps compiled shaders, in the user's cache folder."""
+
+CACHE_VARIABLES = ("MESA_SHADER_CACHE_DIR", "CUDA_CACHE_PATH", "__GL_SHADER_DISK_CACHE_PATH", "NEO_CACHE_DIR")
+
+
+def policy(target: Target) -> dict[str, Any] | None:
+    """What a worker of the target may do, as `jail.enter` takes it; None where nothing bounds it."""
+    if sys.platform != "linux" or not target.is_jailed or is_off():
+        return None
+    _compile_program()
+    allowed = [*map(str, _driver_caches()), *(str(Path(name).absolute()) for name in target.writable)]
+    for name, value in {**target.options, **target.config}.items():
+        if "cache" in name.lower() and value and (os.sep in value or not value.isalnum()):
+            allowed.append(_made(Path(value).absolute()))
+    if target.in_lab:
+        return {"writable": [*allowed, *map(str, lab.written_folders())], "local_sockets": True}
+    return {"writable": allowed, "temp": _temp()}
+
+
+def policy_of_all(targets: Iterable[Target]) -> dict[str, Any] | None:
+    """What a process may do that starts workers of all these targets; None where one of them is not bound."""
+    policies = [policy(target) for target in targets]
+    found = [each for each in policies if each is not None]
+    if not found or len(found) < len(policies):
+        return None
+    writable = sorted({folder for each in found for folder in each["writable"]})
+    return {"writable": writable, "temp": _temp(), "local_sockets": any(each.get("local_sockets") for each in found)}
+
+
+def launcher(bounds: Mapping[str, Any]) -> tuple[str, ...]:
+    """What stands before a command that is executed within these bounds."""
+    return sys.executable, "-I", "-S", str(Path(jail.__file__)), json.dumps(bounds)
+
+
+def is_off() -> bool:
+    """Whether the user wants no jail at all."""
+    return os.environ.get(SWITCH, "") == "off"
+
+
+def in_words() -> str:
+    """What this system keeps workers from."""
+    if is_off():
+        return f"off: {SWITCH} is 'off'"
+    if sys.platform == "win32":
+        return "workers and what they start end with epcheck; Windows bounds neither their files nor their network"
+    if sys.platform != "linux":
+        return "none: this system has no Landlock and no seccomp"
+    parts = jail.available()
+    kept = ["write only to folders of their own"] if parts["landlock"] else []
+    kept += ["open no socket"] if parts["seccomp"] else []
+    lacks = [name for name, version in (("Landlock", parts["landlock"]), ("seccomp", parts["seccomp"])) if not version]
+    without = f"; this kernel has no {' and no '.join(lacks)}" if lacks else f" (Landlock {parts['landlock']}, seccomp)"
+    return f"workers {', '.join([*kept, 'gain no privileges'])}{without}"
+
+
+def _driver_caches() -> Iterator[Path]:
+    """Where the drivers of this machine's devices keep compiled shaders: without them each worker compiles anew."""
+    user = platformdirs.user_cache_path()
+    for device, names in DRIVERS.items():
+        if Path(device).exists():
+            yield from (Path(_made(user / name)) for name in names)
+    if Path("/dev/nvidiactl").exists():
+        yield Path(_made(Path.home() / ".nv"))
+    yield from (Path(os.environ[name]) for name in CACHE_VARIABLES if os.environ.get(name))
+
+
+def _made(folder: Path) -> str:
+    """A folder that can be allowed: the system knows only those that exist."""
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return str(folder)
+
+
+@cache
+def _temp() -> str:
+    """Where workers keep temporary files: a folder of the user's cache, or the system's where there is none."""
+    folder = platformdirs.user_cache_path("epcheck") / "workers"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        entries = list(folder.iterdir())
+    except OSError:
+        return tempfile.gettempdir()
+    for entry in entries:
+        with contextlib.suppress(OSError):
+            if time.time() - entry.lstat().st_mtime > LEFT_FOR_S:
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    return str(folder)
+
+
+@cache
+def _compile_program() -> None:
+    """The worker program, for this interpreter: a worker in its jail cannot keep what it compiled."""
+    if not sys.dont_write_bytecode:
+        compileall.compile_dir(WORKER.parent, quiet=2)

@@ -1,0 +1,126 @@
+"""Names that strangers chose, in every writer: shown, and harmless to page, XML, table, terminal and folder."""
+
+from __future__ import annotations
+
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from compared_rows import a_compared_run, a_row
+from rich.console import Console
+from stored_records import a_run, a_wrong_slice, an_opinion, stored
+
+from epcheck.api import RunResult
+from epcheck.cli.terminal import summary
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.test_data import repro
+from epcheck.reports import Reported, write_html, write_junit
+from epcheck.reports.diff import assessment
+from epcheck.reports.diff.difference import compare
+from epcheck.reports.diff.junit import junit
+from epcheck.reports.diff.markdown import markdown
+from epcheck.reports.runs.summary import summarize
+
+NAMES = {
+    "markup": "<img src=x onerror=alert(1)>",
+    "end of a script": "</script><script>alert(1)</script>",
+    "end of CDATA": "]]>&amp;<!-- \"'",
+    "markup of rich": "[red]x[/red][link=http://x]y[/]",
+    "Markdown": "|`@everyone`[x](javascript:1)\n# x",
+    "colour": "\x1b[31mred\x1b[2J",
+    "OSC title": "\x1b]0;owned\x07",
+    "OSC link": "\x1b]8;;http://x\x1b\\x\x1b]8;;\x1b\\",
+    "C1": "\x9b31m\x9d0;owned\x9c",
+    "right to left": "\u202egnp.exe\u2066x\u200f",
+    "newlines": "a\nb\r\nc\u2028d\x85e",
+    "controls": "\0\x08\x7f\x0b",
+    "half a pair": "\ud800\udc80\ufffe",
+    "path": "../../etc/passwd",
+    "dots": "..",
+    "device": "a:b\\c*?",
+    "template": "{{ 7 * 7 }}{% raw %}",
+    "long": "n" * 3000,
+}
+
+DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal, a viewer of text or a parser of XML would obey or refuse."""
+
+
+@pytest.fixture(params=list(NAMES))
+def name(request: pytest.FixtureRequest) -> str:
+    return NAMES[request.param]
+
+
+def wrong(name: str) -> Record:
+    return a_wrong_slice(case_id=name, operator=name, reason=name, candidate=an_opinion(name, name, message=name))
+
+
+class Tags(HTMLParser):
+    """Counts of the elements of a page, and the names of all attributes that run something."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: dict[str, int] = {}
+        self.handlers: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] = self.elements.get(tag, 0) + 1
+        self.handlers += [key for key, _ in attrs if key.startswith("on")]
+
+
+def test_the_page_has_the_elements_that_it_has_with_a_harmless_name(tmp_path: Path, name: str) -> None:
+    pages = [
+        write_html(stored(tmp_path / folder, [wrong(chosen)], a_run(1))).read_text(encoding="utf-8")
+        for folder, chosen in (("harmless", "harmless"), ("hostile", name))
+    ]
+    harmless, hostile = map(Tags, pages)
+    assert (hostile.elements, hostile.handlers) == (harmless.elements, [])
+    assert not DANGEROUS.search(pages[1])
+
+
+def test_junit_is_xml_with_the_same_elements(tmp_path: Path, name: str) -> None:
+    path = write_junit(stored(tmp_path / "run", [wrong(name)], a_run(1, targets={name: {name: name}})))
+    root = ElementTree.parse(path).getroot()
+    assert [element.tag for element in root.iter("testcase")] == ["testcase"]
+    assert [element.tag for element in root.iter("failure")] == ["failure"]
+    assert not DANGEROUS.search(path.read_text(encoding="utf-8"))
+
+
+def compared(name: str) -> assessment.Assessment:
+    rows = [a_row("a", operator=name)], [a_row("a", "mismatch", operator=name, reason=name)]
+    return assessment.assess(compare(*(a_compared_run(*each) for each in rows)))
+
+
+def test_markdown_has_the_lines_that_it_has_with_a_harmless_name(name: str) -> None:
+    hostile, harmless = (markdown(chosen, [compared(chosen)]) for chosen in (name, "harmless"))
+    assert hostile.count("\n") == harmless.count("\n")
+    assert not DANGEROUS.search(hostile)
+    assert not re.search(r"<img|<script|(?<!\\)`@|@everyone", hostile)
+
+
+def test_junit_of_a_comparison_is_xml(name: str) -> None:
+    written = junit([compared(name)])
+    assert len(list(ElementTree.fromstring(written).iter("failure"))) == 1
+    assert not DANGEROUS.search(written.decode("utf-8"))
+
+
+def test_the_terminal_shows_the_summary_on_the_lines_that_it_has_and_obeys_nothing(name: str) -> None:
+    shown = []
+    for chosen in (name, "harmless"):
+        records = (wrong(chosen),)
+        run = a_run(1)
+        console = Console(file=io.StringIO(), width=20_000)
+        summary.show(console, RunResult.of(Reported(Path("run"), run, summarize(run, records)), strict=False))
+        shown.append(console.file.getvalue())  # type: ignore[attr-defined]
+    assert shown[0].count("\n") == shown[1].count("\n")
+    assert not DANGEROUS.search(shown[0])
+
+
+def test_a_folder_that_is_named_for_a_case_is_one_name_of_plain_characters(name: str) -> None:
+    folder = repro.folder_name(name)
+    assert re.fullmatch(r"\w[\w.\-]*", folder)
+    assert folder.strip(".") == folder
