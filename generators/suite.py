@@ -20,6 +20,7 @@ from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.operator import Operator, is_built_by
+from epcheck.generators.several_nodes import fixed
 
 
 class SelectionError(EpcheckError, ValueError):
@@ -153,23 +154,35 @@ def _of_source(source: Source) -> Mapping[str, Callable[[], Iterable[Case]]]:
     """Operator key -> what gives its cases."""
     known = all_operators()
     if source is Source.SUITE:
-        return {key: operator.cases for key, operator in known.items()}
+        return {key: partial(_of_operator, key) for key in known}
     found: dict[str, list[Case]] = {}
     for case in onnx_tests.cases(known):
         found.setdefault(case.operator_key, []).append(case)
     return {key: partial(iter, of_one) for key, of_one in found.items()}
 
 
+def _of_operator(key: str) -> Iterator[Case]:
+    """The cases of an operator, then those of the fixed graphs that end with it."""
+    yield from all_operators()[key].cases()
+    yield from _graphs().get(key, ())
+
+
+@cache
+def _graphs() -> Mapping[str, Sequence[Case]]:
+    return fixed.cases(all_operators())
+
+
 def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
-    """The first and the middle case of each version and dtypes: the last ones must be refused."""
-    for _, group in groupby(of_operator, key=lambda case: (case.since_version, case.dtype)):
+    """The first and the middle case of each version and dtypes: the last ones must be refused. Of graphs, the first of
+    each kind."""
+    for _, group in groupby(of_operator, key=lambda case: (case.since_version, case.dtype, fixed.kind_of(case))):
         each = list(group)
         yield from (each[index] for index in sorted({0, len(each) // 2}))
 
 
 def is_own(case: Case) -> bool:
     """Whether the case is built by this package alone, so that its id and the package's code say what it is."""
-    return is_built_by(case, __package__)
+    return fixed.is_fixed(case) or is_built_by(case, __package__)
 
 
 def matches(case_id: str, pattern: str) -> bool:
