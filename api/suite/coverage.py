@@ -18,6 +18,7 @@ from epcheck.conformance.judging.coverage import (
     PASSING,
     UNPLACED,
     UNREACHABLE,
+    GraphKind,
     Triple,
 )
 from epcheck.conformance.records import strict_json
@@ -28,7 +29,18 @@ from epcheck.conformance.targets.specification import described
 from epcheck.generators.claims import DML, Claims
 from epcheck.generators.error import EpcheckError
 
-__all__ = ["FAILING", "MISSING", "STATES", "UNREACHABLE", "CoverageError", "CoverageOptions", "Triple", "coverage"]
+__all__ = [
+    "FAILING",
+    "MISSING",
+    "STATES",
+    "UNREACHABLE",
+    "CoverageError",
+    "CoverageOptions",
+    "GraphKind",
+    "Triple",
+    "coverage",
+    "graph_coverage",
+]
 
 STATES = (COVERED, PASSING, FAILING, UNPLACED, UNREACHABLE, MISSING)
 """Every `Triple.state`, in the order in which they are shown."""
@@ -77,6 +89,18 @@ def coverage(options: CoverageOptions | None = None) -> tuple[Triple, ...]:
         document = [_as_json(triple) for triple in triples]
         options.json.write_text(strict_json.dumps(document) + "\n", encoding="utf-8", newline="\n")
     return triples
+
+
+def graph_coverage(options: CoverageOptions | None = None) -> tuple[GraphKind, ...]:
+    """The kinds of graphs of several nodes that the suite has, and with a run what it says of them.
+
+    Raises CoverageError, and StoreError when the run cannot be read.
+    """
+    options = options or CoverageOptions()
+    if options.run is None:
+        return claimed.graph_kinds()
+    candidate = _candidate(options, reports.read_run(options.run))
+    return claimed.graph_kinds(r for r in reports.read_records(options.run) if r.candidate.target == candidate)
 
 
 def _candidate(options: CoverageOptions, run: Run) -> str:

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from epcheck.api.option import Option
-from epcheck.api.suite.coverage import STATES, CoverageOptions, coverage
+from epcheck.api.suite.coverage import STATES, CoverageOptions, coverage, graph_coverage
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, Triple
+from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, GraphKind, Triple
 
 app = typer.Typer(add_completion=False)
 
@@ -37,6 +37,7 @@ def show_coverage(options: ShownCoverage) -> int:
     """
     triples = coverage(options)
     show(triples, options.each)
+    show_graphs(graph_coverage(options))
     return failure.FAILURES if any(triple.state == MISSING for triple in triples) else failure.GOOD
 
 
@@ -64,6 +65,18 @@ def show(triples: Sequence[Triple], each: bool) -> None:
         f"{len(triples):,} claims of {len({t.operator for t in triples})} operators, {reachable:,} can be reached: "
         + ", ".join(f"{counts[state]:,} {state}" for state in states if state != UNREACHABLE)
     )
+
+
+def show_graphs(kinds: Sequence[GraphKind]) -> None:
+    """One line for each kind of graph of several nodes."""
+    statuses = sorted({status for kind in kinds for status in kind.statuses})
+    table = Table(Column("graphs of several nodes", no_wrap=True), "aimed at", box=box.SIMPLE)
+    for heading in ("cases", *statuses):
+        table.add_column(heading, justify="right")
+    for kind in kinds:
+        counts = (str(kind.statuses.get(status, "")) for status in statuses)
+        table.add_row(kind.kind, kind.aim, str(kind.cases), *counts)
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False, emoji=False).print(table)
 
 
 def _name(triple: Triple) -> str:
