@@ -7,9 +7,19 @@ constant_sharing; core/graph/graph.cc: removal of nodes and initializers that no
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from epcheck.generators.several_nodes.graph_sample import BOTH, GraphSample, Samples
 from epcheck.generators.several_nodes.sketch import Sketch
+
+SAME_INPUT: dict[str, tuple[int, dict[str, Any]]] = {
+    "Add": (2, {}), "Sub": (2, {}), "Mul": (2, {}), "Div": (2, {}), "Pow": (2, {}), "Mod": (2, {"fmod": 1}),
+    "Max": (3, {}), "Min": (3, {}), "Sum": (3, {}), "Mean": (3, {}), "Equal": (2, {}), "Less": (2, {}),
+    "GreaterOrEqual": (2, {}), "PRelu": (2, {}), "MatMul": (2, {}), "Gemm": (3, {"transB": 1}),
+    "Concat": (3, {"axis": 1}),
+    "Einsum": (2, {"equation": "ij,kj->ik"}),
+}  # fmt: skip
+"""Operators that take one tensor in so many places: operands that a kernel may take for buffers of its own."""
 
 
 def _chain(operators: tuple[str, ...], shape: tuple[int, ...], sketch: Sketch) -> None:
@@ -25,6 +35,13 @@ def _same_twice(meet: str, sketch: Sketch) -> None:
     """The same value as both inputs."""
     value = sketch.node("Tanh", sketch.input(3, 5))
     sketch.leave(sketch.node(meet, value, value))
+
+
+def _same_input(operator: str, count: int, attributes: dict[str, Any], sketch: Sketch) -> None:
+    """A node that reads a graph input in several places."""
+    x = sketch.input(4, 4, low=0.5)
+    negative = sketch.node("Neg", x)
+    sketch.leave(negative, sketch.node(operator, *([x] * count), **attributes))
 
 
 def _squared(sketch: Sketch) -> None:
@@ -180,6 +197,8 @@ def samples() -> Samples:
             yield GraphSample("diamond", f"tanh_abs_{meet.lower()}", partial(_diamond, "Tanh", "Abs", meet))
             yield GraphSample("diamond", f"same_twice_{meet.lower()}", partial(_same_twice, meet))
     yield GraphSample("diamond", "same_twice_matmul", _squared)
+    for operator, (count, attributes) in SAME_INPUT.items():
+        yield GraphSample("shared", f"input_of_{operator.lower()}", partial(_same_input, operator, count, attributes))
     for width in (3, 8):
         yield GraphSample("diamond", f"fan_of_{width}", partial(_fan, width))
     for second in ("same", "swapped"):
