@@ -12,7 +12,7 @@ import numpy as np
 from epcheck.conformance.comparison import compare
 from epcheck.generators import schema
 from epcheck.generators.array import Array
-from epcheck.generators.cheap_algorithms import readings
+from epcheck.generators.cheap_algorithms import CheapAlgorithm, readings
 from epcheck.generators.operator import Operator
 from epcheck.generators.truth import Outputs, Refusal, Selection, Truth
 
@@ -22,37 +22,38 @@ NO_MEANING = (ValueError, IndexError, KeyError, AssertionError, TypeError, ZeroD
 
 @dataclass(frozen=True)
 class Separation:
-    """What the cases of an operator say of a cheap algorithm. dtype: of the inputs that it changes. separated: whether
-    a case tells it from the truth. met: in how many of the cases that were looked at it changes an input."""
+    """What the cases of an operator say of a cheap algorithm.
+
+    does: what it does, in words. dtype: of the inputs that it changes. separated: whether a case tells it from the
+    truth. met: in how many of the cases it changes an input.
+    """
 
     operator: str
     algorithm: str
+    does: str
     dtype: str
     separated: bool
     met: int
 
 
 def separations(operators: Iterable[Operator[Any]]) -> Iterator[Separation]:
-    """Every algorithm that changes an input of a case, for each operator, in its newest version that has cases.
-
-    An operator's cases are looked at until all that were met so far are separated by one, and all dtypes had a case.
-    """
+    """Every algorithm that changes an input of a case, for each operator in its newest version."""
     for operator in operators:
         yield from _of_operator(operator)
 
 
 def _of_operator(operator: Operator[Any]) -> Iterator[Separation]:
-    found: dict[tuple[str, str], list[int]] = {}
+    found: dict[tuple[CheapAlgorithm, str], list[int]] = {}
     for built in _built(operator):
         if built.node.surroundings or isinstance(built.truth, Refusal):
             continue
         for algorithm, dtype, node in readings(built.node):
-            counts = found.setdefault((algorithm.name, dtype), [0, 0])
+            counts = found.setdefault((algorithm, dtype), [0, 0])
             counts[0] += 1
             if not counts[1]:
-                counts[1] = _tells(built.truth, lambda node=node: operator.truth(node))  # type: ignore[misc]
-    for (name, dtype), (met, separated) in found.items():
-        yield Separation(operator.key, name, dtype, bool(separated), met)
+                counts[1] = _tells(built.truth, lambda node=node: operator.truth(node))
+    for (algorithm, dtype), (met, separated) in found.items():
+        yield Separation(operator.key, algorithm.name, algorithm.does, dtype, bool(separated), met)
 
 
 def _built(operator: Operator[Any]) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from epcheck.generators.node import Attribute, Node, Operand, qualified_name
 from epcheck.generators.several_nodes.graph_model import OPSET
 from epcheck.generators.several_nodes.node_graph import Step
 
-Data = Array | float | int | Sequence[float] | Sequence[int]
+Data = Array | float | Sequence[Any]
 
 
 @dataclass

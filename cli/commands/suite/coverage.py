@@ -14,12 +14,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from epcheck.api.option import Option
-from epcheck.api.suite.coverage import STATES, CoverageOptions, coverage, graph_coverage, separations
+from epcheck.api.suite.coverage import STATES, CoverageOptions, Separation, coverage, graph_coverage, separations
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
 from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, GraphKind, Triple
-from epcheck.conformance.judging.separation import Separation
-from epcheck.generators.cheap_algorithms import ALGORITHMS
 
 app = typer.Typer(add_completion=False)
 
@@ -79,8 +77,7 @@ def show_separations(found: Sequence[Separation]) -> int:
     """One line for each algorithm that no case of an operator separates from the truth; then the counts."""
     for each in found:
         if not each.separated:
-            does = next(algorithm.does for algorithm in ALGORITHMS if algorithm.name == each.algorithm)
-            typer.echo(f"{each.operator}: no case of {each.dtype} shows a provider that {does}")
+            typer.echo(f"{each.operator}: no case of {each.dtype} shows a provider that {each.does}")
     separated, operators = sum(each.separated for each in found), len({each.operator for each in found})
     typer.echo(
         f"{separated:,} of {len(found):,} cheap algorithms are separated from the truth, of {operators} operators"

@@ -79,7 +79,7 @@ def _padded(mode: str, pads: tuple[int, ...], value: float, operator: str, sketc
     if operator == "Conv":
         sketch.leave(sketch.node("Conv", padded, sketch.weight(3, 2, 3, 3), pads=[1, 0, 0, 1]))
     else:
-        counts = {"count_include_pad": 1} if operator == "AveragePool" else {}
+        counts: dict[str, Any] = {"count_include_pad": 1} if operator == "AveragePool" else {}
         sketch.leave(sketch.node(operator, padded, kernel_shape=[3, 3], pads=[1, 0, 0, 1], **counts))
 
 

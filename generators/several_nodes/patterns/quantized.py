@@ -35,7 +35,7 @@ def _unary(operator: str, attributes: dict[str, Any], scale: float, dtype: str, 
 
 def _binary(operator: str, scale: float, dtype: str, zero: int, sketch: Sketch) -> None:
     left, right = (_real(sketch, 3, 4, dtype=dtype, zero=zero) for _ in range(2))
-    attributes = {"axis": 1} if operator == "Concat" else {}
+    attributes: dict[str, Any] = {"axis": 1} if operator == "Concat" else {}
     sketch.leave(_quantized(sketch, sketch.node(operator, left, right, **attributes), scale, dtype, zero))
 
 
