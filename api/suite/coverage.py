@@ -110,7 +110,7 @@ def graph_coverage(options: CoverageOptions | None = None) -> tuple[GraphKind, .
 
 def separations(operators: Sequence[str] = ()) -> Iterator[Separation]:
     """Whether some case of an operator separates each cheap algorithm that it meets from the truth
-    (`generators.cheap_algorithms`). operators: as ONNX spells them; all where there are none, which takes a minute.
+    (`generators.families.cheap_algorithms`). operators: as ONNX spells them; all where there are none, which takes a minute.
 
     Raises SelectionError for an unknown operator.
     """

@@ -12,7 +12,7 @@ import numpy as np
 from epcheck.conformance.comparison import compare
 from epcheck.generators import schema
 from epcheck.generators.array import Array
-from epcheck.generators.cheap_algorithms import CheapAlgorithm, readings
+from epcheck.generators.families.cheap_algorithms import CheapAlgorithm, readings
 from epcheck.generators.operator import Operator
 from epcheck.generators.truth import Outputs, Refusal, Selection, Truth
 

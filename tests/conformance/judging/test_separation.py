@@ -11,7 +11,7 @@ from epcheck import api
 from epcheck.conformance.judging.separation import separations
 from epcheck.generators import suite
 from epcheck.generators.array import Array
-from epcheck.generators.cheap_algorithms import ALGORITHMS, CheapAlgorithm, readings
+from epcheck.generators.families.cheap_algorithms import ALGORITHMS, CheapAlgorithm, readings
 from epcheck.generators.families.elementwise import ElementwiseSample
 from epcheck.generators.node import Node, Operand
 
