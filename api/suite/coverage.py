@@ -109,8 +109,10 @@ def graph_coverage(options: CoverageOptions | None = None) -> tuple[GraphKind, .
 
 
 def separations(operators: Sequence[str] = ()) -> Iterator[Separation]:
-    """Whether some case of an operator separates each cheap algorithm that it meets from the truth
-    (`generators.families.cheap_algorithms`). operators: as ONNX spells them; all where there are none, which takes a minute.
+    """Whether some case of an operator separates each cheap algorithm that it meets from the truth.
+
+    The algorithms are those of `generators.families.cheap_algorithms`. operators: as ONNX spells them; without any all,
+    which takes a minute.
 
     Raises SelectionError for an unknown operator.
     """
