@@ -64,6 +64,15 @@ def result_bindings(node: Node, truth: Truth) -> Mapping[str, str]:
         dtypes = {output.name: schema.dtype_name(output.value.dtype) for output in truth.outputs}
     else:
         dtypes = {n: schema.dtype_name(a.dtype) for n, a in zip(truth.names, truth.accepted[0], strict=True)}
+    return _bindings_of_outputs(node, dtypes)
+
+
+def value_bindings(node: Node, values: Mapping[str, Array]) -> Mapping[str, str]:
+    """Type constraint -> numpy dtype name, for those that outputs have, from the values of the outputs by name."""
+    return _bindings_of_outputs(node, {name: schema.dtype_name(value.dtype) for name, value in values.items()})
+
+
+def _bindings_of_outputs(node: Node, dtypes: Mapping[str, str]) -> Mapping[str, str]:
     signature = schema.signature(node.op_type, node.since_version, node.domain)
     types = zip(signature.outputs_of(len(node.outputs)), node.outputs, strict=True)
     return {kind: dtypes[name] for kind, name in types if kind in signature.constraints and name in dtypes}

@@ -43,6 +43,8 @@ class Surroundings:
     results: name -> numpy dtype name of the tensors that leave the model, in the order of `Node.outputs`.
     types: type constraint of the node under test -> numpy dtype name, or a type as ONNX spells it (`seq(float)`).
     before: nodes that make what the node reads of the tensors that enter the model, the `Node.inputs`.
+    level: of graph optimisation, at which the session runs; empty for none. elsewhere: op_types of nodes around it that
+    need not be on the provider.
     after: nodes that make tensors of what it writes. graphs: the attributes of the node that are graphs. type: its
     attribute of that name, a type.
     """
@@ -55,6 +57,8 @@ class Surroundings:
     after: tuple[NodeProto, ...] = ()
     graphs: Mapping[str, GraphProto] = field(default_factory=dict)
     type: TypeProto | None = None
+    level: str = ""
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from epcheck.generators.harvested import harvested_cases
 from epcheck.generators.operator import Operator, is_built_by
 from epcheck.generators.restamped import restamping
 from epcheck.generators.restamped.restamping import Restamped
+from epcheck.generators.several_nodes import fixed
 
 CLOSE = 3
 """Ids that the message about an unknown one names at most."""
@@ -190,12 +191,12 @@ def _of_source(sources: Sources) -> Mapping[str, Callable[[], Iterable[Case]]]:
     """Operator key -> what gives its cases."""
     known = all_operators()
     if sources is Source.SUITE:
-        return {key: operator.cases for key, operator in known.items()}
+        return {key: partial(_of_operator, key) for key in known}
     found: dict[str, list[Callable[[], Iterable[Case]]]] = {}
     for source in listed(sources):
         if source is Source.SUITE:
-            for key, operator in known.items():
-                found.setdefault(key, []).append(operator.cases)
+            for key in known:
+                found.setdefault(key, []).append(partial(_of_operator, key))
             continue
         read: dict[str, list[Case]] = {}
         for case in _read_from(source, known):
@@ -217,16 +218,28 @@ def _joined(parts: Iterable[Callable[[], Iterable[Case]]]) -> Iterator[Case]:
     return chain.from_iterable(part() for part in parts)
 
 
+def _of_operator(key: str) -> Iterator[Case]:
+    """The cases of an operator, then those of the fixed graphs that end with it."""
+    yield from all_operators()[key].cases()
+    yield from _graphs().get(key, ())
+
+
+@cache
+def _graphs() -> Mapping[str, Sequence[Case]]:
+    return fixed.cases(all_operators())
+
+
 def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
-    """The first and the middle case of each version and dtypes: the last ones must be refused."""
-    for _, group in groupby(of_operator, key=lambda case: (case.since_version, case.dtype)):
+    """The first and the middle case of each version and dtypes: the last ones must be refused. Of graphs, the first of
+    each kind."""
+    for _, group in groupby(of_operator, key=lambda case: (case.since_version, case.dtype, fixed.kind_of(case))):
         each = list(group)
         yield from (each[index] for index in sorted({0, len(each) // 2}))
 
 
 def is_own(case: Case) -> bool:
     """Whether the case is built by this package alone, so that its id and the package's code say what it is."""
-    return is_built_by(case, __package__)
+    return fixed.is_fixed(case) or is_built_by(case, __package__)
 
 
 def matches(case_id: str, pattern: str) -> bool:

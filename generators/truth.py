@@ -81,4 +81,11 @@ class Refusal:
     reason: str
 
 
+@dataclass(frozen=True)
+class Open:
+    """The oracle cannot judge the node; `reason` says why, in words."""
+
+    reason: str
+
+
 Truth = Outputs | Selection | Refusal

@@ -58,6 +58,8 @@ def cause_text(record: Record) -> CauseText | None:
     candidate, baseline = record.candidate, record.baseline
     if record.blame == BASELINE and baseline is not None:
         return CauseText(f"{baseline.target} is wrong: {_failure(baseline)}", _place(record, baseline))
+    if record.status == PASS and candidate.excused and record.claimed is not False:
+        return CauseText(f"right only by a published floor: {candidate.excused[0].floor}")
     if record.status == PASS:
         return CauseText("right, though the provider does not claim it")
     if record.status == UNPLACED and not _SOURCE.search(candidate.message):

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 DATA = {
     "epcheck/conformance/expectations/dml/stack/recurrent.toml",
+    "epcheck/conformance/expectations/cpu/graphs/optimisers.toml",
     "epcheck/conformance/expectations/cpu/movement.toml",
     "epcheck/conformance/lab/packages/debian.json",
     "epcheck/conformance/lab/packages/glvnd.json",

@@ -29,9 +29,9 @@ from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators import suite
 from epcheck.generators.fuzzing.graphs import graph_document
-from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.operator import Operator
+from epcheck.generators.several_nodes.node_graph import NodeGraph
 from epcheck.generators.written import document
 from epcheck.generators.written.document import WrittenNode
 
@@ -69,7 +69,7 @@ class _Kept:
     """What earlier searches left in the folder."""
 
     nodes: list[WrittenNode]
-    graphs: list[DrawnGraph | Open]
+    graphs: list[NodeGraph | Open]
 
     @classmethod
     def of(cls, options: FuzzOptions) -> _Kept:
@@ -184,7 +184,7 @@ def _search_graphs(
         RoundsByLevel(plan_at, workers) as levels,
     ):
         search = GraphSearch(plain, levels, doing)
-        graphs = [graph for graph in kept.graphs if isinstance(graph, DrawnGraph)]
+        graphs = [graph for graph in kept.graphs if isinstance(graph, NodeGraph)]
         search.found.open_examples = len(kept.graphs) - len(graphs)
         try:
             search.run(options.operators, options.seed, 60 * options.minutes, options.nodes, graphs)
@@ -219,7 +219,7 @@ def _keep(result: FuzzResult, kept: _Kept, operators: tuple[Operator[Any], ...],
     search ended early."""
     lines = [fault.line for fault in result.faults]
     if options.graphs:
-        graphs = [graph_document.encode(g) for g in kept.graphs if isinstance(g, DrawnGraph) and result.interrupted]
+        graphs = [graph_document.encode(g) for g in kept.graphs if isinstance(g, NodeGraph) and result.interrupted]
         examples.write(options.out / GRAPHS, [*lines, *graphs])
     else:
         searched = {operator.key for operator in operators}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +11,7 @@ from epcheck import reports
 from epcheck.api.option import Option
 from epcheck.api.suite.claims import claims_table
 from epcheck.conformance.judging import coverage as claimed
+from epcheck.conformance.judging import separation
 from epcheck.conformance.judging.coverage import (
     COVERED,
     FAILING,
@@ -18,17 +19,33 @@ from epcheck.conformance.judging.coverage import (
     PASSING,
     UNPLACED,
     UNREACHABLE,
+    GraphKind,
     Triple,
 )
+from epcheck.conformance.judging.separation import Separation
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import described
+from epcheck.generators import suite
 from epcheck.generators.claims import DML, Claims
 from epcheck.generators.error import EpcheckError
 
-__all__ = ["FAILING", "MISSING", "STATES", "UNREACHABLE", "CoverageError", "CoverageOptions", "Triple", "coverage"]
+__all__ = [
+    "FAILING",
+    "MISSING",
+    "STATES",
+    "UNREACHABLE",
+    "CoverageError",
+    "CoverageOptions",
+    "GraphKind",
+    "Separation",
+    "Triple",
+    "coverage",
+    "graph_coverage",
+    "separations",
+]
 
 STATES = (COVERED, PASSING, FAILING, UNPLACED, UNREACHABLE, MISSING)
 """Every `Triple.state`, in the order in which they are shown."""
@@ -77,6 +94,33 @@ def coverage(options: CoverageOptions | None = None) -> tuple[Triple, ...]:
         document = [_as_json(triple) for triple in triples]
         options.json.write_text(strict_json.dumps(document) + "\n", encoding="utf-8", newline="\n")
     return triples
+
+
+def graph_coverage(options: CoverageOptions | None = None) -> tuple[GraphKind, ...]:
+    """The kinds of graphs of several nodes that the suite has, and with a run what it says of them.
+
+    Raises CoverageError, and StoreError when the run cannot be read.
+    """
+    options = options or CoverageOptions()
+    if options.run is None:
+        return claimed.graph_kinds()
+    candidate = _candidate(options, reports.read_run(options.run))
+    return claimed.graph_kinds(r for r in reports.read_records(options.run) if r.candidate.target == candidate)
+
+
+def separations(operators: Sequence[str] = ()) -> Iterator[Separation]:
+    """Whether some case of an operator separates each cheap algorithm that it meets from the truth.
+
+    The algorithms are those of `generators.families.cheap_algorithms`. operators: as ONNX spells them; without any all,
+    which takes a minute.
+
+    Raises SelectionError for an unknown operator.
+    """
+    known = suite.all_operators()
+    for name in operators:
+        if name not in known:
+            raise suite.SelectionError(f"unknown operator '{name}'; `epcheck list operators` prints all")
+    return separation.separations([known[name] for name in operators or known])
 
 
 def _candidate(options: CoverageOptions, run: Run) -> str:

@@ -21,9 +21,10 @@ from epcheck.generators.fuzzing.drawing import Drawn
 from epcheck.generators.fuzzing.drawn_case import case_of as node_case
 from epcheck.generators.fuzzing.graphs import composing, graph_reduction
 from epcheck.generators.fuzzing.graphs.composing import Composer
-from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph
-from epcheck.generators.fuzzing.graphs.graph_case import as_node, case_of
+from epcheck.generators.fuzzing.graphs.graph_case import case_of
 from epcheck.generators.fuzzing.graphs.graph_document import encode
+from epcheck.generators.several_nodes.graph_model import as_node
+from epcheck.generators.several_nodes.node_graph import NodeGraph
 from epcheck.generators.written.document import WrittenNode
 
 LEVELS = ("disabled", "basic", "extended", "all")
@@ -69,7 +70,7 @@ class GraphSearch:
         seed: int,
         seconds: float,
         count: int | None = None,
-        examples: Sequence[DrawnGraph] = (),
+        examples: Sequence[NodeGraph] = (),
     ) -> FoundGraphs:
         """Replay the examples, then compose graphs of these operators until the time is over. Raises TargetDown."""
         started = time.monotonic()
@@ -97,7 +98,7 @@ class GraphSearch:
 
     def _round(self, composer: Composer, wanted: int, until: float) -> int:
         started = time.monotonic()
-        graphs: list[DrawnGraph] = []
+        graphs: list[NodeGraph] = []
         for _ in range(20 * wanted):
             if len(graphs) >= wanted:
                 break
@@ -116,16 +117,16 @@ class GraphSearch:
         self._say(f"{self.found.judged:,} graphs judged, {rate:,.0f} a second; {len(self.found.faults)} faults")
         return len(graphs)
 
-    def _judge(self, graphs: list[DrawnGraph], until: float, replayed: bool) -> None:
+    def _judge(self, graphs: list[NodeGraph], until: float, replayed: bool) -> None:
         for graph, record in self._records(graphs, "all"):
             if record.status in FAILING:
                 self._take(graph, record, until, replayed)
 
-    def _records(self, graphs: Sequence[DrawnGraph], level: str) -> list[tuple[DrawnGraph, Record]]:
+    def _records(self, graphs: Sequence[NodeGraph], level: str) -> list[tuple[NodeGraph, Record]]:
         by_id = {case_of(graph).id: graph for graph in graphs}
         return [(by_id[r.case_id], r) for r in self._levels[level].judge(map(case_of, by_id.values()))]
 
-    def _take(self, graph: DrawnGraph, record: Record, until: float, replayed: bool = False) -> None:
+    def _take(self, graph: NodeGraph, record: Record, until: float, replayed: bool = False) -> None:
         """A graph that fails: make it small, and see whether one of its nodes fails alone."""
         looks = symptom(record)
         key = (looks.status, looks.words)
@@ -159,23 +160,23 @@ class GraphSearch:
             seconds=time.monotonic() - started,
         )
 
-    def _fails_at(self, graph: DrawnGraph, level: str) -> bool:
+    def _fails_at(self, graph: NodeGraph, level: str) -> bool:
         return any(record.status in FAILING for _, record in self._records([graph], level))
 
-    def _alone(self, graph: DrawnGraph) -> str:
+    def _alone(self, graph: NodeGraph) -> str:
         """The operator of a node of the graph that is wrong alone, with the values that it reads; empty for none."""
         by_id = {node_case(d).id: d for d in self._drawn(graph)}
         failing = [r for r in self._plain.judge(map(node_case, by_id.values())) if r.status in FAILING]
         return by_id[failing[0].case_id].operator.key if failing else ""
 
-    def _drawn(self, graph: DrawnGraph) -> Iterator[Drawn]:
+    def _drawn(self, graph: NodeGraph) -> Iterator[Drawn]:
         for step in graph.steps:
             dtype = next(o.value.dtype.name for o in step.node.inputs if o is not None)
             drawn = drawing.judged(WrittenNode(step.node, (dtype,), "runtime"))
             if isinstance(drawn, Drawn):
                 yield drawn
 
-    def _shrunk(self, graph: DrawnGraph, record: Record, until: float) -> tuple[DrawnGraph, Record, int]:
+    def _shrunk(self, graph: NodeGraph, record: Record, until: float) -> tuple[NodeGraph, Record, int]:
         """The smallest graph that fails with the same status."""
         rounds, tried = 0, {case_of(graph).id}
         while time.monotonic() < until:

@@ -28,6 +28,8 @@ def unclaimed(prepared: PreparedCase, target: Target) -> str | None:
 def is_promised(prepared: PreparedCase, target: Target) -> bool:
     """Whether the provider has to take the node: it claims the operator with these dtypes, whatever its shapes,
     attributes and inputs."""
+    if prepared.level:  # a table says nothing of the other nodes of a graph
+        return False
     if target.direct:
         return unclaimed(prepared, target) is None
     claims = target.claims

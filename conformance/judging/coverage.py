@@ -15,6 +15,8 @@ from epcheck.generators import suite
 from epcheck.generators.claims import Claims, Key, why_unreachable
 from epcheck.generators.node import qualified_name
 from epcheck.generators.operator import Operator
+from epcheck.generators.several_nodes import fixed
+from epcheck.generators.several_nodes.graph_sample import KINDS
 
 COVERED, PASSING, FAILING, UNPLACED, UNREACHABLE, MISSING = (
     "covered", "passing", "failing", "unplaced", "unreachable", "missing",
@@ -39,6 +41,17 @@ class Triple:
         return _operator_key(self.key)
 
 
+@dataclass(frozen=True)
+class GraphKind:
+    """Fixed graphs of one kind. kind, aim: what they are, in a word and in words. cases: how many the suite has.
+    statuses: of a run, how often each came."""
+
+    kind: str
+    aim: str
+    cases: int
+    statuses: Mapping[str, int] = field(default_factory=dict)
+
+
 Seen = Mapping[tuple[Key, str], Mapping[str, int]]
 """(operator version, dtype) -> how many records of a run have each status; empty where nothing ran."""
 
@@ -55,6 +68,17 @@ def of_run(claims: Claims, seen: Seen) -> Iterator[Triple]:
     """Every claim, with what the records of a run say of it."""
     for key, dtypes in _claimed(claims).items():
         yield from (_triple(key, dtype, seen.get((key, dtype))) for dtype in sorted(dtypes))
+
+
+def graph_kinds(records: Iterable[record.Record] = ()) -> tuple[GraphKind, ...]:
+    """Every kind of fixed graph, and what the records of a run say of its cases."""
+    kinds = {case.id: fixed.kind_of(case) for own in fixed.cases(suite.all_operators()).values() for case in own}
+    statuses: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    for item in records:
+        if item.case_id in kinds:
+            statuses[kinds[item.case_id]][item.status] += 1
+    counts = Counter(kinds.values())
+    return tuple(GraphKind(kind, aim, counts[kind], dict(statuses[kind])) for kind, aim in KINDS.items())
 
 
 def tally(records: Iterable[record.Record]) -> Seen:

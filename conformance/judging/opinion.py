@@ -6,11 +6,12 @@ import re
 
 from epcheck.conformance.comparison import compare, precision
 from epcheck.conformance.comparison.accuracy import measured_accuracy
+from epcheck.conformance.comparison.excused import excused
 from epcheck.conformance.preparation import directml_program
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.accuracy import Accuracy
-from epcheck.conformance.records.opinion import Difference, Opinion
+from epcheck.conformance.records.opinion import Difference, Excused, Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.session_result import FEED
@@ -58,6 +59,7 @@ def opinion(prepared: PreparedCase, target: Target, outcome: Outcome, attempts: 
         log_tail="" if status == terms.PASS else outcome.log_tail,
         shared=outcome.shared,
         accuracy=accuracy,
+        excused=_excused(prepared, target, outcome, accuracy) if status == terms.PASS and accuracy else (),
     )
 
 
@@ -86,6 +88,12 @@ def _accuracy(prepared: PreparedCase, outcome: Outcome) -> Accuracy | None:
         return None
     truth = prepared.truth
     return None if isinstance(truth, Refusal) else measured_accuracy(truth, outcome.outputs)
+
+
+def _excused(prepared: PreparedCase, target: Target, outcome: Outcome, accuracy: Accuracy) -> tuple[Excused, ...]:
+    """What of right outputs only published floors accept, of the floors that hold for the target."""
+    truth = precision.judged(prepared.truth, target.float32_precision, target.on_cpu)
+    return () if isinstance(truth, Refusal) else excused(truth, outcome.outputs, accuracy)
 
 
 def _status(
@@ -127,6 +135,9 @@ def placement_gap(prepared: PreparedCase, provider: str, outcome: Outcome) -> st
     assignment, op_type = outcome.assignment, prepared.op_type
     if not assignment:
         return "no proof of placement: the session's record of assigned nodes is empty"
+    if prepared.level:  # of a graph that is optimised, the nodes are no longer the model's
+        others = [(name, op) for name, op in assignment if name != provider and op not in prepared.elsewhere]
+        return f"{others[0][1]} was assigned to {others[0][0]}" if others else ""
     elsewhere = [(name, op) for name, op in assignment if name != provider and op == op_type]
     if elsewhere:
         return f"{elsewhere[0][1]} was assigned to {elsewhere[0][0]}"

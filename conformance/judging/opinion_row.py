@@ -7,18 +7,19 @@ from typing import Any
 from epcheck.conformance.cache.row_groups import UNREADABLE
 from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
-from epcheck.conformance.records.opinion import Difference, Opinion
+from epcheck.conformance.records.opinion import Difference, Excused, Opinion
 
 
 def to_row(opinion: Opinion, answer: str) -> tuple[Any, ...]:
     """An opinion, and the bits of the outputs it is of, as the cache has them: in nothing but builtin types."""
     o = opinion
     differences = strict_json.dumps(typed_json.to_json(o.differences)) if o.differences else ""
+    excused = strict_json.dumps(typed_json.to_json(o.excused)) if o.excused else ""
     a = o.accuracy
     accuracy = None if a is None else (a.elements, a.max_ulp, a.sum_ulp, a.counts)
     return (
         o.status, o.stage, o.message, differences, o.assignment, o.create_s, o.run_s, o.attempts, o.log_tail, o.shared,
-        accuracy, answer,
+        accuracy, excused, answer,
     )  # fmt: skip
 
 
@@ -26,13 +27,16 @@ def from_row(target: str, row: Any) -> tuple[Opinion, str]:
     """The opinion and the bits that `to_row` took. Raises ValueError when the row is none."""
     try:
         (
-            status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, accuracy, answer,
+            status, stage, message, text, assignment, create_s, run_s, attempts, log_tail, shared, accuracy, floors,
+            answer,
         ) = row  # fmt: skip
+        excused = [typed_json.read(Excused, item) for item in strict_json.loads(floors)] if floors else []
         differences = [typed_json.read(Difference, item) for item in strict_json.loads(text)] if text else []
     except UNREADABLE as error:
         raise ValueError(f"not an opinion: {error!r}") from error
     opinion = Opinion(
         target, status, stage, message, tuple(differences), assignment, create_s, run_s, attempts, log_tail, shared,
         remembered=True, accuracy=None if accuracy is None else Accuracy(*accuracy),
+        excused=tuple(excused),
     )  # fmt: skip
     return opinion, str(answer)

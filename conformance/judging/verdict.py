@@ -28,13 +28,15 @@ from epcheck.conformance.records.terms import (
 )
 from epcheck.conformance.targets.target import Target
 
-RIGHT, RIGHT_UNCLAIMED, HARMLESS, REFUSES, NOT_ASKED, NOT_TAKEN, ECHOED, CHANGES, WRONG = (
-    "right", "right, though unclaimed", "harmless", "refuses", "not asked", "not taken", "echoed", "changes", "wrong",
+RIGHT, RIGHT_UNCLAIMED, EXCUSED, HARMLESS, REFUSES, NOT_ASKED, NOT_TAKEN, ECHOED, CHANGES, WRONG = (
+    "right", "right, though unclaimed", "excused", "harmless", "refuses", "not asked", "not taken", "echoed", "changes",
+    "wrong",
 )  # fmt: skip
 """The condition of a candidate. It gives what must come out, where that is claimed or nothing is known of its claims;
-or where it is not claimed; it declines what it need not take; it refuses a session, and nothing is known of its claims;
-it cannot be asked on this device or by this runtime; it does not take a node that it promises to take; its answer is
-wrong, and the very answer of another oracle; its answer changes when the case is repeated; it fails."""
+or where it is not claimed; what it gives is far from that, and right only because a published floor accepts it; it
+declines what it need not take; it refuses a session, and nothing is known of its claims; it cannot be asked on this
+device or by this runtime; it does not take a node that it promises to take; its answer is wrong, and the very answer of
+another oracle; its answer changes when the case is repeated; it fails."""
 
 
 class Row(NamedTuple):
@@ -53,6 +55,8 @@ TABLE: Mapping[tuple[str, bool], Row] = {
     (RIGHT, True):               Row(BASELINE,         NOTED,      FIXED,    NOTED),
     (RIGHT_UNCLAIMED, False):    Row(NOBODY,           NOTED,      FIXED,    NOTED),
     (RIGHT_UNCLAIMED, True):     Row(BASELINE,         NOTED,      FIXED,    NOTED),
+    (EXCUSED, False):            Row(NOBODY,           NOTED,      FIXED,    NOTED),
+    (EXCUSED, True):             Row(BASELINE,         NOTED,      FIXED,    NOTED),
     (HARMLESS, False):           Row(NOBODY,           OK,         OK,       OK),
     (HARMLESS, True):            Row(BASELINE,         NOTED,      NOTED,    NOTED),
     (REFUSES, False):            Row(NOBODY,           NOTED,      NOTED,    EXPECTED),
@@ -106,7 +110,9 @@ def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claim
     candidate = evidence.candidate
     match candidate.status:
         case terms.PASS:
-            return RIGHT_UNCLAIMED if claimed is False and not prepared.must_be_refused else RIGHT
+            if claimed is False and not prepared.must_be_refused:
+                return RIGHT_UNCLAIMED
+            return EXCUSED if candidate.excused else RIGHT
         case terms.SKIPPED:
             return NOT_ASKED
         case terms.UNPLACED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from epcheck.conformance.comparison.excused import in_words
 from epcheck.conformance.judging import explain, variants
 from epcheck.conformance.judging.device_limit import lacking_feature
 from epcheck.conformance.judging.evidence import Evidence
@@ -36,6 +37,8 @@ def reason(evidence: Evidence, must_be_refused: bool, gap: str | None) -> str:
 def _candidate(candidate: Opinion, must_be_refused: bool, gap: str | None) -> str:
     """What the candidate does, after its name."""
     match candidate.status:
+        case terms.PASS if candidate.excused:
+            return f" gives a result that only a published floor accepts: {in_words(candidate.excused)}"
         case terms.PASS:
             return " refuses it, as it must" if must_be_refused else " gives the true result"
         case terms.UNPLACED:

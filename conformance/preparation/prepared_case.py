@@ -51,6 +51,8 @@ class _PreparedCase(NamedTuple):
     expected_bits: str
     digest: bytes
     packed_truth: bytes
+    level: str
+    elsewhere: tuple[str, ...]
 
 
 class PreparedCase(_PreparedCase):
@@ -65,6 +67,8 @@ class PreparedCase(_PreparedCase):
     emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
     oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
     `expected`. digest: equal for equal model, feeds and truth. packed_truth: the truth as a pickle of builtin types.
+    level: of graph optimisation, where the case is about it; empty for none. elsewhere: the op_types that need not be
+    on the provider.
     """
 
     @cached_property
@@ -99,7 +103,10 @@ def of(built: BuiltCase) -> PreparedCase:
     """What follows from a case that is built."""
     feeds = tuple(tensor(name, array) for name, array in built.feeds.items())
     packed_truth = pickle.dumps(_plain(built.truth), pickle.HIGHEST_PROTOCOL)
-    digest = hashlib.sha256(pickle.dumps((built.model, feeds, packed_truth), pickle.HIGHEST_PROTOCOL)).digest()
+    around = built.node.surroundings
+    level, elsewhere = (around.level, around.elsewhere) if around else ("", ())
+    parts = (built.model, feeds, packed_truth, *((level,) if level else ()))
+    digest = hashlib.sha256(pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)).digest()
     prefix = f"{hashlib.sha256(digest + built.case.id.encode()).hexdigest()[:12]}/"  # two cases may be the same model
     shell, graph = model_parts.parts(built.model, prefix)
     outputs = _outputs(built)
@@ -129,6 +136,8 @@ def of(built: BuiltCase) -> PreparedCase:
         expected_bits=bits(outputs) if sure else "",
         digest=digest,
         packed_truth=packed_truth,
+        level=level,
+        elsewhere=elsewhere,
     )
 
 

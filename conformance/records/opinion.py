@@ -39,6 +39,26 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Excused:
+    """Elements of an output that are right only because a published floor accepts them.
+
+    elements, total: how many of how many. max_ulp: of the worst, whose bound is `bound` ULP; at, expected, got: of that
+    one. floor: who publishes the floor that applies. allowed: what that accepts there, absolute.
+    """
+
+    output: str
+    elements: int
+    total: int
+    max_ulp: float
+    bound: float
+    floor: str
+    allowed: float
+    at: tuple[int, ...]
+    expected: str
+    got: str
+
+
+@dataclass(frozen=True)
 class Opinion:
     """What one target said of a case, judged against the truth.
 
@@ -47,7 +67,7 @@ class Opinion:
     attempts: how often the case was run on the target. shared: cases in its session, among which the seconds are
     shared out. log_tail: the end of the worker's stderr, for failures. remembered: from an earlier run of the same
     target on the same model, feeds and code. accuracy: None where nothing has a bound in ULP, and where all outputs are
-    the correctly rounded ones, whose accuracy the case has.
+    the correctly rounded ones, whose accuracy the case has. excused: of a pass, what only published floors accept.
     """
 
     target: str
@@ -63,3 +83,4 @@ class Opinion:
     shared: int = 1
     remembered: bool = False
     accuracy: Accuracy | None = None
+    excused: tuple[Excused, ...] = ()

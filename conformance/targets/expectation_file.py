@@ -99,9 +99,11 @@ def load(path: Path) -> tuple[Expectation, ...]:
 
 def shipped(target: str) -> tuple[Expectation, ...]:
     """The expectations that epcheck ships for a target of that name ('dml', 'cpu'), one file for each operator family,
-    and one in `stack/` for what the graphics stack may be to blame for; none for others."""
+    one in `stack/` for what the graphics stack may be to blame for, and those of graphs of several nodes in `graphs/`;
+    none for others."""
     folder = files("epcheck.conformance") / "expectations" / target
-    found = [*_files(folder, target), *_files(folder / "stack", f"{target}/stack")]
+    further = [entry for name in ("stack", "graphs") for entry in _files(folder / name, f"{target}/{name}")]
+    found = [*_files(folder, target), *further]
     found.sort(key=lambda named: named[1].name)  # a family's own file, then what its graphics stack may be to blame for
     return tuple(e for where, file in found for e in parse(file.read_text(encoding="utf-8"), where))
 

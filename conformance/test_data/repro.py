@@ -24,6 +24,7 @@ import numpy as np
 from onnx import numpy_helper
 
 from epcheck.conformance.comparison.bounds import absolute
+from epcheck.conformance.workers.program.protocol import LEVELS
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.error import EpcheckError
@@ -148,11 +149,13 @@ def true_outputs(built: BuiltCase) -> dict[str, Array]:
 
 def judged(built: BuiltCase) -> Judged:
     """What is right in a case."""
-    truth = built.truth
+    truth, around = built.truth, built.node.surroundings
+    is_graph = around is not None and around.level != ""
     return Judged(
         words=built.case.id,
         outputs=_outputs(built),
-        operator=built.node.op_type,
+        operator="" if is_graph else built.node.op_type,
+        level=LEVELS[around.level if around and around.level else "disabled"],
         refusal=truth.reason if isinstance(truth, Refusal) else "",
         selection=truth if isinstance(truth, Selection) else None,
     )

@@ -21,6 +21,7 @@ from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.lowering import Lowering, padded, padded_sizes
 from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.families import borders
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NotLowered, Operator
 from epcheck.generators.truth import Bound, Exact, Output, Outputs, Refusal, Truth, Ulp
@@ -142,6 +143,8 @@ def unary_shapes() -> Iterator[ElementwiseSample]:
     yield ElementwiseSample(name="size_0_inside", shapes=((2, 0, 3),))
     for length in (31, 257, 1025, 4097):
         yield ElementwiseSample(name=f"length_{length}", shapes=((length,),), every_dtype=length == 1025)
+    for size in borders.SIZES:
+        yield ElementwiseSample(name=f"length_{size}", shapes=((size,),))
 
 
 def broadcasts() -> Iterator[ElementwiseSample]:
@@ -181,6 +184,8 @@ def broadcasts() -> Iterator[ElementwiseSample]:
     for rank in range(3, 9):
         shape = tuple(2 + axis % 2 for axis in range(rank))
         yield ElementwiseSample(name=f"same_shape_rank_{rank}", shapes=(shape, shape))
+    for size in borders.SIZES:
+        yield ElementwiseSample(name=f"length_{size}", shapes=((size,), (size,)))
 
 
 def refused_pairs() -> Iterator[ElementwiseSample]:

@@ -14,6 +14,7 @@ from epcheck.generators.case import Sample
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.families import borders
 from epcheck.generators.node import Attribute
 from epcheck.generators.operator import Operator
 
@@ -89,6 +90,10 @@ def samples(domain: Domain) -> Iterator[ElementwiseSample]:
     for name, shape in shapes():
         yield ElementwiseSample(name=name, shape=shape, every_dtype=name == "length_1025")
     yield from value_samples(domain)
+    for size in borders.SIZES:
+        yield ElementwiseSample(name=f"length_{size}", shape=(size,))
+    for width in borders.WIDTHS:
+        yield ElementwiseSample(name=f"special_tail_of_{width}", shape=borders.tail_shape(width), values="special_tail")
 
 
 def value_samples(domain: Domain, prefix: str = "", **attribute_values: Attribute) -> Iterator[ElementwiseSample]:
@@ -129,6 +134,9 @@ def values_of(sample: ElementwiseSample, domain: Domain, dtype: np.dtype[Any], r
             return _whole_range(sample.shape, domain, dtype, rng)
         case "special":
             return np.array(domain.special, dtype)
+        case "special_tail":
+            ordinary = rng.uniform(domain.low, domain.high, sample.shape).astype(dtype)
+            return borders.with_tail(ordinary, np.array(domain.special, dtype))
         case "denormals":
             return data.denormals(dtype)
     return np.array(domain.limits[sample.values](np.finfo(dtype)), np.float64).astype(dtype)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from epcheck.generators.fuzzing.domains import domain
 from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator
+from epcheck.generators.truth import Open as Open
 from epcheck.generators.truth import Output, Outputs, Selection, Truth
 
 MOST_ELEMENTS = 1 << 18
@@ -29,13 +29,6 @@ MOST_RANK = 8
 
 RECURRENT = frozenset({"RNN", "GRU", "LSTM"})
 """Operators whose results go through many steps."""
-
-
-@dataclass(frozen=True)
-class Open:
-    """The oracle cannot judge the node; `reason` says why, in words."""
-
-    reason: str
 
 
 def judge(operator: Operator[Any], node: Node) -> Truth | Open:

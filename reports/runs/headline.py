@@ -38,7 +38,8 @@ def target_headline(target: TargetSummary) -> str:
             parts.append(f"{count:,} {singular if count == 1 else plural}{grouped}")
     if not target.by_reading.get(FAILURE):
         parts.insert(0, "no conformance failure" if passes else "nothing is proven")
-    parts.append(f"{passes:,} of {target.recorded:,} cases pass")
+    by_floor = f", {target.excused:,} of them by a published floor alone" if target.excused else ""
+    parts.append(f"{passes:,} of {target.recorded:,} cases pass{by_floor}")
     if idle:
         parts.append(f"{idle:,} did not run on it")
     return f"{target.target}: {', '.join(parts)}."

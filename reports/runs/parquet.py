@@ -34,10 +34,10 @@ from epcheck.reports.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_che
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """The version of the columns and the metadata. A reader refuses a newer one."""
 
-SINCE_VERSION = {"cause": 3}
+SINCE_VERSION = {"cause": 3, "excused_elements": 4, "excused_ulp": 4}
 """Column -> the version since which files have it, where that is not 2, the oldest that is read."""
 
 RUN_KEY, SCHEMA_KEY, COUNTS_KEY = "epcheck.run", "epcheck.schema", "epcheck.counts"
@@ -75,6 +75,8 @@ _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
     ("ulp_max", pa.float64(), lambda r: _accuracy(r, r.candidate, lambda a: a.max_ulp)),
     ("ulp_sum", pa.float64(), lambda r: _accuracy(r, r.candidate, lambda a: a.sum_ulp)),
     ("ulp_counts", pa.list_(pa.int64()), lambda r: _accuracy(r, r.candidate, lambda a: list(a.counts))),
+    ("excused_elements", pa.int64(), lambda r: sum(e.elements for e in r.candidate.excused)),
+    ("excused_ulp", pa.float64(), lambda r: max((e.max_ulp for e in r.candidate.excused), default=None)),
     ("baseline_ulp_max", pa.float64(), lambda r: _accuracy(r, r.baseline, lambda a: a.max_ulp)),
     ("baseline_ulp_sum", pa.float64(), lambda r: _accuracy(r, r.baseline, lambda a: a.sum_ulp)),
     ("baseline_ulp_counts", pa.list_(pa.int64()), lambda r: _accuracy(r, r.baseline, lambda a: list(a.counts))),

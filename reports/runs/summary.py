@@ -57,7 +57,8 @@ class Cell:
 @dataclass(frozen=True)
 class TargetSummary:
     """One candidate: counts by reading (as it is shown, see WORST_FIRST) and by status, the matrix in reading order,
-    the findings and their causes, worst first, and how accurate it is, by operator and dtype."""
+    the findings and their causes, worst first, and how accurate it is, by operator and dtype. excused: passes that only
+    a published floor makes so."""
 
     target: str
     recorded: int
@@ -67,6 +68,7 @@ class TargetSummary:
     findings: tuple[Finding, ...]
     accuracy: tuple[AccuracyProfile, ...] = ()
     causes: tuple[Cause, ...] = ()
+    excused: int = 0
 
     def causes_of(self, reading: str) -> tuple[Cause, ...]:
         return tuple(cause for cause in self.causes if cause.reading == reading)
@@ -97,6 +99,7 @@ class Tally:
         self._cells: dict[str, dict[tuple[str, str, int, str], Counter[tuple[str, str]]]] = {}
         self._findings: dict[str, FindingBuilder] = {}
         self._causes = Causes()
+        self._excused: Counter[str] = Counter()
         self._accuracy: dict[str, dict[tuple[str, str], ProfileBuilder]] = {}
 
     def add(self, record: Record) -> Grouped:
@@ -107,6 +110,7 @@ class Tally:
         cell = (record.case.domain, record.case.operator, record.case.since_version, record.case.dtype)
         self._cells.setdefault(target, {}).setdefault(cell, Counter())[reading, record.status] += 1
         self._measure(record)
+        self._excused[target] += bool(record.candidate.excused)
         if record.reading == OK:
             return Grouped("", "")
         key = finding_key(record)
@@ -158,6 +162,7 @@ class Tally:
                 )
             ),
             causes=tuple(sorted(self._causes.of(name), key=lambda c: (WORST_FIRST.index(c.reading), -c.cases, c.text))),
+            excused=self._excused[name],
         )
 
 

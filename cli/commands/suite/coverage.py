@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from epcheck.api.option import Option
-from epcheck.api.suite.coverage import STATES, CoverageOptions, coverage
+from epcheck.api.suite.coverage import STATES, CoverageOptions, Separation, coverage, graph_coverage, separations
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, Triple
+from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, GraphKind, Triple
 
 app = typer.Typer(add_completion=False)
 
@@ -27,6 +27,10 @@ class ShownCoverage(CoverageOptions):
     each: Annotated[
         bool, Option("Print every claim, not only those without a case.", flags=("--all",), after="provider")
     ] = False
+    algorithms: Annotated[
+        bool,
+        Option("Say instead which cheap algorithms no case tells from right.", flags=("--algorithms",), after="each"),
+    ] = False
 
 
 @command(app, ShownCoverage)
@@ -35,8 +39,11 @@ def show_coverage(options: ShownCoverage) -> int:
 
     Exit status 1 when a claim that a case could reach has none.
     """
+    if options.algorithms:
+        return show_separations(tuple(separations()))
     triples = coverage(options)
     show(triples, options.each)
+    show_graphs(graph_coverage(options))
     return failure.FAILURES if any(triple.state == MISSING for triple in triples) else failure.GOOD
 
 
@@ -64,6 +71,30 @@ def show(triples: Sequence[Triple], each: bool) -> None:
         f"{len(triples):,} claims of {len({t.operator for t in triples})} operators, {reachable:,} can be reached: "
         + ", ".join(f"{counts[state]:,} {state}" for state in states if state != UNREACHABLE)
     )
+
+
+def show_separations(found: Sequence[Separation]) -> int:
+    """One line for each algorithm that no case of an operator separates from the truth; then the counts."""
+    for each in found:
+        if not each.separated:
+            typer.echo(f"{each.operator}: no case of {each.dtype} shows a provider that {each.does}")
+    separated, operators = sum(each.separated for each in found), len({each.operator for each in found})
+    typer.echo(
+        f"{separated:,} of {len(found):,} cheap algorithms are separated from the truth, of {operators} operators"
+    )
+    return failure.GOOD
+
+
+def show_graphs(kinds: Sequence[GraphKind]) -> None:
+    """One line for each kind of graph of several nodes."""
+    statuses = sorted({status for kind in kinds for status in kind.statuses})
+    table = Table(Column("graphs of several nodes", no_wrap=True), "aimed at", box=box.SIMPLE)
+    for heading in ("cases", *statuses):
+        table.add_column(heading, justify="right")
+    for kind in kinds:
+        counts = (str(kind.statuses.get(status, "")) for status in statuses)
+        table.add_row(kind.kind, kind.aim, str(kind.cases), *counts)
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False, emoji=False).print(table)
 
 
 def _name(triple: Triple) -> str:

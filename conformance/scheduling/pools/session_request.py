@@ -27,7 +27,7 @@ def name_of(cases: Sequence[PreparedCase]) -> str:
 
 def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool) -> list[bytes]:
     """The request to run the cases in one session. place: only ask on which provider their nodes go."""
-    cases = _in_session(cases, target)
+    target, cases = _target_of(cases[0], target), _in_session(cases, target)
     named = list(zip(pack.prefixes(cases), cases, strict=True))
     if target.direct:
         program = directml_program.of(cases[0])
@@ -64,6 +64,15 @@ def outcomes(
         return [replace(outcome, shared=2)]
     outputs = pack.SessionOutputs(answer.header["tensors"], answer.body, result.assignment)
     return list(pack.unpack(_in_session(cases, target), outcome, outputs))[: len(cases)]
+
+
+def _target_of(case: PreparedCase, target: Target) -> Target:
+    """The target as a session of the case needs it: of a graph, its level of optimisation unless the target has its
+    own, and the CPU where nodes may be left to it."""
+    if not case.level:
+        return target
+    config = {key: value for key, value in target.config.items() if not (case.elsewhere and key == DISABLE_FALLBACK)}
+    return replace(target, session={"level": case.level, **target.session}, config=config)
 
 
 def _has_bodies(case: PreparedCase) -> bool:

@@ -15,12 +15,11 @@ from epcheck.generators.array import Array
 from epcheck.generators.fuzzing import oracle
 from epcheck.generators.fuzzing.drawing import Drawn, Source
 from epcheck.generators.fuzzing.graphs import graph_truth
-from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph, Step
 from epcheck.generators.node import Operand
+from epcheck.generators.several_nodes.graph_model import OPSET
+from epcheck.generators.several_nodes.graph_truth import LARGEST
+from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 from epcheck.generators.truth import Outputs
-
-OPSET = 17
-"""Of ai.onnx, for all nodes of a graph: the newest that the releases of the last three years read."""
 
 MOST_STEPS, MOST_ELEMENTS = 12, 128
 """Nodes of a graph, and elements of a value, at most."""
@@ -92,7 +91,7 @@ class Composer:
                 self._fitting.setdefault((first.value.dtype.name, first.value.ndim), []).append(template)
         self._starts = [template for group in self._fitting.values() for template in group]
 
-    def compose(self) -> DrawnGraph | None:
+    def compose(self) -> NodeGraph | None:
         """A graph that the oracles can judge; None where this attempt gives none."""
         if not self._starts:
             return None
@@ -104,7 +103,7 @@ class Composer:
         if len(growing.steps) < 2:
             return None
         graph = graph_truth.judged(growing.steps, growing.sources, self._outputs(growing), random.getrandbits(32))
-        return graph if isinstance(graph, DrawnGraph) else None
+        return graph if isinstance(graph, NodeGraph) else None
 
     def _grow(self, growing: _Growing) -> None:
         """Add a node that reads a value of the graph: mostly what the last node made."""
@@ -153,8 +152,7 @@ class Composer:
 
     def _is_worth(self, truth: Outputs) -> bool:
         return all(
-            0 < o.value.size <= MOST_ELEMENTS
-            and (o.value.dtype.kind != "f" or float(np.abs(o.value).max()) < graph_truth.LARGEST)
+            0 < o.value.size <= MOST_ELEMENTS and (o.value.dtype.kind != "f" or float(np.abs(o.value).max()) < LARGEST)
             for o in truth.outputs
         )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 
 from epcheck.generators.fuzzing.graphs import graph_truth
-from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph, Step
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.node import Node
+from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 from epcheck.generators.written import document
 from epcheck.generators.written.document import DocumentError, WrittenNode
 
 
-def encode(graph: DrawnGraph) -> str:
+def encode(graph: NodeGraph) -> str:
     """The graph as one line. What enters it is written as the inputs of a node called Graph."""
     sources = Node("Graph", "", 1, graph.sources, graph.outputs)
     fields = {
@@ -30,7 +30,7 @@ def encode(graph: DrawnGraph) -> str:
     return json.dumps(fields, ensure_ascii=True, allow_nan=False)
 
 
-def decode(line: str) -> DrawnGraph | Open:
+def decode(line: str) -> NodeGraph | Open:
     """The graph that `encode` wrote, judged anew; why it is open where the oracles cannot judge it. Raises
     DocumentError."""
     try:

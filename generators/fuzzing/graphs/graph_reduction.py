@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from epcheck.generators.fuzzing.graphs import graph_truth
-from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph, Step
 from epcheck.generators.node import Operand
+from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 
 
-def measure(graph: DrawnGraph) -> tuple[int, int, int, int]:
+def measure(graph: NodeGraph) -> tuple[int, int, int, int]:
     """Nodes, outputs, sources, elements: a smaller graph is one that compares less."""
     elements = sum(operand.value.size for operand in graph.sources)
     return len(graph.steps), len(graph.outputs), len(graph.sources), elements
 
 
-def smaller(graph: DrawnGraph) -> Iterator[DrawnGraph]:
+def smaller(graph: NodeGraph) -> Iterator[NodeGraph]:
     """Graphs that are one step smaller and that the oracles can judge, the largest steps first."""
     size = measure(graph)
     for steps, sources, outputs in _steps(graph):
@@ -25,14 +25,14 @@ def smaller(graph: DrawnGraph) -> Iterator[DrawnGraph]:
         kept = [operand for operand in sources if operand.name in read]
         if live:
             found = graph_truth.judged(live, kept, outputs)
-            if isinstance(found, DrawnGraph) and measure(found) < size:
+            if isinstance(found, NodeGraph) and measure(found) < size:
                 yield found
 
 
 _Parts = tuple[Sequence[Step], Sequence[Operand], Sequence[str]]
 
 
-def _steps(graph: DrawnGraph) -> Iterator[_Parts]:
+def _steps(graph: NodeGraph) -> Iterator[_Parts]:
     yield graph.steps, graph.sources, graph.outputs  # without what nobody reads
     for name in graph.outputs:  # one output alone
         if len(graph.outputs) > 1:
@@ -50,7 +50,7 @@ def _steps(graph: DrawnGraph) -> Iterator[_Parts]:
             yield graph.steps, graph.sources, [other for other in graph.outputs if other != name]
 
 
-def _fed(graph: DrawnGraph, left_out: set[int]) -> _Parts:
+def _fed(graph: NodeGraph, left_out: set[int]) -> _Parts:
     """Without these nodes; what they make enters the graph."""
     made = [name for index in sorted(left_out) for name in graph.steps[index].outputs if name]
     steps = [step for index, step in enumerate(graph.steps) if index not in left_out]

@@ -1,141 +1,23 @@
-"""The truth of a graph: each node by its own oracle, and how far errors of earlier nodes carry.
-
-The values between nodes are the true results, rounded as the standard says. A provider is off by the bound of each
-node, and what follows is off by more. How much is measured: every floating-point value between nodes is moved by its
-bound, all up, all down, and at random, and every quantised one by the step that it may be off, and the graph is
-evaluated again. An output may differ by its own bound and SAFETY times
-the largest change. Where such a change reaches an integer, a bool, a shape, or grows out of all proportion, the graph
-is not numerically sound, and nothing is judged.
-"""
+"""The truth of a graph that was drawn: what the fuzzer's oracle says of each node, which is nothing of some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-
-import numpy as np
+from collections.abc import Sequence
 
 from epcheck.generators import suite
-from epcheck.generators.array import Array
 from epcheck.generators.fuzzing import oracle
-from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph, Step
-from epcheck.generators.fuzzing.oracle import Open
-from epcheck.generators.node import Operand
-from epcheck.generators.truth import Exact, OneStep, Output, Outputs, Ulp
-
-DIRECTIONS = (1, -1, 0)
-"""How the values are moved in each trial: up, down, and each at random."""
-
-SAFETY = 16.0
-"""How much further an error may carry than the largest change that was measured."""
-
-LARGEST = 1e4
-"""Magnitudes up to which a value may go on to another node: float16 ends at 65,504."""
-
-LARGEST_SHARE = 0.02
-"""Of the largest magnitude in an output, the most that may be allowed: more says nothing of a fault."""
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.several_nodes import graph_truth
+from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
+from epcheck.generators.truth import Open, Truth
 
 
 def judged(
     steps: Sequence[Step], sources: Sequence[Operand], outputs: Sequence[str], seed: int = 0
-) -> DrawnGraph | Open:
+) -> NodeGraph | Open:
     """The graph with its truth, or why it is open."""
-    entering = {operand.name: operand.value for operand in sources}
-    exact = _evaluated(steps, entering, _unmoved)
-    if isinstance(exact, Open):
-        return exact
-    values = {**entering, **{name: output.value for name, output in exact.items()}}
-    changes = {name: np.zeros(output.value.shape) for name, output in exact.items()}
-    rng = np.random.default_rng(seed)
-    for direction in DIRECTIONS if len(steps) > 1 else ():
-        moved = _evaluated(steps, entering, partial(_moved, rng, direction))
-        if isinstance(moved, Open):
-            return Open(f"small errors change it: {moved.reason}")
-        for name, output in exact.items():
-            other = moved[name].value
-            if other.shape != output.value.shape:
-                return Open("small errors change a shape")
-            if output.value.dtype.kind != "f":
-                if not np.array_equal(other, output.value):
-                    return Open("small errors change an integer")
-                continue
-            with np.errstate(all="ignore"):
-                change = np.abs(other.astype(np.float64) - output.value.astype(np.float64))
-            changes[name] = np.fmax(changes[name], np.nan_to_num(change, nan=0.0, posinf=np.inf))
-    allowed = [_allowing(exact[name], name, changes[name]) for name in outputs]
-    if any(output is None for output in allowed):
-        return Open("errors grow out of all proportion")
-    read = [replace(step, node=step.reading(values)) for step in steps]
-    truth = Outputs(tuple(output for output in allowed if output is not None))
-    return DrawnGraph(tuple(read), tuple(sources), tuple(outputs), truth, values)
+    return graph_truth.judged(_judge, steps, sources, outputs, seed)
 
 
-def _evaluated(
-    steps: Sequence[Step], entering: Mapping[str, Array], move: Callable[[Output], Array]
-) -> dict[str, Output] | Open:
-    """Value -> its truth, of every value that a step makes. move: what is read of each."""
-    values, found = dict(entering), dict[str, Output]()
-    for step in steps:
-        truth = oracle.judge(suite.operator_of(step.key), step.reading(values))
-        if not isinstance(truth, Outputs):
-            return truth if isinstance(truth, Open) else Open("a node has no single result")
-        named = {output.name: output for output in truth.outputs}
-        for own, name in zip(step.node.outputs, step.outputs, strict=True):
-            if not own:
-                continue
-            output = named[own]
-            if not _is_moderate(output.value):
-                return Open("a value is no ordinary number")
-            found[name] = output
-            values[name] = move(output)
-    return found
-
-
-def _is_moderate(value: Array) -> bool:
-    return value.dtype.kind != "f" or bool((np.abs(value) < LARGEST).all())
-
-
-def _unmoved(output: Output) -> Array:
-    return output.value
-
-
-def _moved(rng: np.random.Generator, direction: int, output: Output) -> Array:
-    """The value, each element moved by as much as the bound allows. direction: 0 for up or down at random."""
-    bound, value = output.bound, output.value
-    signs = np.full(value.shape, direction) if direction else np.where(rng.random(value.shape) < 0.5, -1, 1)
-    if isinstance(bound, OneStep):
-        limits = np.iinfo(value.dtype)
-        moved = value.astype(np.int64) + signs * np.asarray(bound.allowed)
-        return np.asarray(np.clip(moved, limits.min, limits.max)).astype(value.dtype)
-    if not isinstance(bound, Ulp) or value.dtype.kind != "f":
-        return value
-    with np.errstate(all="ignore"):
-        return np.asarray(value.astype(np.float64) + signs * _own(output)).astype(value.dtype)
-
-
-def _own(output: Output) -> Array:
-    """How far a node itself may be from the truth: its bound in ULP, or its floor where that is more."""
-    bound = output.bound
-    assert isinstance(bound, Ulp)
-    step = np.spacing(np.abs(output.value)).astype(np.float64)
-    return np.maximum(bound.bound * step, bound.floor)
-
-
-def _allowing(output: Output, name: str, change: Array) -> Output | None:
-    """The output under its name in the graph, with what errors of earlier nodes may add; None for too much."""
-    bound = output.bound
-    if output.value.dtype.kind != "f" or not output.value.size:
-        return replace(output, name=name)
-    if isinstance(bound, Exact):
-        bound = Ulp(0.5 if output.exact is None else 1.0, "the operator is exact")
-    assert isinstance(bound, Ulp)
-    floor = _own(replace(output, bound=bound)) + SAFETY * change
-    scale = float(np.abs(output.value.astype(np.float64)).max())
-    if change.any() and float(floor.max()) > LARGEST_SHARE * max(scale, 1e-3):
-        return None
-    if not change.any():
-        return replace(output, name=name)
-    source = f"{bound.source}; errors of the nodes before it, as measured by moving their results"
-    exact = np.asarray(output.value, np.float64) if output.exact is None else output.exact
-    return replace(output, name=name, exact=exact, bound=Ulp(bound.bound, source, np.asarray(floor)))
+def _judge(key: str, node: Node) -> Truth | Open:
+    return oracle.judge(suite.operator_of(key), node)

@@ -10,7 +10,7 @@ from epcheck.conformance.fuzzing.rounds import Rounds, RoundsByLevel
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators.fuzzing.graphs import graph_document
-from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph
+from epcheck.generators.several_nodes.node_graph import NodeGraph
 
 OPERATORS = ["Relu", "Add", "Mul", "Neg", "Transpose"]
 
@@ -20,7 +20,7 @@ def _beside_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HERE)
 
 
-def search(backend: str, count: int = 60, examples: tuple[DrawnGraph, ...] = ()) -> FoundGraphs:
+def search(backend: str, count: int = 60, examples: tuple[NodeGraph, ...] = ()) -> FoundGraphs:
     target = resolve(f"python:fuzzing_backends:{backend}")
 
     def plan_at(level: str) -> Plan:
@@ -46,7 +46,7 @@ def test_a_wrong_fusion_is_found_and_made_small() -> None:
         assert fault.cause.symptom.operator == "Add → Relu"
         assert fault.level == "disabled"  # a callable has no levels
     again = graph_document.decode(faults[0].line)
-    assert isinstance(again, DrawnGraph)
+    assert isinstance(again, NodeGraph)
     replayed = search("fuses_add_and_relu_wrong", 0, (again,))
     assert [fault.replayed for fault in replayed.faults.values()] == [True]
     assert search("right", 0, (again,)).faults == {}

@@ -261,7 +261,7 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
     path = write_outcomes(stored(tmp_path / "run", [a_slice(), a_wrong_slice()]))
     metadata = pq.read_metadata(path).metadata
     assert json.loads(metadata[b"epcheck.run"])["run_id"] == "20250102-030405-beef"
-    assert metadata[b"epcheck.schema"] == b"3"
+    assert metadata[b"epcheck.schema"] == b"4"
     counts = json.loads(metadata[b"epcheck.counts"])
     assert counts["dml"]["operators"] == {"Slice": [1, 1, 0]}
     table = pq.read_table(path)
@@ -294,6 +294,8 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
         "baseline_status": "pass",
         "max_ulp": 2048.0,
         "wrong_elements": 6,
+        "excused_elements": 0,
+        "excused_ulp": None,
         **dict.fromkeys(("ulp_elements", "ulp_max", "ulp_sum", "ulp_counts")),
         **dict.fromkeys(("baseline_ulp_max", "baseline_ulp_sum", "baseline_ulp_counts")),
     }

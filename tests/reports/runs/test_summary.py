@@ -4,6 +4,7 @@ import dataclasses
 import gc
 import math
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from stored_records import (
 )
 
 from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.opinion import Excused
 from epcheck.conformance.records.record import Record
 from epcheck.reports import Tally, headline, read_records, sample_stem, summarize
 from epcheck.reports.runs.accuracy import ErrorStatistics
@@ -115,6 +117,18 @@ def test_the_headline_counts_failures_and_their_causes() -> None:
     assert headline(run, summarize(run, records)) == (
         "dml: 2 conformance failures of 1 cause, 1 expected deviation of 1 cause, 1 of 4 cases pass."
     )
+
+
+def test_passes_by_a_published_floor_alone_are_counted() -> None:
+    floor = Excused("y", 2, 5, 640.0, 4.0, "a table", 0.0008, (3,), "0.1", "0.1004")
+    noted = a_slice(sample="sine", reading="noted")
+    noted = replace(noted, candidate=replace(noted.candidate, excused=(floor,)))
+    summary = summarize(run := a_run(2), [a_slice(), noted])
+    assert summary.targets[0].excused == 1
+    assert headline(run, summary) == (
+        "dml: no conformance failure, 1 remark, 2 of 2 cases pass, 1 of them by a published floor alone."
+    )
+    assert [cause.text for cause in summary.targets[0].causes] == ["right only by a published floor: a table"]
 
 
 def test_the_headline_of_a_conforming_run() -> None:

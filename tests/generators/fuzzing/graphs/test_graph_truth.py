@@ -9,9 +9,9 @@ import pytest
 from epcheck.generators.array import Array
 from epcheck.generators.fuzzing.graphs import composing, graph_case, graph_document, graph_reduction, graph_truth
 from epcheck.generators.fuzzing.graphs.composing import Composer
-from epcheck.generators.fuzzing.graphs.drawn_graph import DrawnGraph, Step
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.node import Node, Operand
+from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 from epcheck.generators.truth import Ulp
 from epcheck.generators.written.document import DocumentError
 
@@ -22,13 +22,13 @@ def step(op: str, version: int, inputs: dict[str, str], output: str, own: str = 
     return Step(op, Node(op, "", version, operands, (own,), attributes), tuple(inputs.values()), (output,))
 
 
-def graph(steps: list[Step], outputs: list[str], **sources: Array) -> DrawnGraph | Open:
+def graph(steps: list[Step], outputs: list[str], **sources: Array) -> NodeGraph | Open:
     return graph_truth.judged(steps, [Operand(name, value) for name, value in sources.items()], outputs)
 
 
-def drawn(*args: object, **sources: Array) -> DrawnGraph:
+def drawn(*args: object, **sources: Array) -> NodeGraph:
     found = graph(*args, **sources)  # type: ignore[arg-type]
-    assert isinstance(found, DrawnGraph), found
+    assert isinstance(found, NodeGraph), found
     return found
 
 
@@ -74,14 +74,14 @@ def test_values_that_are_no_numbers_are_open() -> None:
 
 
 @pytest.fixture(scope="module")
-def graphs() -> list[DrawnGraph]:
+def graphs() -> list[NodeGraph]:
     names = ["Relu", "Add", "Mul", "MatMul", "Transpose", "Softmax", "Conv", "Concat", "ReduceMean", "Slice", "Clip"]
     composer = Composer(composing.templates(1, 150, names), 1)
     found = [made for _ in range(120) if (made := composer.compose()) is not None]
     return found[:40]
 
 
-def test_graphs_are_chains_diamonds_and_dead_ends(graphs: list[DrawnGraph]) -> None:
+def test_graphs_are_chains_diamonds_and_dead_ends(graphs: list[NodeGraph]) -> None:
     assert len(graphs) == 40
     assert {len(made.steps) for made in graphs} >= {2, 3, 4}
     assert max(len(made.steps) for made in graphs) <= 12
@@ -93,7 +93,7 @@ def test_graphs_are_chains_diamonds_and_dead_ends(graphs: list[DrawnGraph]) -> N
     assert any(set(g.outputs) & set(names) for g, names in zip(graphs, read, strict=True))
 
 
-def test_onnxruntime_without_optimisation_is_within_the_bounds(graphs: list[DrawnGraph]) -> None:
+def test_onnxruntime_without_optimisation_is_within_the_bounds(graphs: list[NodeGraph]) -> None:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     compared = 0
@@ -116,16 +116,16 @@ def test_onnxruntime_without_optimisation_is_within_the_bounds(graphs: list[Draw
     assert compared >= 30
 
 
-def test_a_graph_comes_back_from_its_line(graphs: list[DrawnGraph]) -> None:
+def test_a_graph_comes_back_from_its_line(graphs: list[NodeGraph]) -> None:
     for made in graphs[:20]:
         again = graph_document.decode(graph_document.encode(made))
-        assert isinstance(again, DrawnGraph)
+        assert isinstance(again, NodeGraph)
         assert graph_case.case_of(again).id == graph_case.case_of(made).id
     with pytest.raises(DocumentError, match="not a graph: KeyError: 'graph'"):
         graph_document.decode("{}")
 
 
-def test_smaller_graphs_are_smaller_and_keep_their_truth(graphs: list[DrawnGraph]) -> None:
+def test_smaller_graphs_are_smaller_and_keep_their_truth(graphs: list[NodeGraph]) -> None:
     large = max(graphs, key=lambda made: len(made.steps))
     found = list(graph_reduction.smaller(large))
     assert all(graph_reduction.measure(made) < graph_reduction.measure(large) for made in found)

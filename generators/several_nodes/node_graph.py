@@ -1,4 +1,4 @@
-"""A graph of drawn nodes: which value each of them reads, and what is right of every value."""
+"""A graph of several nodes: which value each of them reads, and what is right of every value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class DrawnGraph:
+class NodeGraph:
     """steps: in an order in which each reads what earlier ones make. sources: what enters the graph: `parameter` for
     an initializer; some may be read by nobody. outputs: the values that leave the graph. truth: of these outputs.
     values: of every name.

@@ -1,0 +1,60 @@
+"""A graph of several nodes as a model, and as its last node with the others around it."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import helper, numpy_helper
+
+from epcheck.generators import graph as graphs
+from epcheck.generators import schema
+from epcheck.generators.node import Node, Surroundings
+from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
+
+OPSET = 17
+"""Of ai.onnx, for all nodes of a graph: the newest that the releases of the last three years read."""
+
+
+def as_node(graph: NodeGraph) -> Node:
+    """The last node of the graph, and the others around it."""
+    *others, last = graph.steps
+    results = {output.name: schema.dtype_name(output.value.dtype) for output in graph.truth.outputs}
+    around = Surroundings(
+        tuple(name or "" for name in last.inputs),
+        last.outputs,
+        results,
+        {},
+        before=tuple(_proto(step, number) for number, step in enumerate(others)),
+    )
+    node = last.node
+    return Node(node.op_type, node.domain, node.since_version, graph.sources, graph.outputs, node.attributes, around)
+
+
+def _proto(step: Step, number: int) -> onnx.NodeProto:
+    node = step.node
+    return graphs.node_proto(
+        node.op_type,
+        [name or "" for name in step.inputs],
+        step.outputs,
+        f"node_{number}",
+        node.domain,
+        node.attributes,
+    )
+
+
+def model(graph: NodeGraph) -> bytes:
+    """The serialized ModelProto of the graph."""
+    fed = [operand for operand in graph.sources if not operand.parameter]
+    inputs = [graphs.value_info(o.name, schema.dtype_name(o.value.dtype), o.value.shape) for o in fed]
+    outputs = [
+        graphs.value_info(o.name, schema.dtype_name(o.value.dtype), (None,) * o.value.ndim) for o in graph.truth.outputs
+    ]
+    initializers = [numpy_helper.from_array(o.value, o.name) for o in graph.sources if o.parameter]
+    nodes = [_proto(step, number) for number, step in enumerate(graph.steps)]
+    domains = sorted({step.node.domain for step in graph.steps} - {""})
+    imports = [helper.make_opsetid("", OPSET), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    made: onnx.GraphProto = helper.make_graph(nodes, "graph", inputs, outputs, initializers)
+    built: onnx.ModelProto = helper.make_model(
+        made, opset_imports=imports, ir_version=graphs.ir_version_for(OPSET), producer_name="epcheck"
+    )
+    serialized: bytes = built.SerializeToString(deterministic=True)
+    return serialized

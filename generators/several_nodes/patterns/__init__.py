@@ -1,0 +1,1 @@
+"""The fixed graphs of the suite, by what they are aimed at."""
