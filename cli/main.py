@@ -39,6 +39,7 @@ MODULES = {
     "bisect": "suite.bisect",
     "expect": "suite.expect",
     "validate": "models.validate",
+    "doctor": "models.doctor",
     "reduce": "models.reduce",
     "lab": "machine.lab",
     "cache": "machine.cache",
