@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epcheck.api.bug_reports.report_bug import BugReport, BugReportError, ReportBugOptions, report_bug
     from epcheck.api.fuzzing.fuzz import FuzzOptions, FuzzResult, fuzz
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
     from epcheck.api.machine.demo import DemoOptions, demo
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.machine.status import MachineStatus, StatusOptions, TargetStatus, status
     from epcheck.api.models.doctor import DoctorOptions, doctor
+    from epcheck.api.models.harvest import Harvest, HarvestError, HarvestOptions, ModelHarvest, harvest
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.validate_models import Gate, ValidateModelsOptions, validate_models
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
         expectations,
         left_out,
         operators,
+        restampings,
     )
     from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
     from epcheck.api.suite.replay import ReplayOptions, replay
@@ -108,6 +111,7 @@ if TYPE_CHECKING:
     from epcheck.reports.trend.trend import Trend
 
 _MODULES = {
+    "api.bug_reports.report_bug": ("BugReport", "BugReportError", "ReportBugOptions", "report_bug"),
     "api.fuzzing.fuzz": ("FuzzOptions", "FuzzResult", "fuzz"),
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
     "api.machine.demo": ("DemoOptions", "demo"),
@@ -122,6 +126,7 @@ _MODULES = {
     "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.machine.status": ("MachineStatus", "StatusOptions", "TargetStatus", "status"),
     "api.models.doctor": ("Diagnosis", "DoctorOptions", "doctor"),
+    "api.models.harvest": ("Harvest", "HarvestError", "HarvestOptions", "ModelHarvest", "harvest"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.validate_models": ("Gate", "ValidateModelsOptions", "validate_models"),
@@ -145,6 +150,7 @@ _MODULES = {
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
     "api.suite.listing": (
         "CasesOptions", "available_targets", "cases", "element_types", "expectations", "left_out", "operators",
+        "restampings",
     ),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
     "api.runs.profile": (
@@ -170,6 +176,8 @@ __all__ = [
     "Axis",
     "BisectOptions",
     "Bisected",
+    "BugReport",
+    "BugReportError",
     "CacheStatus",
     "CaseStream",
     "CaseStreamError",
@@ -190,6 +198,9 @@ __all__ = [
     "FuzzOptions",
     "FuzzResult",
     "Gate",
+    "Harvest",
+    "HarvestError",
+    "HarvestOptions",
     "IdleWorkers",
     "InstallLabOptions",
     "LabOptions",
@@ -197,6 +208,7 @@ __all__ = [
     "LabStatusOptions",
     "MachineStatus",
     "MergeOptions",
+    "ModelHarvest",
     "Night",
     "NightlyOptions",
     "NotAdded",
@@ -216,6 +228,7 @@ __all__ = [
     "RefreshClaimsOptions",
     "RemoveEnvOptions",
     "ReplayOptions",
+    "ReportBugOptions",
     "ReportOptions",
     "ReproOptions",
     "RunOptions",
@@ -254,6 +267,7 @@ __all__ = [
     "expect",
     "expectations",
     "fuzz",
+    "harvest",
     "install_lab",
     "lab_status",
     "left_out",
@@ -273,7 +287,9 @@ __all__ = [
     "remove_lab",
     "replay",
     "report",
+    "report_bug",
     "repro",
+    "restampings",
     "run",
     "site",
     "status",

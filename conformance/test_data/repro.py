@@ -63,9 +63,13 @@ def folder_name(case_id: str) -> str:
     return re.sub(r"[^\w.\-]+", "_", case_id).strip("_")
 
 
-def command(case_id: str) -> str:
-    """The command line that writes the case; in double quotes, since those are all that Windows' cmd.exe knows."""
-    return f'epcheck repro "{case_id}" --out repro'
+def command(case_id: str, folder: str = "") -> str:
+    """The command line that writes the case; in double quotes, since those are all that Windows' cmd.exe knows.
+
+    folder: where it is harvested from; empty for a case of the suite or of onnx.
+    """
+    source = f' --source "{folder}"' if folder else ""
+    return f'epcheck repro "{case_id}"{source} --out repro'
 
 
 def write(built: BuiltCase, out: Path) -> Path:
