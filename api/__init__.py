@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.machine.status import MachineStatus, StatusOptions, TargetStatus, status
+    from epcheck.api.models.doctor import DoctorOptions, doctor
     from epcheck.api.models.harvest import Harvest, HarvestError, HarvestOptions, ModelHarvest, harvest
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
     from epcheck.conformance.workers.idle_workers import IdleWorkers
     from epcheck.generators.error import EpcheckError
+    from epcheck.models.precision.diagnosis import Diagnosis
     from epcheck.models.validation.validation import Validation
     from epcheck.models.wrong_nodes.reduce import Reduced
     from epcheck.reports.diff.assessment import Assessment
@@ -123,6 +125,7 @@ _MODULES = {
     ),
     "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.machine.status": ("MachineStatus", "StatusOptions", "TargetStatus", "status"),
+    "api.models.doctor": ("Diagnosis", "DoctorOptions", "doctor"),
     "api.models.harvest": ("Harvest", "HarvestError", "HarvestOptions", "ModelHarvest", "harvest"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
@@ -183,9 +186,11 @@ __all__ = [
     "CoverageOptions",
     "CreateEnvOptions",
     "DemoOptions",
+    "Diagnosis",
     "DiffOptions",
     "DirectMLOptions",
     "DirectMLResult",
+    "DoctorOptions",
     "Environment",
     "EpcheckError",
     "ExpectOptions",
@@ -256,6 +261,7 @@ __all__ = [
     "demo",
     "diff",
     "directml",
+    "doctor",
     "element_types",
     "environments",
     "expect",

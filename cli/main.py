@@ -42,6 +42,7 @@ MODULES = {
     "bisect": "suite.bisect",
     "expect": "suite.expect",
     "validate": "models.validate",
+    "doctor": "models.doctor",
     "reduce": "models.reduce",
     "harvest": "models.harvest",
     "lab": "machine.lab",

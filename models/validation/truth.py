@@ -51,7 +51,7 @@ def of_trials(model: onnx.ModelProto, tried: Sequence[Trial], seconds: float | N
         except OracleError as error:
             why = str(error)
             break
-        found.append(dict(_tensors(evaluation.values)))
+        found.append(dict(tensors_by_name(evaluation.values)))
         operations += evaluation.operations
     known = (*found, *[None] * (len(tried) - len(found)))
     if not found:
@@ -78,13 +78,13 @@ def rounded(model: onnx.ModelProto, trial: Trial, seconds: float | None = None) 
             evaluation = oracle.evaluate(model, trial.inputs, max_seconds=left, disturbance=disturbance)
         except OracleError:
             break
-        found.append(dict(_tensors(evaluation.values)))
+        found.append(dict(tensors_by_name(evaluation.values)))
     return tuple(found)
 
 
-def _tensors(known: Mapping[str, Feed]) -> Iterator[tuple[str, Feed]]:
+def tensors_by_name(known: Mapping[str, Feed]) -> Iterator[tuple[str, Feed]]:
     for name, value in known.items():
         if isinstance(value, list):
-            yield from _tensors({f"{name}[{index}]": element for index, element in enumerate(value)})
+            yield from tensors_by_name({f"{name}[{index}]": element for index, element in enumerate(value)})
         elif isinstance(value, np.ndarray):
             yield name, value

@@ -1,0 +1,112 @@
+"""What float16 does to a model on a target, and the smallest set of nodes that has to stay in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from epcheck.api.models.examination import examined
+from epcheck.api.models.parsing import level_of, only_target, ranges_of
+from epcheck.api.option import Option
+from epcheck.api.option_types import JsonFile, OwnProcess, Vulkan
+from epcheck.api.progress import SILENT, Progress
+from epcheck.conformance.records import strict_json
+from epcheck.conformance.targets.target import Target
+from epcheck.models.accuracy.thresholds import Override
+from epcheck.models.execution.asking import LEVELS
+from epcheck.models.execution.evaluators import choose
+from epcheck.models.execution.session import DEADLINE_S, Level
+from epcheck.models.feeds.trials import SEEDS, Feeding
+from epcheck.models.precision import doctor as precision
+from epcheck.models.precision import page
+from epcheck.models.precision.diagnosis import MENDED as MENDED
+from epcheck.models.precision.diagnosis import NOT_MENDED as NOT_MENDED
+from epcheck.models.precision.diagnosis import RIGHT as RIGHT
+from epcheck.models.precision.diagnosis import UNJUDGED as UNJUDGED
+from epcheck.models.precision.diagnosis import Diagnosis as Diagnosis
+from epcheck.models.precision.diagnosis import document
+from epcheck.models.precision.doctor import Manner
+from epcheck.models.wrong_nodes.options import Limits
+
+
+@dataclass(frozen=True)
+class DoctorOptions:
+    """Which model, on what, with which feeds, and what is right.
+
+    model: in float16, or in float32 with `float16`, which asks what it were in float16. target: specification or
+    target; None for the best of this machine. dims, seeds, rtol, atol, snr, agreement, deadline_s: as in
+    ValidateOptions. sessions, seconds: of the search at most. write: the file of the model with the smallest set of
+    nodes in float32. html, json: files that are written. None writes none.
+    """
+
+    model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)]
+    target: Annotated[
+        str | Target | None,
+        Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=only_target, many=True),
+    ] = None
+    float16: Annotated[bool, Option("Ask what a float32 model were in float16.", flags=("--float16",))] = False
+    write: Annotated[Path | None, Option("Write the model with the nodes in float32 here.", folder=False)] = None
+    feeds: Annotated[
+        Path | None, Option("An .npz or a folder of ONNX test data; generated otherwise.", flags=("--feeds",))
+    ] = None
+    dims: Annotated[
+        Mapping[str, Sequence[int]],
+        Option("Sizes of a dynamic dimension; repeat.", flags=("--dim",), metavar="NAME=SIZE,...", parse=ranges_of,
+               many=True),
+    ] = field(default_factory=dict)  # fmt: skip
+    seeds: Annotated[tuple[int, ...], Option("Of generated feeds; repeat. Default: 0 and 1.", flags=("--seed",))] = (
+        SEEDS
+    )
+    level: Annotated[Level, Option(f"Graph optimisation: {', '.join(LEVELS)}.", parse=level_of)] = "all"
+    rtol: Annotated[float | None, Option("Relative error that is allowed, in place of ours.", minimum=0)] = None
+    atol: Annotated[
+        float | None, Option("Absolute error that is allowed; without --rtol it alone counts.", minimum=0)
+    ] = None
+    snr: Annotated[float | None, Option("Signal to noise in dB that is wanted, in place of ours.")] = None
+    agreement: Annotated[
+        float | None, Option("Share of equal elements that integer outputs need.", minimum=0, maximum=1)
+    ] = None
+    sessions: Annotated[int, Option("Sessions at most.", minimum=1)] = Limits.sessions
+    seconds: Annotated[float, Option("Seconds at most.", minimum=1)] = Limits.seconds
+    deadline_s: Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)] = (
+        DEADLINE_S
+    )
+    vulkan: Vulkan = None
+    html: Annotated[Path | None, Option("Write the page here. Default: MODEL.doctor.html", folder=False)] = None
+    json: JsonFile = None
+    own_process: OwnProcess = True
+
+
+def doctor(options: DoctorOptions, *, progress: Progress = SILENT) -> Diagnosis:
+    """Run a model in float16 on a target, find the smallest set of nodes that has to stay in float32, and write the
+    model so, the page and the JSON document where that is asked for.
+
+    Raises DoctorError where no node computes in float16; ModelFileError, ExaminationError, FeedError, DimsError for
+    files and options that cannot be used; TargetError, TargetDown.
+    """
+    with progress.working() as say:
+        if not options.own_process:
+            return _doctor(options, say)
+        return examined(_doctor, options, options.model, say, options.deadline_s)
+
+
+def _doctor(options: DoctorOptions, say: Callable[[str], None]) -> Diagnosis:
+    target = choose(options.target, "none", options.vulkan).candidate
+    override = Override(options.rtol, options.atol, options.snr, options.agreement)
+    limits = Limits(sessions=options.sessions, seconds=options.seconds)
+    manner = Manner(options.float16, options.level, override, limits, options.deadline_s, options.write)
+    feeding = Feeding(options.feeds, options.seeds, options.dims)
+    found = precision.diagnose(options.model, target, feeding, manner, say)
+    if options.html:
+        page.write(found, options.html)
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(strict_json.dumps(document(found)), encoding="utf-8")
+    return found
+
+
+def default_page(model: Path) -> Path:
+    """Where the command line writes the page of a model, beside it."""
+    return model.with_name(f"{model.name}.doctor.html")

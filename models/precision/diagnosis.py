@@ -1,0 +1,126 @@
+"""The result of the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from epcheck.models.accuracy.verdict import Verdict
+from epcheck.models.execution.session import Level
+from epcheck.models.precision.node_precision import NodePrecision
+from epcheck.models.wrong_nodes.culprit import GraphNode
+
+RIGHT, MENDED, NOT_MENDED, UNJUDGED = "right", "mended", "not-mended", "unjudged"
+"""Statuses of a diagnosis."""
+
+SCHEMA = 1
+"""Version of the document: it grows when a field changes its meaning."""
+
+NAMED_NODES = 5
+"""Nodes that a headline names at most."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The model with some nodes in float32, on the target. failure: why a trial has no outputs; empty where each has.
+    verdicts: of the outputs, against the truth."""
+
+    verdicts: tuple[Verdict, ...] = ()
+    failure: str = ""
+
+    @property
+    def right(self) -> bool:
+        """Whether each trial has outputs, and each output is within its threshold."""
+        return not self.failure and bool(self.verdicts) and all(verdict.right for verdict in self.verdicts)
+
+    @property
+    def words(self) -> str:
+        """The failure, or the output that is farthest from its threshold, in a sentence."""
+        if self.failure:
+            return self.failure
+        found = next((verdict for verdict in self.verdicts if not verdict.right), None) or max(
+            self.verdicts, key=lambda each: each.metrics.relative if each.metrics else 0.0, default=None
+        )
+        return f"{found.output}, {found.trial}: {found.why}" if found else "nothing was compared"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What float16 does to a model on a target.
+
+    converted: whether a float32 model was asked what it were in float16. facts: of the target's worker. truth: who
+    computed it. nodes: all that compute in float16, in the order of the graph; those that have to stay in float32 are
+    marked. before: the model in float16. after: with those nodes in float32, read again from `written` where that was
+    asked for; None where there are none. is_minimal: whether it was shown for each single node of the set that the
+    fault comes back without it. sessions: of the target. obstacle: why nobody can tell, and what to do. made_up:
+    whether the feeds were generated.
+    """
+
+    path: Path
+    target: str
+    provider: str | None
+    level: Level
+    converted: bool
+    facts: Mapping[str, str]
+    truth: str
+    nodes: tuple[NodePrecision, ...]
+    before: Attempt
+    after: Attempt | None
+    is_minimal: bool
+    sessions: int
+    written: Path | None = None
+    obstacle: str = ""
+    made_up: bool = False
+
+    @property
+    def keep(self) -> tuple[GraphNode, ...]:
+        """The nodes that have to stay in float32."""
+        return tuple(each.node for each in self.nodes if each.keeps)
+
+    @property
+    def harmed(self) -> tuple[NodePrecision, ...]:
+        """Nodes that float16 harms and that may stay in it: on these feeds it does not matter for the outputs."""
+        return tuple(each for each in self.nodes if each.fault is not None and not each.keeps)
+
+    @property
+    def status(self) -> str:
+        """`right`: float16 is right as it is. `mended`: it is with some nodes in float32. `not-mended`: not with all of
+        them. `unjudged`: nobody can tell."""
+        if self.obstacle:
+            return UNJUDGED
+        if self.before.right:
+            return RIGHT
+        return MENDED if self.after is not None and self.after.right else NOT_MENDED
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        name = f"{self.path.name}{' in float16' if self.converted else ''}"
+        where = self.provider or self.target
+        match self.status:
+            case "right":
+                feeds = ", on made-up feeds" if self.made_up else ""
+                return f"{name} is right on {where}{feeds}: all of its {len(self.nodes)} float16 nodes may stay so"
+            case "mended":
+                named = ", ".join(map(str, self.keep[:NAMED_NODES]))
+                more = len(self.keep) - NAMED_NODES
+                least = "" if self.is_minimal else "; fewer may be enough: the limits of the search were reached"
+                return (f"{name} is not right on {where}; it is with {len(self.keep)} of {len(self.nodes)} nodes in "
+                        f"float32: {named}{f' and {more} more' if more > 0 else ''}{least}")  # fmt: skip
+            case "not-mended":
+                return (f"{name} is not right on {where}, and precision is not why: it is not with all nodes in "
+                        "float32 either; `epcheck validate` names the nodes at fault")  # fmt: skip
+        return f"{name}: what float16 does to it on {where} cannot be told: {self.obstacle}"
+
+
+def document(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The diagnosis as a JSON document. Scalars may be infinite."""
+    found = asdict(diagnosis)
+    found["path"] = str(diagnosis.path)
+    found["written"] = None if diagnosis.written is None else str(diagnosis.written)
+    for each, node in zip(found["nodes"], diagnosis.nodes, strict=True):
+        each["fault"], each["words"] = node.fault, node.words
+    keep = [asdict(node) for node in diagnosis.keep]
+    return {"schema": SCHEMA, "status": diagnosis.status, "headline": diagnosis.headline, "keep": keep, **found}

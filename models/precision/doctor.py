@@ -1,0 +1,220 @@
+"""Which nodes of a model float16 harms on a target, and the smallest set of them that has to stay in float32.
+
+    diagnosis = diagnose(Path("model.onnx"), evaluators, Feeding(), Manner(converted=True))
+    diagnosis.keep                        # the nodes; empty where float16 is right as it is
+
+The truth is the oracle's, in float64. Whether a model is right is decided by the target itself, run with one set of
+nodes in float32 after the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import inliner
+
+from epcheck.conformance.records.error import EpcheckError
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.test_data import model_file
+from epcheck.models.accuracy import thresholds, verdict
+from epcheck.models.accuracy.thresholds import Override, Threshold
+from epcheck.models.accuracy.verdict import CEILING
+from epcheck.models.execution.asking import asker
+from epcheck.models.execution.evaluators import LARGE_BYTES
+from epcheck.models.execution.model_outcome import RUN
+from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
+from epcheck.models.feeds.trials import Feeding, Trial, trials
+from epcheck.models.graph import values
+from epcheck.models.graph.feed import Feed
+from epcheck.models.oracle import oracle
+from epcheck.models.oracle.node import OracleError
+from epcheck.models.placement import placement
+from epcheck.models.precision import node_precision
+from epcheck.models.precision.diagnosis import Attempt, Diagnosis
+from epcheck.models.precision.node_precision import NodePrecision, Observed
+from epcheck.models.precision.ranges import Range, Recorder, joined
+from epcheck.models.precision.smallest_set import SmallestSet, smallest_set
+from epcheck.models.precision.subject import Subject, subject
+from epcheck.models.validation.truth import ORACLE_S, tensors_by_name
+from epcheck.models.wrong_nodes.options import Limits, SearchOptions
+from epcheck.models.wrong_nodes.search import LimitsReached, Search
+
+
+class DoctorError(EpcheckError, ValueError):
+    """A model in which there is nothing to look for; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """converted: ask of a float32 model what it were in float16. level: of graph optimisation. override: of thresholds.
+    limits: of the search for the smallest set. deadline_s: seconds for each step of a session. write: the file of the
+    model that is right; None writes none."""
+
+    converted: bool = False
+    level: Level = "all"
+    override: Override = field(default_factory=Override)
+    limits: Limits = field(default_factory=Limits)
+    deadline_s: float = DEADLINE_S
+    write: Path | None = None
+
+
+@dataclass(frozen=True)
+class KnownTrial:
+    """A trial with its truth. outputs: by name, those of sequences one by one. inner: of values within the graph."""
+
+    trial: Trial
+    outputs: Mapping[str, Feed]
+    inner: Mapping[str, Feed] = field(repr=False)
+
+
+def diagnose(
+    model: Path,
+    target: Target,
+    feeding: Feeding,
+    manner: Manner | None = None,
+    report: Callable[[str], None] = lambda _phase: None,
+) -> Diagnosis:
+    """Run a model in float16 on a target, and look for the nodes that need float32.
+
+    model: an ONNX file; its external data lies beside it. report: called with the name of each phase as it begins.
+
+    Raises DoctorError where no node computes in float16; ModelFileError, FeedError and DimsError for files and options
+    that cannot be used, TargetDown for a target that cannot be started.
+    """
+    manner, path = manner or Manner(), model.absolute()
+    report("looking at the file")
+    parsed = model_file.parse(path)
+    if model_file.bytes_of(parsed, path) > LARGE_BYTES:
+        raise DoctorError(f"'{model}' is larger than {LARGE_BYTES >> 20} MiB, and no oracle knows its inner values")
+    whole = model_file.embedded(parsed, path)
+    graph = placement.named(inliner.inline_local_functions(whole) if whole.functions else whole)
+    asked = subject(graph, manner.converted)
+    if not asked.nodes:
+        what = (
+            "in float32 that could be in float16" if manner.converted else "in float16; --float16 asks what it were so"
+        )
+        raise DoctorError(f"'{model}' has no node {what}")
+    tried = tuple(trials(graph, feeding))
+    with ExitStack() as resources:
+        sessions = resources.enter_context(ModelSessions(target, manner.deadline_s))
+        return _Doctor(asked, sessions, tried, manner).diagnosis(path, report)
+
+
+class _Doctor:
+    """One diagnosis. sessions: of the target."""
+
+    def __init__(self, asked: Subject, sessions: ModelSessions, tried: Sequence[Trial], manner: Manner) -> None:
+        self._subject, self._sessions, self._trials, self._manner = asked, sessions, tried, manner
+        self._until = time.monotonic() + manner.limits.seconds
+        self._known: list[KnownTrial] = []
+        self._ranges: dict[str, Range] = {}
+        inferred = values.inferred(asked.narrow, tried[0].shapes)
+        self._thresholds = {name: _allowed(bound, manner.override)
+                            for name, bound in thresholds.of_outputs(inferred).items()}  # fmt: skip
+
+    def diagnosis(self, path: Path, report: Callable[[str], None]) -> Diagnosis:
+        target = self._sessions.target
+        report("computing the truth")
+        obstacle = self._compute_truth()
+        words = "an oracle in float64" if self._known else f"no oracle: {obstacle}"
+        found = Diagnosis(
+            path, target.name, target.provider, self._manner.level, self._manner.converted, {}, words, (), Attempt(),
+            None, False, 0, obstacle=obstacle, made_up=self._trials[0].is_generated,
+        )  # fmt: skip
+        if obstacle:
+            return found
+        report(f"running on {target.name}")
+        before = self._attempt(self._subject.narrow)
+        report("looking at each node")
+        nodes = self._nodes()
+        found = replace(found, nodes=nodes, before=before)
+        smallest: SmallestSet | None = SmallestSet((), is_minimal=True)
+        if not before.right:
+            report("looking for the smallest set of nodes that need float32")
+            try:
+                smallest = smallest_set(*node_precision.suspects(self._subject, nodes), self._is_right)
+            except LimitsReached:
+                found = replace(found, obstacle="the limits of the search were reached before it was right; "
+                                                "allow more with --sessions or --seconds")  # fmt: skip
+                smallest = None
+        if smallest is not None:
+            found = self._with_set(found, smallest)
+        return replace(found, facts=self._sessions.facts, sessions=self._sessions.created)
+
+    def _with_set(self, found: Diagnosis, smallest: SmallestSet) -> Diagnosis:
+        """The diagnosis with the smallest set, whose model is written and checked again from the file."""
+        kept = set(smallest.nodes)
+        nodes = tuple(replace(each, keeps=each.node.index in kept) for each in found.nodes)
+        model = self._subject.with_wide(smallest.nodes)
+        written = self._manner.write
+        if written is not None:
+            written.parent.mkdir(parents=True, exist_ok=True)
+            written.write_bytes(model.SerializeToString())
+        after = self._attempt(model if written is None else written.absolute()) if kept or written else None
+        return replace(found, nodes=nodes, after=after, is_minimal=smallest.is_minimal, written=written)
+
+    def _compute_truth(self) -> str:
+        """Why there is none; empty where there is."""
+        until = time.monotonic() + ORACLE_S
+        for trial in self._trials:
+            recorder = Recorder()
+            left = until - time.monotonic()
+            try:
+                evaluation = oracle.evaluate(self._subject.model, trial.inputs, max_seconds=left, disturbance=recorder)
+            except OracleError as error:
+                return "" if self._known else f"no oracle knows its true values: {error}"
+            recorder.add({name: value for name, value in trial.inputs.items() if isinstance(value, np.ndarray)})
+            self._known.append(KnownTrial(trial, dict(tensors_by_name(evaluation.values)), recorder.values))
+            for name, found in recorder.ranges.items():
+                self._ranges[name] = joined((self._ranges.get(name, Range()), found))
+        return ""
+
+    def _attempt(self, model: onnx.ModelProto | Path, is_search: bool = False) -> Attempt:
+        """A model on the target. is_search: stop at the first trial that is not right."""
+        found: list[verdict.Verdict] = []
+        for known in self._known:
+            outcome = self._sessions.run(model, known.trial.inputs, level=self._manner.level)
+            if outcome.stage == RUN and known.trial.instead is not None:
+                continue  # a batch that the model does not take
+            if not outcome.is_done:
+                return Attempt(tuple(found), f"{known.trial.name}: {outcome.during or outcome.stage} ends with: "
+                                             f"{outcome.message}")  # fmt: skip
+            found += verdict.judge(known.trial.name, outcome.outputs, None, known.outputs, self._thresholds)
+            if is_search and not all(each.right for each in found):
+                break
+        return Attempt(tuple(found))
+
+    def _is_right(self, nodes: Collection[int]) -> bool:
+        if self._sessions.created >= self._manner.limits.sessions or time.monotonic() > self._until:
+            raise LimitsReached
+        return self._attempt(self._subject.with_wide(nodes), is_search=True).right
+
+    def _nodes(self) -> tuple[NodePrecision, ...]:
+        """Each node in float16, as the trials show it."""
+        single: dict[str, Observed] = {}
+        whole: dict[str, Observed] = {}
+        ask = asker(self._sessions)
+        options = SearchOptions(self._manner.level, self._manner.limits)
+        for known in self._known:
+            search = Search(self._subject.narrow, known.trial.inputs, ask, ask, options)
+            try:
+                single = node_precision.worse(single, node_precision.alone(self._subject, search, known.inner))
+                whole = node_precision.worse(whole, node_precision.inside(self._subject, search, known.inner))
+            except LimitsReached:
+                break
+        return node_precision.of_nodes(self._subject, self._ranges, single, whole)
+
+
+def _allowed(bound: Threshold, override: Override) -> Threshold:
+    """The threshold of an output: that of a validation, but at least a relative error of CEILING: what a deep model
+    makes of honest rounding in float16. What the user chose is not extended."""
+    chosen = override.apply(bound)
+    if chosen.chosen or not bound.relative:
+        return chosen
+    return replace(bound, relative=max(bound.relative, CEILING))
