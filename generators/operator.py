@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 from epcheck.generators import graph, schema
 from epcheck.generators.case import Binding, BuiltCase, Case, Sample
@@ -149,8 +150,20 @@ def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:
 
 def random_source(case_id: str) -> np.random.Generator:
     """The generator that makes a case's data: the same id gives the same data on every machine."""
-    key = int.from_bytes(hashlib.sha256(case_id.encode()).digest()[:16], "little")
-    return np.random.Generator(np.random.Philox(key=key))
+    key = _Key(hashlib.sha256(case_id.encode()).digest()[:16])
+    return np.random.Generator(np.random.Philox(key))  # type: ignore[arg-type]  # the stub knows SeedSequence only
+
+
+class _Key(ISeedSequence):
+    """The 16 bytes of a Philox key as they are: `Philox(key=...)` takes randomness from the system first, in vain."""
+
+    def __init__(self, key: bytes) -> None:
+        self._words = np.frombuffer(key, "<u8")
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """The key as two words of 64 bits, which is all that Philox asks for."""
+        assert (n_words, dtype) == (2, np.uint64)
+        return self._words
 
 
 def spread(sample: Sample, *, first: bool, newest: bool, scalar: bool = False) -> tuple[str, ...]:

@@ -5,11 +5,13 @@ A test that uses a fixture of MARKERS, directly or through another fixture, gets
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from programs import checked_run
 
 from epcheck.conformance import lab
@@ -41,15 +43,27 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel and the sdist, built from a copy of the checkout's tracked and new files."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    """A folder with the wheel and the sdist, built from a copy of the checkout's tracked and new files.
+
+    Of several processes that test (xdist), whose folders lie in one, the first to need them builds them for all.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with FileLock(shared / "dist.lock"):
+        if not (shared / "dist").exists():
+            build(tmp_path_factory.mktemp("source"), shared / "being-built")
+            (shared / "being-built").rename(shared / "dist")
+    return shared / "dist"
+
+
+def build(source: Path, out: Path) -> None:
+    """Copy the checkout to `source`, and put its wheel and its sdist into `out`."""
     listed = checked_run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], ROOT).splitlines()
     for name in listed:
         copy = source / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes((ROOT / name).read_bytes())
     checked_run([sys.executable, "-m", "build", "--outdir", str(out), str(source)], source)
-    return out
 
 
 @pytest.fixture(scope="session")

@@ -17,16 +17,21 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGE_DIR: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
-PIP = ("-m", "pip", "install", "-q", "--disable-pip-version-check")
+
+
+def pip_install(python: Path, *arguments: str) -> list[str]:
+    """The command by which this environment's pip installs into that of `python`, which has none."""
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    return [*pip, "install", "-q", *arguments]
 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment that has setuptools and nothing else."""
     home = tmp_path_factory.mktemp("editable") / "venv"
-    checked_run([sys.executable, "-m", "venv", str(home)], home.parent)
+    checked_run([sys.executable, "-m", "venv", "--without-pip", str(home)], home.parent)
     python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    checked_run([str(python), *PIP, "setuptools>=77"], home.parent)
+    checked_run(pip_install(python, "setuptools>=77"), home.parent)
     return python
 
 
@@ -42,15 +47,15 @@ def copied(checkout: Path) -> Path:
 
 def installed(python: Path, checkout: Path) -> str:
     """Installs the checkout; returns what the environment's `.pth` file says."""
-    checked_run([str(python), *PIP, "--no-build-isolation", "--no-deps", "-e", str(checkout)], checkout)
+    checked_run(pip_install(python, "--no-build-isolation", "--no-deps", "-e", str(checkout)), checkout)
     (path_file,) = python.parents[1].rglob("__editable__.epcheck-*.pth")
     return path_file.read_text(encoding="utf-8").strip()
 
 
-@pytest.fixture(params=["epcheck", "fork"])
-def checkout(request: pytest.FixtureRequest, python: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module", params=["epcheck", "fork"])
+def checkout(request: pytest.FixtureRequest, python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An installed checkout in a folder of that name, to which modules are added afterwards."""
-    checkout = copied(tmp_path / request.param)
+    checkout = copied(tmp_path_factory.mktemp("checkout") / request.param)
     assert installed(python, checkout) == str(checkout / ".editable")
     (checkout / "generators" / "later.py").write_text(
         "# pyright: basic\nfrom epcheck.generators import latest\n\n\nclass Later:\n"
@@ -75,7 +80,7 @@ def pyright(python: Path, checkout: Path, *arguments: str) -> list[tuple[str, st
     return [(Path(d["file"]).name, d["rule"], d["range"]["start"]["line"]) for d in found]
 
 
-def test_modules_that_are_new_are_found_without_another_install(checkout: Path, python: Path, tmp_path: Path) -> None:
+def test_modules_that_are_new_are_found_without_another_install(checkout: Path, python: Path) -> None:
     assert links(checkout) == {name: checkout / folder for name, folder in PACKAGE_DIR.items()}
 
     code = "from epcheck.generators import latest; print(latest.take(None), latest.__file__)"
@@ -88,7 +93,8 @@ def test_modules_that_are_new_are_found_without_another_install(checkout: Path, 
     (checkout / "generators" / "wrong.py").write_text(
         "from epcheck.generators import absent\nfrom epcheck.generators.latest import take\n\ntake(1)\n"
     )
-    mypy = [sys.executable, "-m", "mypy", "--python-executable", str(python), "--cache-dir", str(tmp_path / "cache")]
+    cache = python.parents[2] / "mypy"  # of both checkouts: they share what is not theirs
+    mypy = [sys.executable, "-m", "mypy", "--python-executable", str(python), "--cache-dir", str(cache)]
     done = subprocess.run(
         [*mypy, "-m", "epcheck.generators.wrong"], cwd=checkout, capture_output=True, text=True, check=False
     )

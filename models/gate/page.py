@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from importlib.resources import files
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from epcheck.models.gate.gate import Gate
@@ -15,16 +16,20 @@ from epcheck.models.validation.formatting import byte_size, failures, number, pe
 from epcheck.models.validation.speed import milliseconds
 
 
-def render(gate: Gate) -> str:
-    """The page as text."""
+@cache
+def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
         number=number, percent=percent, bytes=byte_size, ms=milliseconds, failures=failures,
         reduce_command=reduce_command, grouped=page.grouped,
     )  # fmt: skip
+    return environment.from_string(files(__package__).joinpath("gate.html.j2").read_text(encoding="utf-8"))
+
+
+def render(gate: Gate) -> str:
+    """The page as text."""
     style = files(page.__package__).joinpath("page.css").read_text(encoding="utf-8")
-    template = environment.from_string(files(__package__).joinpath("gate.html.j2").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    text = template.render(gate=gate, style=Markup(style), policy=policy)  # ours, and known by its hash
+    text = _template().render(gate=gate, style=Markup(style), policy=policy)  # ours, and known by its hash
     return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name

@@ -8,10 +8,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from epcheck.models.placement.placement import NodePlacement, Placement
@@ -80,17 +80,20 @@ class Plot:
     nodes: int
 
 
-def render(validation: Validation) -> str:
-    """The page as text."""
+@cache
+def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(bytes=byte_size, number=number, percent=percent, operations=operations, failure=failure,
                                ms=milliseconds)  # fmt: skip
-    folder = files(__package__)
-    style = (folder / "page.css").read_text(encoding="utf-8")
-    template = environment.from_string((folder / "page.html.j2").read_text(encoding="utf-8"))
+    return environment.from_string(files(__package__).joinpath("page.html.j2").read_text(encoding="utf-8"))
+
+
+def render(validation: Validation) -> str:
+    """The page as text."""
+    style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     groups = grouped(validation.placement) if validation.placement else ()
-    text = template.render(
+    text = _template().render(
         v=validation,
         style=Markup(style),  # ours, and known by its hash
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",

@@ -28,6 +28,7 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from typing import IO, Any
 from urllib.parse import quote, urlencode
@@ -80,7 +81,9 @@ def resource(name: str) -> str:
     return (files("epcheck.reports.page") / "assets" / name).read_text("utf-8")
 
 
+@cache
 def _environment() -> Environment:
+    """With its templates: each is compiled once in a process."""
     environment = Environment(
         autoescape=True,
         trim_blocks=True,

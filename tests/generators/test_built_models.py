@@ -1,7 +1,9 @@
-"""The models of the cases: valid ONNX, the opset that resolves to the version, types as stated, the same everywhere."""
+"""Every case, built: its model is valid ONNX, has the opset and types as stated, is the same everywhere; and DirectML's
+pages, where they define it, are of one opinion with its truth. Building takes half a minute: once, in this module."""
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import os
 import subprocess
@@ -13,8 +15,12 @@ import numpy as np
 import onnx
 import pytest
 from built_suite import built_first, built_suite
+from mutant import outputs_of
 from onnx import numpy_helper
+from whole_suite import whole_suite
 
+from epcheck.conformance.comparison import compare
+from epcheck.conformance.preparation import prepared_case
 from epcheck.generators import data, graph, schema, suite
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
@@ -30,6 +36,17 @@ UNORDERED_AXES = "Squeeze-1/float32/axes_in_reverse[runtime]"
 """onnx infers a wrong rank where the axes of Squeeze-1 do not ascend."""
 
 
+DEVIATIONS = {
+    ("DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC", "MeanVarianceNormalization"): "an epsilon that ONNX has not",
+    (
+        "DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC",
+        "com.microsoft.dml::DmlFusedMeanVarianceNormalization",
+    ): "an epsilon that the operator has not",
+    ("DML_MULTIHEAD_ATTENTION_OPERATOR_DESC", "com.microsoft::MultiHeadAttention"): "`unidirectional` is not passed on",
+}
+"""(description, operator) -> what the provider's description computes otherwise than the standard says."""
+
+
 def model_of(built: BuiltCase) -> onnx.ModelProto:
     return onnx.load_from_string(built.model)
 
@@ -43,6 +60,13 @@ def test_every_model_is_valid_and_its_shapes_can_be_inferred() -> None:
         known = built.case.operator in NO_INFERENCE or built.case.id == UNORDERED_AXES
         full = not isinstance(built.truth, Refusal) and not known
         onnx.checker.check_model(model_of(built), full_check=full)
+
+
+@pytest.mark.slow
+def test_the_order_of_the_suite_does_not_change() -> None:
+    ids = [case.id for case in suite.cases()]
+    assert ids == [case.id for case in whole_suite()]
+    assert ids == [built.case.id for built in built_suite()]
 
 
 @pytest.mark.slow
@@ -143,6 +167,29 @@ def test_an_operator_of_another_domain_imports_its_domain_too() -> None:
     assert model.graph.node[0].domain == "ai.onnx.ml"
 
 
+@pytest.mark.slow
+def test_the_truth_itself_is_right() -> None:
+    """A provider that answers with the truth passes every case; what must be refused has no outputs."""
+    for built in built_suite():
+        outputs = outputs_of(built.truth)
+        assert (outputs is None) == isinstance(built.truth, Refusal), built.case.id
+        assert outputs is None or not compare.differences(built.truth, outputs), built.case.id
+
+
+@pytest.mark.slow
+def test_whatever_a_page_defines_evaluates_to_the_truth() -> None:
+    """But for DEVIATIONS: there the description that the DML EP makes is known to compute something else."""
+    opinions = collections.Counter(
+        (name, built.case.operator_key, opinion.partition(":")[0])
+        for built in built_suite()
+        if built.lowering is not None  # without one there is no opinion
+        for name, opinion in prepared_case.of(built).oracles.items()
+    )
+    disagreeing = {(name, operator) for name, operator, opinion in opinions if opinion == "disagrees"}
+    assert disagreeing == DEVIATIONS.keys()
+    assert sum(count for (_, _, opinion), count in opinions.items() if opinion == "agrees") > 10_000
+
+
 def digest(cases: Iterable[BuiltCase]) -> str:
     """One hash over models, feeds and truths."""
     total = hashlib.sha256()
@@ -163,8 +210,9 @@ def digest(cases: Iterable[BuiltCase]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["0", "4711"])
 def test_the_same_id_gives_the_same_bytes_in_another_process(hash_seed: str) -> None:
-    program = "import test_built_models as t; print(t.digest(t.built_suite()[::3]))"
-    path = os.pathsep.join([str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    program = "import test_built_models as t; print(t.digest(case.build() for case in t.whole_suite()[::3]))"
+    folders = [str(HERE), str(HERE.parent), str(HERE.parent / "mutants")]
+    path = os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == digest(built_suite()[::3])
