@@ -12,12 +12,14 @@ from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
+from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.records.record import VariantResult
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.targets.variants import DAMAGED, STALE, Axis
+from epcheck.conformance.test_data import repro
 from epcheck.conformance.workers.program.backends.declined import DECLINED
 
 COMPARED = (terms.PASS, terms.MISMATCH, terms.REFUSED)
@@ -132,6 +134,16 @@ def in_words(results: Sequence[VariantResult]) -> str:
         alike.setdefault(_LOCATION.sub("", result.reason), []).append(result.variant)
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
 
+
+def reproduced(facts: CaseFacts, target: Target, results: Sequence[VariantResult]) -> CaseFacts:
+    """The facts of a case, of which the command that reproduces it names the first variant that differs. What only
+    other cases in its session bring about has none."""
+    names = [result.variant for result in differing(results) if result.variant != SHARED]
+    return replace(facts, repro=repro.command(facts.case_id, target.name, names[0])) if names else facts
+
+
+SHARED = f"{Axis.PACKING}=shared"
+"""The variant that a result is of which the ordinary way gives with other cases in its session, and not alone."""
 
 _LOCATION = re.compile(r"/\S*epcheck-context-\w+/")
 """The folder of a context, which has another name each time."""
