@@ -65,7 +65,7 @@ def compare(
     if judged.status in (terms.REFUSED, terms.PASS) and message.startswith(DECLINED):
         return VariantResult(name, terms.NOT_RUN, message.removeprefix(DECLINED))
     if name in BROKEN:
-        return _of_broken(name, outcome, judged)
+        return _of_broken(name, outcome, judged, judged.status == ordinary.status and answer == bits)
     if outcome.assignment == () and judged.status == terms.PASS and outcome.kind == DONE:
         return VariantResult(name, terms.NOT_RUN, LEFT_OUT)
     if judged.status != ordinary.status:
@@ -77,12 +77,15 @@ def compare(
     return VariantResult(name, terms.DIFFERS, f"wrong in another way: {message}", judged)
 
 
-def _of_broken(name: str, outcome: Outcome, judged: Opinion) -> VariantResult:
-    """A context that is stale or damaged must be refused; a refusal is what the session of a good one may not give."""
+def _of_broken(name: str, outcome: Outcome, judged: Opinion, as_ordinarily: bool) -> VariantResult:
+    """A context that is stale or damaged must be refused; a refusal is what the session of a good one may not give.
+    as_ordinarily: it gives what the ordinary way gives, bit by bit."""
     if judged.status in (terms.REFUSED, terms.UNPLACED):
         return VariantResult(name, terms.SAME, f"refused: {judged.message}")
     if judged.status == terms.PASS:
         return VariantResult(name, terms.CLOSE, "accepted, and the answer is right")
+    if as_ordinarily:
+        return VariantResult(name, terms.CLOSE, "accepted, and the answer is that of the ordinary way")
     accepted = "accepted, and " if outcome.kind == DONE else ""
     return VariantResult(name, terms.DIFFERS, accepted + _words(judged), judged)
 
