@@ -107,8 +107,8 @@ def run(case: dict[str, Any], provider: str) -> int:
 
 def settings(case: dict[str, Any], provider: str) -> dict[str, Any]:
     """How the session is made; on another provider than that of the case without what is only for that one."""
-    nothing = {"variant": "", "options": {}, "config": {}, "plugin": None, "device": "", "context": "", "prefixes": []}
-    how = {**nothing, **case.get("session", {})}
+    how: dict[str, Any] = {"variant": "", "options": {}, "config": {}, "plugin": None}
+    how.update({"device": "", "context": "", "prefixes": []}, **case.get("session", {}))
     if provider != case["provider"]:
         how.update(options={}, config={}, plugin=None, device=how["device"] and "cpu")
     return how
