@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epcheck.api.bug_reports.report_bug import BugReport, BugReportError, ReportBugOptions, report_bug
     from epcheck.api.fuzzing.fuzz import FuzzOptions, FuzzResult, fuzz
     from epcheck.api.machine.cache import CacheStatus, cache_status, clear_cache
     from epcheck.api.machine.demo import DemoOptions, demo
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
     from epcheck.api.machine.probe import ProbedClaims, ProbeOptions, probe
     from epcheck.api.machine.status import MachineStatus, StatusOptions, TargetStatus, status
+    from epcheck.api.models.harvest import Harvest, HarvestError, HarvestOptions, ModelHarvest, harvest
     from epcheck.api.models.reduce import ReduceOptions, reduce
     from epcheck.api.models.validate import ValidateOptions, validate
     from epcheck.api.models.validate_models import Gate, ValidateModelsOptions, validate_models
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
         expectations,
         left_out,
         operators,
+        restampings,
     )
     from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
     from epcheck.api.suite.replay import ReplayOptions, replay
@@ -106,6 +109,7 @@ if TYPE_CHECKING:
     from epcheck.reports.trend.trend import Trend
 
 _MODULES = {
+    "api.bug_reports.report_bug": ("BugReport", "BugReportError", "ReportBugOptions", "report_bug"),
     "api.fuzzing.fuzz": ("FuzzOptions", "FuzzResult", "fuzz"),
     "api.machine.cache": ("CacheStatus", "cache_status", "clear_cache"),
     "api.machine.demo": ("DemoOptions", "demo"),
@@ -119,6 +123,7 @@ _MODULES = {
     ),
     "api.machine.probe": ("ProbeOptions", "ProbedClaims", "probe"),
     "api.machine.status": ("MachineStatus", "StatusOptions", "TargetStatus", "status"),
+    "api.models.harvest": ("Harvest", "HarvestError", "HarvestOptions", "ModelHarvest", "harvest"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
     "api.models.validate": ("ValidateOptions", "Validation", "validate"),
     "api.models.validate_models": ("Gate", "ValidateModelsOptions", "validate_models"),
@@ -142,6 +147,7 @@ _MODULES = {
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
     "api.suite.listing": (
         "CasesOptions", "available_targets", "cases", "element_types", "expectations", "left_out", "operators",
+        "restampings",
     ),
     "api.suite.nightly": ("Night", "NightlyOptions", "nightly"),
     "api.runs.profile": (
@@ -167,6 +173,8 @@ __all__ = [
     "Axis",
     "BisectOptions",
     "Bisected",
+    "BugReport",
+    "BugReportError",
     "CacheStatus",
     "CaseStream",
     "CaseStreamError",
@@ -185,6 +193,9 @@ __all__ = [
     "FuzzOptions",
     "FuzzResult",
     "Gate",
+    "Harvest",
+    "HarvestError",
+    "HarvestOptions",
     "IdleWorkers",
     "InstallLabOptions",
     "LabOptions",
@@ -192,6 +203,7 @@ __all__ = [
     "LabStatusOptions",
     "MachineStatus",
     "MergeOptions",
+    "ModelHarvest",
     "Night",
     "NightlyOptions",
     "NotAdded",
@@ -211,6 +223,7 @@ __all__ = [
     "RefreshClaimsOptions",
     "RemoveEnvOptions",
     "ReplayOptions",
+    "ReportBugOptions",
     "ReportOptions",
     "ReproOptions",
     "RunOptions",
@@ -248,6 +261,7 @@ __all__ = [
     "expect",
     "expectations",
     "fuzz",
+    "harvest",
     "install_lab",
     "lab_status",
     "left_out",
@@ -267,7 +281,9 @@ __all__ = [
     "remove_lab",
     "replay",
     "report",
+    "report_bug",
     "repro",
+    "restampings",
     "run",
     "site",
     "status",

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from epcheck.api.option import Option
 from epcheck.conformance.targets.variants import Axis, parse_axes
+from epcheck.generators.suite import Source, Sources, sources_of
 
 Root = Annotated[Path, Option("Where run folders are made.")]
 StoreFolder = Annotated[Path | None, Option("A store.", flags=("--store",), default="EPCHECK_STORE, or epcheck-store")]
@@ -14,6 +15,18 @@ Vulkan = Annotated[Path | None, Option("Vulkan driver of the lab.", metavar="ICD
 Operators = Annotated[tuple[str, ...], Option("Operator; repeat for more.", flags=("--op",))]
 Dtypes = Annotated[tuple[str, ...], Option("numpy dtype name; repeat for more.", flags=("--dtype",))]
 Thin = Annotated[bool, Option("A few cases of each operator version and dtype.", flags=("--thin",))]
+CaseSource = Annotated[
+    Sources,
+    Option(
+        "Whose cases: suite, onnx (its node tests; onnx@dml: in versions that dml claims), or a folder of "
+        "`epcheck harvest`; repeat for more.",
+        flags=("--source",),
+        metavar="suite|onnx|onnx@PROVIDER|FOLDER",
+        default=Source.SUITE.value,
+        parse=sources_of,
+        many=True,
+    ),
+]
 Strict = Annotated[bool, Option("Fixed and stale expectations and flaky cases fail the run, too.", flags=("--strict",))]
 MaxFlaky = Annotated[
     int | None,
@@ -40,3 +53,7 @@ HtmlFile = Annotated[Path | None, Option("Write the page.", metavar="FILE", fold
 MarkdownFile = Annotated[Path | None, Option("Write Markdown.", metavar="FILE", folder=False)]
 JsonFile = Annotated[Path | None, Option("Write JSON.", metavar="FILE", folder=False)]
 JUnitFile = Annotated[Path | None, Option("Write JUnit XML.", metavar="FILE", folder=False)]
+AnnotationsFile = Annotated[
+    Path | None,
+    Option("Write annotations for GitHub Actions, at most 10: a step prints the file.", metavar="FILE", folder=False),
+]

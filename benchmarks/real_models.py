@@ -157,8 +157,11 @@ def _from_package(model: Model, folder: Path) -> bytes:
 
 
 def rows(models: list[Model], targets: list[str], folder: Path) -> Iterator[str]:
-    yield "| model | package | target | verdict | nodes there | largest error against the oracle | seconds |"
-    yield "|---|---|---|---|---|---|---|"
+    yield (
+        "| model | package | target | verdict | nodes there | elsewhere | placed by a change | nothing does "
+        "| largest error against the oracle | seconds |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for model in models:
         path = fetched(model, folder)
         for target in targets:
@@ -172,7 +175,13 @@ def rows(models: list[Model], targets: list[str], folder: Path) -> Iterator[str]
             there = (
                 f"{placed.count(placed.provider)} of {sum(bool(n.provider) for n in placed.nodes)}" if placed else ""
             )
-            yield f"| {model.name} | {model.package} | {target} | {found.status} | {there} | {worst} | {took:.0f} |"
+            off = [node.advice for node in placed.elsewhere] if placed else []
+            helped = sum(advice is not None and advice.change != "" for advice in off)
+            explained = sum(advice is not None and advice.change == "" for advice in off)
+            yield (
+                f"| {model.name} | {model.package} | {target} | {found.status} | {there} | {len(off)} | {helped} "
+                f"| {explained} | {worst} | {took:.0f} |"
+            )
 
 
 def main() -> None:

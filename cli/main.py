@@ -17,6 +17,8 @@ from typing import Annotated, Any
 
 import typer
 
+from epcheck.cli.completion import answer
+from epcheck.cli.completion.index import Index
 from epcheck.cli.start import INTERRUPTED
 
 MODULES = {
@@ -31,6 +33,7 @@ MODULES = {
     "repro": "suite.repro",
     "replay": "suite.replay",
     "report": "runs.report",
+    "report-bug": "suite.report_bug",
     "directml": "suite.directml",
     "trend": "runs.trend",
     "site": "runs.site",
@@ -40,6 +43,7 @@ MODULES = {
     "expect": "suite.expect",
     "validate": "models.validate",
     "reduce": "models.reduce",
+    "harvest": "models.harvest",
     "lab": "machine.lab",
     "cache": "machine.cache",
     "env": "machine.env",
@@ -60,10 +64,18 @@ class _Commands(typer.core.TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "commands": dict.fromkeys(MODULES)})
+        self._helps: dict[str, str] = {}
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands, for which none of them is imported: completion knows what each says of itself."""
+        self._helps = {name: each.help for name, each in answer.current(completion_index).commands.items()}
+        super().format_help(ctx, formatter)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in MODULES:
             return None
+        if cmd_name in self._helps:
+            return typer.core.TyperCommand(cmd_name, help=self._helps[cmd_name])
         module = importlib.import_module(f"epcheck.cli.commands.{MODULES[cmd_name]}")
         command = typer.main.get_command(module.app)
         command.name = cmd_name
@@ -77,6 +89,15 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def completion_index() -> Index:
+    """What completion has to know; it imports every command."""
+    root = typer.main.get_command(app)
+    context = typer.Context(root, info_name="epcheck")
+    commands = {name: root.get_command(context, name) for name in MODULES}  # type: ignore[attr-defined]
+    made: Index = importlib.import_module("epcheck.cli.completion.build").build(commands)
+    return made
 
 
 def _print_version(wanted: bool) -> None:
@@ -97,6 +118,8 @@ def _root(
 def main() -> None:
     """The console script."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    if "--install-completion" in sys.argv[1:]:
+        answer.current(completion_index)  # so that the first Tab is as fast as the others
     if isinstance(sys.stdout, io.TextIOWrapper):
         # On Windows a redirected stdout has the code page's encoding: a character that it lacks is no reason to end.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -28,7 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--baseline", metavar="TARGET", help="target to compare with (default: cpu; 'none': oracles alone)")
     group.addoption("--op", action="append", default=[], metavar="OPERATOR", help="only this operator; repeatable")
     group.addoption("--dtype", action="append", default=[], metavar="DTYPE", help="only this dtype; repeatable")
-    group.addoption("--source", default="suite", choices=("suite", "onnx"), help="our cases or onnx's node tests")
+    group.addoption(
+        "--source",
+        action="append",
+        default=[],
+        metavar="suite|onnx|FOLDER",
+        help="whose cases; a folder is of `epcheck harvest`",
+    )
     group.addoption("--thin", action="store_true", help="a few cases of each operator version and dtype")
     group.addoption(
         "--variants", action="append", default=[], metavar="AXIS,...", help="run each case in other ways too"
@@ -75,13 +81,13 @@ def _axes(config: pytest.Config) -> tuple[Axis, ...]:
 
 def _selected(config: pytest.Config) -> Iterator[Case]:
     """The cases that the options select. Raises SelectionError."""
-    from epcheck.api.suite.listing import CasesOptions, Source, cases
+    from epcheck.api.suite.listing import CasesOptions, Source, cases, sources_of
 
     return cases(
         CasesOptions(
             operators=tuple(config.getoption("--op")),
             dtypes=tuple(config.getoption("--dtype")),
-            source=Source(config.getoption("--source")),
+            source=sources_of(config.getoption("--source")) or Source.SUITE,
             thin=config.getoption("--thin"),
         )
     )

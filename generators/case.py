@@ -66,6 +66,7 @@ class Case:
     """The identity of a case; `build()` makes its model. Planning thousands costs nothing but their names.
 
     dtype: numpy dtype name, or several joined by '-' when the operator varies more than one type constraint.
+    folder: where it was read from; empty for a case that this package makes.
     """
 
     operator: str
@@ -75,6 +76,7 @@ class Case:
     sample: str
     binding: str
     builder: Callable[[Case], BuiltCase] = field(compare=False, repr=False)
+    folder: str = field(default="", compare=False)
 
     @property
     def operator_key(self) -> str:

@@ -9,7 +9,7 @@ suite has no such operator, the tolerance is the test's own.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -68,10 +68,11 @@ def node_tests() -> tuple[NodeTest, ...]:
     return tuple(found for test in tests for found in _of(test))
 
 
-def cases(operators: Operators) -> Iterator[Case]:
-    """A case for each test: `Add-14/float32/test_add[onnx]`. operators: the suite's, for bounds and descriptions."""
+def cases(operators: Operators, tests: Iterable[NodeTest] | None = None, binding: str = BINDING) -> Iterator[Case]:
+    """A case for each test: `Add-14/float32/test_add[onnx]`. operators: the suite's, for bounds and descriptions.
+    tests: None for all of onnx's. binding: what the ids have in brackets."""
     seen: set[str] = set()
-    for test in node_tests():
+    for test in node_tests() if tests is None else tests:
         operator = operators.get(test.key)
         case = Case(
             test.node.op_type,
@@ -79,7 +80,7 @@ def cases(operators: Operators) -> Iterator[Case]:
             test.node.since_version,
             _dtype(test.node, operator),
             test.name,
-            BINDING,
+            binding,
             partial(_build, test, operator),
         )
         if case.id not in seen:

@@ -11,7 +11,8 @@ from difflib import get_close_matches
 from enum import StrEnum
 from fnmatch import translate
 from functools import cache, lru_cache, partial
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
+from pathlib import Path
 from typing import Any
 
 from epcheck.generators import onnx_tests, operators, schema
@@ -19,7 +20,13 @@ from epcheck.generators.case import Case
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.harvested import harvested_cases
 from epcheck.generators.operator import Operator, is_built_by
+from epcheck.generators.restamped import restamping
+from epcheck.generators.restamped.restamping import Restamped
+
+CLOSE = 3
+"""Ids that the message about an unknown one names at most."""
 
 
 class SelectionError(EpcheckError, ValueError):
@@ -108,20 +115,50 @@ class Source(StrEnum):
     ONNX = "onnx"
 
 
+AnySource = Source | Restamped | Path
+"""Whose cases: a path is that of a folder that `epcheck harvest` wrote."""
+
+Sources = AnySource | tuple[AnySource, ...]
+
+
+def sources_of(texts: str | Sequence[str]) -> tuple[AnySource, ...]:
+    """Sources of their names, or of one: `suite`, `onnx`, `onnx@dml`, or a folder. Raises SelectionError and
+    RestampError."""
+    return tuple(dict.fromkeys(map(_source_of, (texts,) if isinstance(texts, str) else texts)))
+
+
+def listed(sources: Sources) -> tuple[AnySource, ...]:
+    """The sources as a tuple."""
+    return sources if isinstance(sources, tuple) else (sources,)
+
+
+def _source_of(text: str) -> AnySource:
+    if text in list(Source):
+        return Source(text)
+    if restamped := restamping.of_text(text):
+        return restamped
+    if harvested_cases.is_harvest(Path(text)):
+        return Path(text)
+    raise SelectionError(
+        f"unknown source '{text}'; it is suite, onnx, onnx@dml or a folder that `epcheck harvest model.onnx` makes"
+    )
+
+
 def cases(
     names: Sequence[str] = (),
     dtypes: Sequence[str] = (),
     patterns: Sequence[str] = (),
     limit: int | None = None,
-    source: Source = Source.SUITE,
+    source: Sources = Source.SUITE,
     thin: bool = False,
 ) -> Iterator[Case]:
     """The selected cases in their stable order.
 
     names: operators, as ONNX spells them; `com.microsoft::Gelu` for one of another domain. dtypes: numpy names; a case
     matches when one of its varied dtypes does. patterns: globs or substrings of the case id; a case matches when one of
-    them does. limit: at most so many. thin: a few of each operator version and dtypes, for a quick look at everything.
-    Raises SelectionError for an unknown operator or dtype, or when nothing is left.
+    them does. limit: at most so many. source: whose cases, of several an operator's of each in turn. thin: a few of
+    each operator version and dtypes, for a quick look at everything. Raises SelectionError for an unknown operator or
+    dtype, or when nothing is left, and HarvestError for a folder that cannot be read.
     """
     every = _of_source(source)
     for name in names:
@@ -149,15 +186,35 @@ def cases(
         raise SelectionError("the selection leaves no case; `epcheck list` prints the ids of all")
 
 
-def _of_source(source: Source) -> Mapping[str, Callable[[], Iterable[Case]]]:
+def _of_source(sources: Sources) -> Mapping[str, Callable[[], Iterable[Case]]]:
     """Operator key -> what gives its cases."""
     known = all_operators()
-    if source is Source.SUITE:
+    if sources is Source.SUITE:
         return {key: operator.cases for key, operator in known.items()}
-    found: dict[str, list[Case]] = {}
-    for case in onnx_tests.cases(known):
-        found.setdefault(case.operator_key, []).append(case)
-    return {key: partial(iter, of_one) for key, of_one in found.items()}
+    found: dict[str, list[Callable[[], Iterable[Case]]]] = {}
+    for source in listed(sources):
+        if source is Source.SUITE:
+            for key, operator in known.items():
+                found.setdefault(key, []).append(operator.cases)
+            continue
+        read: dict[str, list[Case]] = {}
+        for case in _read_from(source, known):
+            read.setdefault(case.operator_key, []).append(case)
+        for key, of_operator in read.items():
+            found.setdefault(key, []).append(partial(iter, of_operator))
+    return {key: partial(_joined, parts) for key, parts in found.items()}
+
+
+def _read_from(source: AnySource, known: dict[str, Operator[Any]]) -> Iterator[Case]:
+    if isinstance(source, Path):
+        return harvested_cases.cases(source, known)
+    if isinstance(source, Restamped):
+        return onnx_tests.cases(known, restamping.tests(known, source), str(source))
+    return onnx_tests.cases(known)
+
+
+def _joined(parts: Iterable[Callable[[], Iterable[Case]]]) -> Iterator[Case]:
+    return chain.from_iterable(part() for part in parts)
 
 
 def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
@@ -193,21 +250,41 @@ def _expression(pattern: str) -> str:
     return f".*{re.escape(pattern)}.*"
 
 
-def case_by_id(case_id: str) -> Case:
-    """The case of exactly that id. Raises SelectionError, naming close ids, when there is none."""
-    source = Source.ONNX if case_id.endswith(f"[{onnx_tests.BINDING}]") else Source.SUITE
+def case_by_id(case_id: str, source: Sources | None = None) -> Case:
+    """The case of exactly that id. source: where it is; None for the suite and onnx's tests, which the id tells apart.
+    Raises SelectionError, when there is none; it names those that differ in what the brackets hold, else those that
+    are written almost alike."""
+    if source is None:
+        source = _source_in_id(case_id)
     of_operator = _by_id(source, case_id.partition("/")[0].rpartition("-")[0])
     if case_id in of_operator:
         return of_operator[case_id]
-    close = list(islice((case.id for case in of_operator.values() if case.sample in case_id), 3))
-    hint = f"; similar: {', '.join(close)}" if close else "; `epcheck list` prints the ids of all"
-    raise SelectionError(f"unknown case '{case_id}'{hint}")
+    close = [known for known in of_operator if known.startswith(f"{case_id}[")]
+    close = close or get_close_matches(case_id, of_operator, CLOSE, cutoff=0.8)
+    hint = f"similar: {', '.join(close[:CLOSE])}" if close else "`epcheck list` prints the ids of all"
+    if isinstance(source, Source) and f"/{harvested_cases.PREFIX}" in case_id:
+        hint = "it is a harvested one; say --source FOLDER"
+    raise SelectionError(f"unknown case '{case_id}'; {hint}")
 
 
-@lru_cache(maxsize=32)  # who asks for one case of an operator often asks for more
-def _by_id(source: Source, operator: str) -> Mapping[str, Case]:
+def _source_in_id(case_id: str) -> AnySource:
+    binding = case_id.rpartition("[")[2].removesuffix("]")
+    if restamped := restamping.of_text(binding):
+        return restamped
+    return Source.ONNX if binding == onnx_tests.BINDING else Source.SUITE
+
+
+def _by_id(source: Sources, operator: str) -> Mapping[str, Case]:
+    return _kept_by_id(source, operator) if isinstance(source, Source | Restamped) else _read_by_id(source, operator)
+
+
+def _read_by_id(source: Sources, operator: str) -> Mapping[str, Case]:
     every = _of_source(source)
     return {case.id: case for case in every[operator]()} if operator in every else {}
+
+
+_kept_by_id = lru_cache(maxsize=32)(_read_by_id)
+"""Who asks for one case of an operator often asks for more; a folder may change."""
 
 
 def dtypes() -> frozenset[str]:
@@ -215,10 +292,16 @@ def dtypes() -> frozenset[str]:
     return _single(_dtypes(Source.SUITE))
 
 
-@cache
-def _dtypes(source: Source) -> frozenset[str]:
+def _dtypes(source: Sources) -> frozenset[str]:
+    return _kept_dtypes(source) if isinstance(source, Source | Restamped) else _read_dtypes(source)
+
+
+def _read_dtypes(source: Sources) -> frozenset[str]:
     labels = {case.dtype for of_operator in _of_source(source).values() for case in of_operator()}
     return frozenset(labels | _single(labels))
+
+
+_kept_dtypes = cache(_read_dtypes)
 
 
 def _single(labels: Iterable[str]) -> frozenset[str]:

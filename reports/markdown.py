@@ -21,3 +21,9 @@ def escaped(text: str) -> str:
 def row(cells: Iterable[str]) -> str:
     """A row of a table; what the cells say is not escaped here."""
     return f"| {' | '.join(cells)} |"
+
+
+def code(text: str) -> str:
+    """Text as code, also in a cell of a table; a backtick in it, which would end it, becomes an apostrophe."""
+    plain = " ".join(visible(text).split()).replace("`", "'").replace("|", "\\|")
+    return f"`{plain}`"

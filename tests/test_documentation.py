@@ -108,7 +108,7 @@ def here(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def on_cpu(source: str) -> str:
     """The block as a machine without DirectML runs it, in seconds: fewer cases, and a target that is wrong where
     something wrong is looked for."""
-    candidate = "python:wrong_relu:run" if "api.reduce" in source else "cpu"
+    candidate = "python:wrong_relu:run" if re.search(r"api\.(reduce|report_bug)\b", source) else "cpu"
     source = source.replace('"dml@1.20.1"', '"reference"').replace('"dml"', f'"{candidate}"')
     source = source.replace('providers=["DmlExecutionProvider"]', 'providers=["CPUExecutionProvider"]')
     return (

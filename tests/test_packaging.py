@@ -19,7 +19,8 @@ DATA = {
     "epcheck/conformance/lab/packages/debian.json",
     "epcheck/conformance/lab/packages/glvnd.json",
     "epcheck/conformance/lab/packages/wheels.json",
-    "epcheck/conformance/lab/graphics/vkd3d_entry.c",
+    "epcheck/conformance/lab/graphics/vkd3d/entry.c",
+    "epcheck/conformance/lab/graphics/vkd3d/hooks.h",
     "epcheck/generators/claims/dml_ep_operators.json",
     "epcheck/generators/directml/feature_levels.json",
     "epcheck/reports/page/assets/run/page.html.j2",
@@ -49,11 +50,19 @@ def test_the_wheel_holds_code_and_data_of_every_package_and_nothing_loose(wheel:
     assert "epcheck/__init__.py" not in names
 
 
-def test_the_sdist_holds_what_the_wheel_is_made_of(distributions: Path) -> None:
+def test_the_sdist_holds_what_the_wheel_is_made_of_and_what_its_readme_shows(distributions: Path) -> None:
     (sdist,) = distributions.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     assert {name.removeprefix("epcheck/") for name in DATA} <= names
+    assert names >= {
+        "docs/images/report.png",
+        "docs/nightly.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "examples/store.ipynb",
+    }
+    assert [name for name in names if "__pycache__" in name] == []
 
 
 def test_the_installed_command_runs_the_suite_from_another_folder(installed: Path, tmp_path: Path) -> None:

@@ -33,10 +33,11 @@ from epcheck.models.wrong_nodes.reduce import ReduceError, reduce_model
 
 @dataclass(frozen=True)
 class ReduceOptions:
-    """Which model, on what, with which feeds, and how long. feeds: a file or folder, or input name -> value. out: the
+    """Which model, on what, with which feeds, and how long. model: always given; it is left out as a part of
+    ReportBugOptions alone. feeds: a file or folder, or input name -> value. out: the
     folder that is made; None writes none. own_process: examine the model in a process of its own, with bounds."""
 
-    model: Annotated[Path, Option("An ONNX model that fails on the target.", argument=True)]
+    model: Annotated[Path, Option("An ONNX model that fails on the target.", argument=True, required=True)] = Path()
     target: Annotated[
         str | Target | None,
         Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=only_target, many=True),

@@ -33,9 +33,9 @@ class ValidateOptions:
     model: always given; it is left out as a part of ValidateModelsOptions alone. target, baseline: specifications or
     targets; None for the best of this machine, and the CPU provider. dims: dynamic dimension -> sizes, every
     combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of our own
-    thresholds; an output within either of rtol and atol is right. culprit: look for the nodes at fault. deadline_s:
-    seconds for each step of a session. speed: measure latency, memory and the slowest nodes of both targets. html,
-    json: files that are written; None writes none.
+    thresholds; an output within either of rtol and atol is right. culprit: look for the nodes at fault. advice: try
+    what would place nodes that are not on the provider. deadline_s: seconds for each step of a session. speed: measure
+    latency, memory and the slowest nodes of both targets. html, json: files that are written; None writes none.
     """
 
     model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)] = Path()
@@ -67,6 +67,7 @@ class ValidateOptions:
         float | None, Option("Share of equal elements that integer outputs need.", minimum=0, maximum=1)
     ] = None
     culprit: Annotated[bool, Option("Look for the node at fault.")] = True
+    advice: Annotated[bool, Option("Try what would place the nodes that are not on the provider.")] = True
     deadline_s: Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)] = (
         DEADLINE_S
     )
@@ -93,7 +94,8 @@ def _validate(options: ValidateOptions, say: Callable[[str], None]) -> Validatio
     evaluators = choose(options.target, options.baseline, options.vulkan)
     feeding = Feeding(options.feeds, options.seeds, options.dims)
     override = Override(options.rtol, options.atol, options.snr, options.agreement)
-    manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed)
+    manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed,
+                    options.advice)  # fmt: skip
     found = validation.validate(options.model, evaluators, feeding, manner, say)
     if options.html:
         page.write(found, options.html)

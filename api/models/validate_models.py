@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+from epcheck.api.models import ci_files
 from epcheck.api.models.validate import ValidateOptions, validate
 from epcheck.api.option import Group, Option, OptionError
-from epcheck.api.option_types import JUnitFile
+from epcheck.api.option_types import AnnotationsFile, JUnitFile, MarkdownFile
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.targets.config import load_config
@@ -17,17 +18,18 @@ from epcheck.conformance.targets.target import Target
 from epcheck.generators.error import EpcheckError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.evaluators import choose
-from epcheck.models.gate import junit, page
+from epcheck.models.gate import junit, page, sarif
 from epcheck.models.gate.gate import CANNOT_TELL as CANNOT_TELL
 from epcheck.models.gate.gate import FAILS as FAILS
 from epcheck.models.gate.gate import PASSES as PASSES
 from epcheck.models.gate.gate import CheckedModel, document, passes_unjudged
 from epcheck.models.gate.gate import Gate as Gate
 from epcheck.models.gate.limits import GateLimits, broken, of_table
+from epcheck.reports.ci.annotation import write_annotations
 
 EACH = Group(
-    ("baseline", "feeds", "dims", "seeds", "level", "rtol", "atol", "snr", "agreement", "culprit", "deadline_s",
-     "speed", "vulkan"),
+    ("baseline", "feeds", "dims", "seeds", "level", "rtol", "atol", "snr", "agreement", "culprit", "advice",
+     "deadline_s", "speed", "vulkan"),
     {"feeds": Option("An .npz or a folder of ONNX test data; of several models a folder with MODEL.npz or MODEL.",
                      flags=("--feeds",))},
 )  # fmt: skip
@@ -40,7 +42,8 @@ class ValidateModelsOptions:
     models: files, and folders of which all `.onnx` files are taken. targets: specifications or targets; none for the
     best of this machine. each: how each model is validated; its `model`, `target`, `html` and `json` are not used.
     config: where the table [validate] is; None for `epcheck.toml` of the working directory, where there is one. html,
-    json, junit: files that are written; None writes none.
+    json, junit, sarif, markdown, annotations: files that are written; None writes none. The last three name a model by
+    its path from the working directory, as services of CI know it.
     """
 
     models: Annotated[
@@ -57,6 +60,9 @@ class ValidateModelsOptions:
     ] = None
     json: Annotated[Path | None, Option("Write everything as JSON here.", folder=False)] = None
     junit: JUnitFile = None
+    sarif: Annotated[Path | None, Option("Write SARIF 2.1.0, for code scanning.", metavar="FILE", folder=False)] = None
+    markdown: MarkdownFile = None
+    annotations: AnnotationsFile = None
 
 
 def validate_models(options: ValidateModelsOptions, *, progress: Progress = SILENT) -> Gate:
@@ -146,6 +152,12 @@ def write(gate: Gate, options: ValidateModelsOptions) -> None:
         _write(options.json, strict_json.dumps(document(gate)))
     if options.junit is not None:
         _write(options.junit, junit.junit(gate))
+    if options.sarif is not None:
+        _write(options.sarif, sarif.sarif(gate))
+    if options.markdown is not None:
+        _write(options.markdown, ci_files.step_summary(gate))
+    if options.annotations is not None:
+        write_annotations(options.annotations, ci_files.annotate(gate))
 
 
 def _write(path: Path, text: str) -> None:

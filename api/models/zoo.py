@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+import onnx
+
 from epcheck.api.option import Option
 from epcheck.models import zoo
 from epcheck.models.feeds import feeds
+from epcheck.models.graph.feed import Feed
+from epcheck.models.oracle import oracle
+from epcheck.models.oracle.oracle import OracleError
 from epcheck.models.zoo import Architecture, exports
 
 ALL = "all"
@@ -38,7 +45,8 @@ def write_zoo(options: WriteZooOptions) -> Iterator[Path]:
 
 
 def write_architecture(architecture: Architecture, folder: Path, seed: int = 0) -> Iterator[Path]:
-    """Write `model.onnx` and, for each combination of the architecture's dimensions, a `test_data_set_*`."""
+    """Write `model.onnx` and, for each combination of the architecture's dimensions, a `test_data_set_*` with feeds and
+    the outputs that the float64 oracle computes from them."""
     model = architecture.build()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.onnx"
@@ -47,5 +55,19 @@ def write_architecture(architecture: Architecture, folder: Path, seed: int = 0) 
     for index, dims in enumerate(feeds.combinations(model, architecture.dims)):
         data = folder / f"test_data_set_{index}"
         data.mkdir(exist_ok=True)
-        feeds.save(data, model, feeds.generate(model, seed, dims))
+        inputs = feeds.generate(model, seed, dims)
+        feeds.save(data, model, inputs)
+        with contextlib.suppress(OracleError):  # `replay` then asks its baseline what is right
+            write_outputs(data, model, oracle.evaluate(model, inputs).values)
         yield data
+
+
+def write_outputs(folder: Path, model: onnx.ModelProto, truth: Mapping[str, Feed]) -> None:
+    """Write `output_0.pb` and so on: the truth, float64, rounded once to the type of each output. Writes none where an
+    output is no tensor, which ONNX test data has no place for."""
+    types = {value.name: value.type for value in model.graph.output}
+    if all(isinstance(truth[name], np.ndarray) and kind.HasField("tensor_type") for name, kind in types.items()):
+        for index, (name, kind) in enumerate(types.items()):
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+            tensor = onnx.numpy_helper.from_array(np.asarray(truth[name]).astype(dtype), name)
+            (folder / f"output_{index}.pb").write_bytes(tensor.SerializeToString(deterministic=True))

@@ -8,44 +8,55 @@ from typing import Annotated
 
 from epcheck import reports
 from epcheck.api.option import Option
+from epcheck.api.option_types import AnnotationsFile, JUnitFile
 from epcheck.api.runs.archive import archive
 from epcheck.api.runs.profile import profile_digest
+from epcheck.reports.ci.write import write_ci_files
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Which run, and which files. run: None for the latest under `root`. html: None for `report.html` in its folder.
-    junit, json, ort_conformance: None makes none; the last is in the vocabulary of ONNX Runtime's plan for conformance.
-    parquet: make `outcomes.parquet` again. strict: of JUnit XML alone."""
+    """Which run, and which files. run: None for the latest under `root`. html: None for `report.html` in its folder,
+    where no other file is asked for. junit, json, ort_conformance, markdown, badge, annotations: None makes none;
+    `ort_conformance` is in the vocabulary of ONNX Runtime's plan for conformance, the last three are for CI. parquet:
+    make `outcomes.parquet` again. strict: of JUnit XML alone."""
 
     run: Annotated[
         Path | None, Option("A run's folder.", argument=True, default="the latest under --root", file=False)
     ] = None
     root: Annotated[Path, Option("Where runs are kept.")] = reports.DEFAULT_ROOT
     html: Annotated[
-        Path | None, Option("The page.", metavar="FILE", folder=False, default="report.html in the run's folder")
+        Path | None,
+        Option("The page.", metavar="FILE", folder=False, default="report.html in the run's folder, without others"),
     ] = None
-    junit: Annotated[Path | None, Option("Write JUnit XML too.", metavar="FILE", folder=False)] = None
-    json: Annotated[Path | None, Option("Write one JSON document too.", metavar="FILE", folder=False)] = None
+    junit: JUnitFile = None
+    json: Annotated[Path | None, Option("Write one JSON document.", metavar="FILE", folder=False)] = None
     parquet: Annotated[bool, Option("Make outcomes.parquet again, of an unfinished run too.", flags=("--parquet",))] = (
         False
     )
     ort_conformance: Annotated[
         Path | None,
         Option(
-            "Write PASS, UNSUPPORTED, FAIL, EXCLUDED or NOT_RUN for every record too.", metavar="FILE", folder=False
+            "Write PASS, UNSUPPORTED, FAIL, EXCLUDED or NOT_RUN for every record.", metavar="FILE", folder=False
         ),
     ] = None  # fmt: skip
+    markdown: Annotated[
+        Path | None, Option("Write Markdown, for the summary of a CI step.", metavar="FILE", folder=False)
+    ] = None
+    badge: Annotated[Path | None, Option("Write a badge, an SVG image.", metavar="FILE", folder=False)] = None
+    annotations: AnnotationsFile = None
     strict: Annotated[
         bool, Option("In JUnit XML, an expectation that no longer fails is a failure.", flags=("--strict",))
     ] = False
 
 
 def report(options: ReportOptions | None = None) -> tuple[Path, ...]:
-    """Make the page of a stored run, and further reports. Returns the files. Raises StoreError."""
+    """Make the page of a stored run, or the reports that are asked for. Returns the files. Raises StoreError."""
     options = options or ReportOptions()
     folder = options.run or reports.latest(options.root)
-    written = [reports.write_html(folder, options.html, archive=archive)]
+    written: list[Path] = []
+    if options.html or not _others(options):
+        written.append(reports.write_html(folder, options.html, archive=archive))
     if options.junit:
         written.append(reports.write_junit(folder, options.junit, strict=options.strict))
     if options.json:
@@ -57,4 +68,13 @@ def report(options: ReportOptions | None = None) -> tuple[Path, ...]:
         written.append(reports.write_ort_conformance(folder, options.ort_conformance, profiles))
     if options.parquet:
         written.append(reports.write_outcomes(folder))
+    written += write_ci_files(
+        folder, markdown=options.markdown, badge_file=options.badge, annotations_file=options.annotations
+    )
     return tuple(written)
+
+
+def _others(options: ReportOptions) -> bool:
+    """Whether a file is asked for that is not the page."""
+    files = (options.junit, options.json, options.ort_conformance, options.markdown, options.badge, options.annotations)
+    return options.parquet or any(files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated
 
@@ -47,8 +48,8 @@ class RefreshedClaims:
 def refresh_claims(options: RefreshClaimsOptions | None = None) -> RefreshedClaims:
     """Take over what ONNX Runtime's documentation says of a provider's kernels.
 
-    Raises ClaimsError when the provider has no table, DocumentationError, and OSError when a page or file cannot be
-    read.
+    Raises ClaimsError when the provider has no table, DocumentationError when a page cannot be read or understood, and
+    OSError when a file cannot be read.
     """
     options = options or RefreshClaimsOptions()
     path = table_path(options.provider)
@@ -84,5 +85,12 @@ def _read(source: str) -> str:
         return Path(source).read_text(encoding="utf-8")
     if not source.startswith(("https://", "http://")):
         raise DocumentationError(f"'{source}' is no address of a page; give a file, http or https")
-    with urllib.request.urlopen(source, timeout=TIMEOUT_S) as response:
-        return str(response.read().decode("utf-8"))
+    try:
+        with urllib.request.urlopen(source, timeout=TIMEOUT_S) as response:
+            return str(response.read().decode("utf-8"))
+    except (OSError, ValueError, HTTPException) as error:
+        why = getattr(error, "reason", "") or error
+        raise DocumentationError(
+            f"{source} cannot be read ({getattr(why, 'strerror', '') or why}); without network give the file instead: "
+            "docs/OperatorKernels.md of an ONNX Runtime checkout"
+        ) from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.api.option_types import Dtypes, Operators, Thin
+from epcheck.api.option_types import CaseSource, Dtypes, Operators, Thin
 from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets.choice import best_choice, why_no_dml
 from epcheck.conformance.targets.config import CONFIG, load_config
@@ -18,8 +18,12 @@ from epcheck.generators import suite
 from epcheck.generators.case import Case as Case
 from epcheck.generators.left_out import left_out as left_out_of_suite
 from epcheck.generators.left_out.left_out import LeftOut as LeftOut
+from epcheck.generators.restamped import restamping
+from epcheck.generators.restamped.restamping import Restamped
+from epcheck.generators.restamped.restamping import Restamping as Restamping
 from epcheck.generators.suite import SelectionError as SelectionError
 from epcheck.generators.suite import Source as Source
+from epcheck.generators.suite import sources_of as sources_of
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class CasesOptions:
     operators: Operators = ()
     dtypes: Dtypes = ()
     patterns: Annotated[tuple[str, ...], Option("Glob or substring of case ids.", flags=("-k",))] = ()
-    source: Annotated[Source, Option("Our generators' cases, or onnx's own node tests.")] = Source.SUITE
+    source: CaseSource = Source.SUITE
     thin: Thin = False
 
 
@@ -75,6 +79,12 @@ def operators() -> Iterator[OperatorCases]:
         yield OperatorCases(name, tuple(sorted({case.since_version for case in own})), len(own))
 
 
+def restampings(provider: str) -> tuple[Restamping, ...]:
+    """What becomes of each of onnx's node tests in the versions that a provider claims (`dml`), and why it stays as it
+    is where it does. Raises RestampError."""
+    return tuple(restamping.restampings(suite.all_operators(), Restamped(provider)))
+
+
 def left_out() -> tuple[LeftOut, ...]:
     """The operators of ai.onnx without a case, each with the reason."""
     return tuple(left_out_of_suite.operators())
@@ -107,6 +117,11 @@ def available_targets() -> tuple[AvailableTarget, ...]:
         *(AvailableTarget(name, CONFIG) for name in load_config().get("targets", {})),
         AvailableTarget(DEFAULT, f"{best.specification}: {best.reason}"),
     )
+
+
+def target_names() -> tuple[str, ...]:
+    """The names of targets that every machine knows, whether it has them or not."""
+    return ("cpu", "dml", "directml", "reference", *(made.name for made in known_environments()))
 
 
 def _meaning(made: Environment) -> str:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 from epcheck import reports
+from epcheck.api.fuzzing.fuzz import FuzzOptions
+from epcheck.api.fuzzing.nightly_search import Budget, searches
 from epcheck.api.option import Group, Option
 from epcheck.api.option_types import Factor
 from epcheck.api.progress import SILENT, Progress
+from epcheck.api.runs.result import COMPLETE
 from epcheck.api.suite.run import describe, run
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance.cluster.node import ClusterError
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.targets.choice import default_baseline
+from epcheck.conformance.targets.choice import best_choice, default_baseline
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.target import TargetError
 from epcheck.reports.diff import assessment, difference, drift
@@ -24,6 +28,7 @@ from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.compared_runs import open_pair, read_compared_run
 from epcheck.reports.diff.difference import ComparedRun
 from epcheck.reports.diff.write import write_html, write_json, write_junit, write_markdown
+from epcheck.reports.faults.fault_search import FaultSearch
 from epcheck.reports.store import maintenance
 from epcheck.reports.store.store import Store, default_store, open_store
 from epcheck.reports.trend.flaky_cases import flaky_cases
@@ -44,35 +49,41 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable: the file to which a step of GitHub Actions appends Markdown for the page of the workflow."""
 
 _OF_RUN = Group(
-    ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "thin", "variants", "expect", "reference",
-     "vulkan", "config", "jobs", "root"),
-    {"targets": Option("Candidate; repeat for more.", flags=("--target", "-t"), required=True),
-     "root": Option("Where run folders are made.", after="store")},
+    ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "source", "thin", "variants", "expect",
+     "reference", "vulkan", "config", "jobs", "root"),
+    {"root": Option("Where run folders are made.", after="store")},
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class NightlyOptions:
-    """What to run, and what to compare it with. run: names at least one target. store: None for EPCHECK_STORE or
-    `epcheck-store`. out: where the night's files are written; None for the run's folder. against: a run's folder or
-    file; None for the last good run of each target's class in the store."""
+    """What to run, and what to compare it with. run: without targets, the best of this machine, as in a run. store:
+    None for EPCHECK_STORE or `epcheck-store`. out: where the night's files are written; None for the run's folder.
+    against: a run's folder or file; None for the last good run of each target's class in the store. fuzz_minutes,
+    fuzz_graph_minutes: None for no search. fuzz_out: what a night found in it, the next one replays first."""
 
     run: Annotated[RunOptions, _OF_RUN]
     store: Annotated[Path | None, Option("Where runs are kept, and looked for.", default="epcheck-store")] = None
     out: Annotated[Path | None, Option("Where the night's files go.", default="the run's folder")] = None
     against: Annotated[Path | None, Option("Compare with this run, not with the last good one.", metavar="RUN")] = None
     factor: Factor = drift.FACTOR
+    fuzz_minutes: Annotated[
+        float | None, Option("Search for faults that no case shows, so long for each target.", minimum=0.01)
+    ] = None
+    fuzz_graph_minutes: Annotated[float | None, Option("The same for graphs of several nodes.", minimum=0.01)] = None
+    fuzz_out: Annotated[Path, Option("Folder of the searches' examples and faults.", file=False)] = Path("epcheck-fuzz")
 
 
 @dataclass(frozen=True)
 class Night:
     """A night as it ended. folder: the run's. assessments: one for each candidate. problems: files of the store that
-    could not be counted, in sentences. files: what was written, the page first."""
+    could not be counted, in sentences. searches: for faults. files: what was written, the page first."""
 
     folder: Path
     run: Run
     assessments: tuple[Assessment, ...]
     problems: tuple[str, ...]
+    searches: tuple[FaultSearch, ...] = ()
     files: tuple[Path, ...] = field(default=())
 
     @property
@@ -90,7 +101,7 @@ def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
     knows it. Where GITHUB_STEP_SUMMARY names a file, the Markdown is appended to it. Raises StoreError, and what `run`
     raises for options that cannot be used.
     """
-    chosen = replace(options.run, targets=tuple(dict.fromkeys(options.run.targets)))
+    chosen = replace(options.run, targets=tuple(dict.fromkeys(options.run.targets)) or (_best(progress),))
     store = options.store or default_store()
     store.mkdir(parents=True, exist_ok=True)
     try:
@@ -107,19 +118,45 @@ def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
     reports.write_run(folder, ended)
     reports.write_outcomes(folder)
     maintenance.add(store, folder)
-    night = Night(folder, ended, assessments, tuple(problem.sentence for problem in opened.problems))
+    problems = tuple(problem.sentence for problem in opened.problems)
+    night = Night(folder, ended, assessments, problems, _searches(chosen, ended, options, progress))
     return replace(night, files=_written(night, options.out or folder, options.against))
+
+
+def _best(progress: Progress) -> str:
+    """The target of a night that names none. It is not another one in the night in which it cannot start."""
+    choice = best_choice()
+    progress.say(f"Candidate: {choice.specification} ({choice.reason})")
+    return choice.specification
 
 
 def _written(night: Night, folder: Path, against: Path | None) -> tuple[Path, ...]:
     folder.mkdir(parents=True, exist_ok=True)
-    write_html(folder / PAGE, night.title, night.assessments, _reports_of(night, against))
+    write_html(folder / PAGE, night.title, night.assessments, _reports_of(night, against), night.searches)
     for name, write in WRITERS.items():
-        write(folder / name, night.title, night.assessments)
+        write(folder / name, night.title, night.assessments, night.searches)
     if summary := os.environ.get(STEP_SUMMARY):
         with Path(summary).open("a", encoding="utf-8") as file:
             file.write((folder / MARKDOWN).read_text(encoding="utf-8"))
     return (folder / PAGE, *(folder / name for name in WRITERS))
+
+
+def _searches(chosen: RunOptions, ended: Run, options: NightlyOptions, progress: Progress) -> tuple[FaultSearch, ...]:
+    """The searches of a night that ran to its end. The seed is that of its date: each night draws something else."""
+    if ended.status != COMPLETE:
+        return ()
+    seed = date.fromisoformat(ended.started[:10]).toordinal()
+    common = FuzzOptions(
+        baseline=chosen.baseline,
+        operators=chosen.operators,
+        seed=seed,
+        out=options.fuzz_out,
+        vulkan=chosen.vulkan,
+        config=chosen.config,
+        jobs=chosen.jobs,
+    )
+    budget = Budget(options.fuzz_minutes, options.fuzz_graph_minutes)
+    return tuple(searches(chosen.targets, common, budget, progress))
 
 
 def _reports_of(night: Night, against: Path | None) -> dict[str, Path]:

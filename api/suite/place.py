@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import uuid
@@ -19,6 +20,8 @@ from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.cluster.node import ClusterError, Line, Order
 from epcheck.conformance.records import atomic_file
 from epcheck.conformance.records.record import Record, encode
+from epcheck.conformance.releases.error import ReleaseError
+from epcheck.conformance.releases.package_index import releases_of
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.scheduling.run import run_plan
@@ -26,7 +29,7 @@ from epcheck.conformance.targets import claim_file, expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.specification import NEED_LAB, direct_of, resolve
+from epcheck.conformance.targets.specification import NEED_LAB, described, direct_of, resolve
 from epcheck.conformance.targets.target import DML, Target, TargetError
 from epcheck.conformance.targets.variants import variants_of
 from epcheck.conformance.workers.idle_workers import IdleWorkers
@@ -130,6 +133,7 @@ class _Here:
 
 def _targets(options: RunOptions, progress: Progress) -> tuple[tuple[Target, ...], Target | None, Target | None]:
     config = load_config(options.config)
+    _refuse_early(options, config)
     specifications = tuple(dict.fromkeys(options.targets)) or (_best(progress),)
     extra = tuple(entry for path in options.expect for entry in expectation_file.load(path))
     candidates = claim_file.with_tables(
@@ -145,6 +149,28 @@ def _targets(options: RunOptions, progress: Progress) -> tuple[tuple[Target, ...
     return candidates, baseline, reference
 
 
+def _refuse_early(options: RunOptions, config: Mapping[str, Any]) -> None:
+    """Raise TargetError for what can be seen to be wrong before a lab or a runtime is installed for it."""
+    baseline = () if options.baseline in (None, "none") else (options.baseline,)
+    for specification in (*options.targets, *baseline):
+        described(specification, config)
+    if options.vulkan and not options.vulkan.is_file():
+        raise TargetError(f"there is no Vulkan driver {options.vulkan}; name the driver's ICD file (JSON)")
+
+
+def _refuse_unknown_release(specification: str) -> None:
+    """Raise TargetError where the package index says that there is no such release; it may not be reachable."""
+    _, _, version = specification.partition("@")
+    if not version or lab.is_pinned(version):
+        return
+    package = "onnxruntime-windowsml" if version.startswith("windowsml-") else "onnxruntime-directml"
+    with contextlib.suppress(ReleaseError):
+        known = releases_of(package, windows=True)
+        if not any(release.startswith(version.removeprefix("windowsml-")) for release in known):
+            newest = ", ".join(known[-3:])
+            raise TargetError(f"target '{specification}': {package} has no such release; the newest are {newest}")
+
+
 def _below(candidates: Sequence[Target]) -> dict[str, Target]:
     """What explains the failures of each candidate that has DirectML's provider. Raises TargetError where none has."""
     found = {target.name: direct_of(target) for target in candidates if target.provider == DML}
@@ -158,6 +184,7 @@ def _resolve(specification: str, config: dict[str, Any], options: RunOptions, pr
         obstacle = lab.can_install()
         if obstacle:
             raise TargetError(f"target '{specification}': {obstacle}")
+        _refuse_unknown_release(specification)
         _install_lab(progress)
     with progress.installing() as step:
         return resolve(specification, config, step, options.vulkan)

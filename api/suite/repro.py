@@ -24,7 +24,8 @@ from epcheck.generators.case import BuiltCase
 class ReproOptions:
     """Which case, how it is run, and where its folder is made. target: whose provider, options and plugin the script
     uses; None for DirectML's provider, or another that the script is called with. variant: the way of running, as the
-    records of a run name it (`level=all`); empty for the ordinary one."""
+    records of a run name it (`level=all`); empty for the ordinary one. source: the folder of a harvested case;
+    None for any other."""
 
     case_id: Annotated[str, Option("A case id, as `epcheck list` and the report print it.", argument=True)]
     target: Annotated[
@@ -33,13 +34,14 @@ class ReproOptions:
     ] = None
     variant: Annotated[str, Option("Run it in this way of the target, as level=all.", metavar="AXIS=VALUE")] = ""
     out: Annotated[Path, Option("Where the folder is made.")] = Path("repro")
+    source: Annotated[Path | None, Option("The folder of a harvested case.", metavar="FOLDER")] = None
 
 
 def repro(options: ReproOptions) -> Path:
     """Write the case into a folder of its own under `out`: the model, ONNX test data, and a script that needs
     onnxruntime only. Returns the folder. Raises SelectionError for an unknown id, TargetError for a target or a variant
     that is none, and ReproError when the case cannot be built or written."""
-    case = suite.case_by_id(options.case_id)
+    case = suite.case_by_id(options.case_id, options.source)
     try:
         built = case.build()
     except Exception as error:  # of the case's generator, whatever it is

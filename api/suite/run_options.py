@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Root, Strict, Thin, Variants, Vulkan
+from epcheck.api.option_types import CaseSource, Dtypes, MaxFlaky, Operators, Root, Strict, Thin, Variants, Vulkan
 from epcheck.conformance.scheduling.shard import Shard as Shard
 from epcheck.conformance.targets.variants import Axis as Axis
 from epcheck.generators import suite
@@ -22,7 +22,7 @@ class RunOptions:
     """What to run, on what, and where it is kept. Empty tuples select everything.
 
     targets: specifications of candidates; empty chooses the best of this machine. baseline: None chooses `cpu`, or
-    `reference` when the candidate is `cpu` itself. source: whose cases. thin, whole:
+    `reference` when the candidate is `cpu` itself. source: whose cases; of several, all. thin, whole:
     without both, a run of the whole suite begins with the cases of a thin one, and says their verdict. explain: call
     DirectML directly for every failure of its provider. variants: run each case in the other ways of these axes too,
     and report what depends on it. expect: further files of expectations. claims: claim tables, each for the candidates
@@ -45,7 +45,7 @@ class RunOptions:
     dtypes: Dtypes = ()
     patterns: Annotated[tuple[str, ...], Option("Glob or substring of case ids; repeat for more.", flags=("-k",))] = ()
     limit: Annotated[int | None, Option("At most so many cases.", minimum=1)] = None
-    source: Annotated[Source, Option("Our generators' cases, or onnx's own node tests.")] = Source.SUITE
+    source: CaseSource = Source.SUITE
     thin: Thin = False
     whole: Annotated[bool, Option("The whole suite in its order, without a thin pass first.", flags=("--whole",))] = (
         False
@@ -95,8 +95,8 @@ class RunOptions:
     @property
     def whole_suite(self) -> bool:
         """Whether every case is selected, so that an expectation without a case is stale."""
-        part = self.operators or self.dtypes or self.patterns or self.thin or self.source is not Source.SUITE
-        return not part and self.limit is None
+        part = self.operators or self.dtypes or self.patterns or self.thin
+        return not part and self.limit is None and Source.SUITE in suite.listed(self.source)
 
     def cases(self) -> Iterator[Case]:
         """The selected cases. Raises SelectionError."""

@@ -12,6 +12,7 @@ from epcheck.api.option import Option
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.scheduling.shard import Shard, ShardError
+from epcheck.generators.restamped.restamping import Restamped
 from epcheck.reports import StoreError
 
 ALWAYS = (
@@ -72,7 +73,7 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case Enum():
             return value.value
-        case Path() | Shard():
+        case Path() | Shard() | Restamped():
             return str(value)
     return value
 
@@ -80,9 +81,9 @@ def _plain(value: Any) -> Any:
 def _value(name: str, plain: Any) -> Any:
     """The value of an option. Raises ValueError and what the option's `parse` does."""
     kind, *notes = get_args(_HINTS[name])
-    parse = next((note.parse for note in notes if isinstance(note, Option) and note.parse), None)
-    if parse and isinstance(plain, str):
-        return parse(plain)
+    option = next((note for note in notes if isinstance(note, Option) and note.parse), None)
+    if option and option.parse and isinstance(plain, list if option.many and isinstance(plain, list) else str):
+        return option.parse(plain)
     return _converted(kind, plain)
 
 

@@ -142,7 +142,7 @@ def reproduced(facts: CaseFacts, target: Target, results: Sequence[VariantResult
     """The facts of a case, of which the command that reproduces it names the first variant that differs. What only
     other cases in its session bring about has none."""
     names = [result.variant for result in differing(results) if result.variant != SHARED]
-    return replace(facts, repro=repro.command(facts.case_id, target.name, names[0])) if names else facts
+    return replace(facts, repro=repro.of_variant(facts.repro, target.name, names[0])) if names else facts
 
 
 SHARED = f"{Axis.PACKING}=shared"

@@ -12,7 +12,7 @@ from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import default_folder
 from epcheck.conformance.lab.install import can_install, ensure_runtime, install, remove, stop
 from epcheck.conformance.lab.launch import Launch, prelude, python_launch, windows_site_packages
-from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
+from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME, is_pinned
 from epcheck.conformance.lab.packages.wheels import pip_install_windows
 from epcheck.conformance.lab.packing.pack import Packed, pack
 from epcheck.conformance.lab.packing.unpack import unpack
@@ -38,6 +38,7 @@ __all__ = [
     "ensure_runtime",
     "in_use",
     "install",
+    "is_pinned",
     "pack",
     "pip_install_windows",
     "prelude",

@@ -57,6 +57,7 @@ def python_launch(folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME,
         "EPCHECK_D3D12_SHIM": windows_path(Path(str(files(graphics).joinpath("d3d12_shim.py")))),
         "EPCHECK_MODULE_STORE_PROGRAM": windows_path(Path(str(files(graphics).joinpath("module_store.py")))),
         "EPCHECK_MODULE_STORE": windows_path(_module_store(layout, wheel.folder)),
+        "EPCHECK_PIPELINES": windows_path(layout.home),
         "EPCHECK_GRAPHICS_STACK": f"wine {made.facts.get('wine_version', '?')}" if made else "wine",
     }
     if (built := read_stamp(layout, "dxil")) and layout.dxil.is_file():

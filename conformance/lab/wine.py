@@ -26,7 +26,7 @@ _LINGER = 1  # seconds that Wine's daemons outlive the last program: a restarted
 _LAYER = "libVkLayer_MESA_device_select.so"
 _SYSTEM_LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/lib")
 _PASSED_ON = ("XDG_RUNTIME_DIR", "USER", "LOGNAME", "TZ", "WINEDEBUG", "CUDA_VISIBLE_DEVICES")
-_PASSED_ON_PREFIXES = ("LP_", "MESA_", "NVIDIA_", "VKD3D_", "GALLIUM_")
+_PASSED_ON_PREFIXES = ("EPCHECK_HOOK", "LP_", "MESA_", "NVIDIA_", "VKD3D_", "GALLIUM_")
 _QUIET = {"WINEDEBUG": "-all", "VKD3D_DEBUG": "none", "VKD3D_SHADER_DEBUG": "none"}
 
 

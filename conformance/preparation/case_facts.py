@@ -53,7 +53,7 @@ def of_unbuilt(case: Case) -> CaseFacts:
         values=(),
         directml=None,
         expects="nothing: its generator failed",
-        repro=repro.command(case.id),
+        repro=repro.command(case.id, case.folder),
     )
 
 

@@ -31,8 +31,11 @@ LOOKED_UP = 256
 CHUNK = 64
 """Cases that a preparer prepares at once: some 20 ms."""
 
-SLICE = 8
-"""Cases that are prepared here before something else gets its turn."""
+SLICE, SLICE_S = 8, 0.1
+"""Cases that are prepared here before something else gets its turn, and the seconds after which none is begun."""
+
+SLOW_S = 0.05
+"""Seconds of a slice that are long for a worker that waits until its answer is read: it looks as if it hung."""
 
 WORTH_PREPARERS = 512
 """Cases that have to be prepared before preparers are started, which takes them about as long as 1,000 cases here."""
@@ -54,6 +57,7 @@ class PreparerPool:
         self, cache: Cache, events: queue.SimpleQueue[Event], idle_workers: IdleWorkers, preparers: int
     ) -> None:
         """preparers: processes at most."""
+        self.is_slow = False
         self.ready: deque[PreparedCase | UnbuiltCase] = deque()
         self._rows = RowGroups(cache, "prepared")
         self._events = events
@@ -111,10 +115,12 @@ class PreparerPool:
             preparer.flush()
 
     def prepare_some(self) -> None:
-        """Prepare a few of what is missing."""
+        """Prepare a few of what is missing; `is_slow` is then whether that took long."""
         done: list[PreparedCase | UnbuiltCase] = []
-        while len(done) < SLICE and self.has_work:
+        started = time.monotonic()
+        while len(done) < SLICE and self.has_work and (not done or time.monotonic() < started + SLICE_S):
             done.append(prepared_case.prepare((self._here or self._missing).popleft()))
+        self.is_slow = time.monotonic() - started > SLOW_S
         self.ready.extend(done)
         for prepared in _to_keep(done):
             self._rows.put(group_of(prepared.case), prepared.case.id, prepared_case.to_row(prepared))

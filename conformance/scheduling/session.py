@@ -295,7 +295,7 @@ class Session:
         self._clock.enter(WAITING)
         event = self._next_event(wait)
         self._clock.enter(JUDGING)
-        self._pools.listen(False)
+        self._pools.listen(self._preparers.is_slow)  # a large answer does not fit into the pipe until the next turn
         self._preparers.listen(False)
         happened = event is not None
         while event is not None:

@@ -97,9 +97,7 @@ def resolve(
         return _interpreter(specification, path, provider or CPU)
     if recipes.is_recipe(specification):
         return _recipe(recipes.ready(specification))
-    name, at, version = specification.partition("@")
-    if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
-        raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
+    name, version = _name_and_release(specification)
     if name in RELEASES:
         target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
         return replace(target, name=specification, expectations=_shipped(name, version))
@@ -114,17 +112,28 @@ def resolve(
     )
 
 
+def _name_and_release(specification: str) -> tuple[str, str]:
+    """`dml@1.20.1` in its two parts, the second empty where there is none. Raises TargetError for no release."""
+    name, at, version = specification.partition("@")
+    if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
+        raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
+    return name, version
+
+
 def described(specification: str, config: Mapping[str, Any]) -> Target:
     """A target of that name with its provider and claim table, and nothing that could be started: no runtime is
     installed for it. config: the tables of `load_config`. Raises TargetError and TableError."""
     table = config.get("targets", {}).get(specification)
     if table is None:
-        name = specification.partition("@")[0]
-        if name in RELEASES:
-            return Target(specification, (), (), provider=RELEASES[name])
+        name, _ = _name_and_release(specification)
+        if name in RELEASES or name == DIRECTML:
+            return Target(specification, (), (), provider=RELEASES.get(name))
         return resolve(specification, config)
     if "base" in table and "provider" not in table:
-        provider = described(table["base"], {}).provider
+        try:
+            provider = described(table["base"], {}).provider
+        except TargetError as error:
+            raise TargetError(f"[targets.{specification}]: {error}") from None
     elif "ep" in table and "provider" not in table:
         provider = resolve(specification, config).provider
     else:

@@ -33,6 +33,9 @@ from epcheck.generators.truth import Output, Outputs, Refusal, Selection
 
 DATA_SET = "test_data_set_0"
 
+OUT = " --out repro"
+"""How the command line ends that writes a case."""
+
 SCRIPT = Path(__file__).with_name("run_script.py")
 """run.py: the same in every folder. What differs is in case.json."""
 
@@ -68,11 +71,18 @@ def folder_name(case_id: str) -> str:
     return re.sub(r"[^\w.\-]+", "_", case_id).strip("_")
 
 
-def command(case_id: str, target: str = "", variant: str = "") -> str:
-    """The command line that writes the case, as it runs in a variant of a target where one is named; in double quotes,
-    since those are all that Windows' cmd.exe knows."""
-    way = f' --target "{target}" --variant "{variant}"' if variant else ""
-    return f'epcheck repro "{case_id}"{way} --out repro'
+def command(case_id: str, folder: str = "") -> str:
+    """The command line that writes the case; in double quotes, since those are all that Windows' cmd.exe knows.
+
+    folder: where it is harvested from; empty for a case of the suite or of onnx.
+    """
+    source = f' --source "{folder}"' if folder else ""
+    return f'epcheck repro "{case_id}"{source}{OUT}'
+
+
+def of_variant(command: str, target: str, variant: str) -> str:
+    """The command line that writes a case as it runs in a variant of a target; command: that of its ordinary way."""
+    return f'{command.removesuffix(OUT)} --target "{target}" --variant "{variant}"{OUT}'
 
 
 def write(built: BuiltCase, out: Path, known: Judged | None = None) -> Path:

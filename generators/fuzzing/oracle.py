@@ -8,6 +8,7 @@ judged.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -43,11 +44,27 @@ def judge(operator: Operator[Any], node: Node) -> Truth | Open:
         return Open(f"an input has more than {MOST_ELEMENTS:,} elements")
     if any(o is not None and o.value.ndim > MOST_RANK for o in node.inputs):
         return Open(f"an input has more than {MOST_RANK} dimensions")
+    truth = _judged(operator, node, _why_open)
+    return truth if isinstance(truth, Open) else _bounded(truth)
+
+
+def judge_real(operator: Operator[Any], node: Node) -> Truth | Open:
+    """The same of a node that somebody's model has, whose inputs are small enough. It may have what no sample of the
+    operator has. Raises nothing."""
+    return _judged(operator, node, lambda _, real: domain.why_undefined(real))
+
+
+def _why_open(operator: Operator[Any], node: Node) -> str:
+    if reason := domain.why_open(operator, node):
+        return reason
+    large = domain.elements(node) > MOST_ELEMENTS
+    return f"the oracle would make more than {MOST_ELEMENTS:,} elements" if large else ""
+
+
+def _judged(operator: Operator[Any], node: Node, why_open: Callable[[Operator[Any], Node], str]) -> Truth | Open:
     try:
-        if reason := domain.why_open(operator, node):
+        if reason := why_open(operator, node):
             return Open(reason)
-        if domain.elements(node) > MOST_ELEMENTS:
-            return Open(f"the oracle would make more than {MOST_ELEMENTS:,} elements")
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             truth = operator.truth(node)
@@ -55,7 +72,7 @@ def judge(operator: Operator[Any], node: Node) -> Truth | Open:
         return Open(f"the oracle does not know the node: {type(error).__name__}: {error}")
     if node.op_type in RECURRENT and isinstance(truth, Outputs) and not all(map(_is_finite, truth.outputs)):
         return Open("a state leaves the range of numbers, and what follows depends on the order of the operations")
-    return _bounded(truth)
+    return truth
 
 
 def _is_finite(output: Output) -> bool:

@@ -59,7 +59,7 @@ def encode(written: WrittenNode) -> str:
         "binding": written.binding,
         "inputs": [None if o is None else _operand(o) for o in node.inputs],
         "outputs": list(node.outputs),
-        "attributes": {name: _attribute(value) for name, value in node.attributes.items()},
+        "attributes": {name: attribute_fields(value) for name, value in node.attributes.items()},
     }
     if node.surroundings:
         fields["surroundings"] = _surroundings(node.surroundings)
@@ -77,7 +77,7 @@ def decode(line: str) -> WrittenNode:
             int(fields["since_version"]),
             tuple(None if o is None else _operand_of(o) for o in fields["inputs"]),
             tuple(map(str, fields["outputs"])),
-            {str(name): _attribute_of(value) for name, value in fields["attributes"].items()},
+            {str(name): attribute_of(value) for name, value in fields["attributes"].items()},
             _surroundings_of(around) if around else None,
         )
         return WrittenNode(node, tuple(map(str, fields["dtypes"])), str(fields["binding"]))
@@ -88,14 +88,15 @@ def decode(line: str) -> WrittenNode:
 
 
 def _operand(operand: Operand) -> dict[str, Any]:
-    return {"name": operand.name, **_array(operand.value), "parameter": operand.parameter}
+    return {"name": operand.name, **array_fields(operand.value), "parameter": operand.parameter}
 
 
 def _operand_of(fields: Mapping[str, Any]) -> Operand:
-    return Operand(str(fields["name"]), _array_of(fields), bool(fields["parameter"]))
+    return Operand(str(fields["name"]), array_of(fields), bool(fields["parameter"]))
 
 
-def _array(value: Array) -> dict[str, Any]:
+def array_fields(value: Array) -> dict[str, Any]:
+    """A tensor as JSON: its dtype, shape and values."""
     form = {"dtype": value.dtype.name, "shape": list(value.shape)}
     if value.size > LISTED or value.dtype.kind not in "biuf":
         little = value.astype(value.dtype.newbyteorder("<"))
@@ -103,14 +104,16 @@ def _array(value: Array) -> dict[str, Any]:
     return {**form, "values": [_number(item) for item in value.reshape(-1).tolist()]}
 
 
-def _array_of(fields: Mapping[str, Any]) -> Array:
-    dtype, shape = _dtype(str(fields["dtype"])), tuple(map(int, fields["shape"]))
+def array_of(fields: Mapping[str, Any]) -> Array:
+    """The tensor that `array_fields` wrote. Raises KeyError, TypeError and ValueError."""
+    dtype, shape = dtype_of(str(fields["dtype"])), tuple(map(int, fields["shape"]))
     if "data" in fields:
         return np.frombuffer(base64.b64decode(fields["data"], validate=True), dtype).reshape(shape)
     return np.array([_number_of(item) for item in fields["values"]], dtype).reshape(shape)
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The dtype of a numpy or ml_dtypes name. Raises TypeError."""
     found = getattr(ml_dtypes, name, None)
     return np.dtype(name if found is None else found)
 
@@ -123,9 +126,10 @@ def _number_of(value: Any) -> Any:
     return float(value) if isinstance(value, str) else value
 
 
-def _attribute(value: Attribute) -> dict[str, Any]:
+def attribute_fields(value: Attribute) -> dict[str, Any]:
+    """The value of an attribute as JSON: its kind and itself."""
     if isinstance(value, np.ndarray):
-        return {"tensor": _array(value)}
+        return {"tensor": array_fields(value)}
     if isinstance(value, tuple):
         kind = _kind(value[0]) if value else "int"
         return {f"{kind}s": [_number(item) for item in value]}
@@ -136,10 +140,11 @@ def _kind(value: Any) -> str:
     return next(name for name, kind in KINDS.items() if isinstance(value, kind))
 
 
-def _attribute_of(fields: Mapping[str, Any]) -> Attribute:
+def attribute_of(fields: Mapping[str, Any]) -> Attribute:
+    """The value that `attribute_fields` wrote. Raises KeyError, TypeError, ValueError and AttributeError."""
     ((kind, value),) = fields.items()
     if kind == "tensor":
-        return _array_of(value)
+        return array_of(value)
     if kind.endswith("s"):
         return tuple(KINDS[kind[:-1]](item) for item in value)
     made: Attribute = KINDS[kind](value)

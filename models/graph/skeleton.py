@@ -44,6 +44,28 @@ def without_weights(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onnx
     )
 
 
+def with_shapes(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onnx.ModelProto:
+    """A copy with its weights, in which inputs have these shapes and inner values none that is declared; the model
+    itself where its inputs have these shapes."""
+    known = {value.name: value for value in model.graph.input}
+    if all(_sizes(known[name]) == shape for name, shape in shapes.items() if name in known):
+        return model
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    changed.graph.ClearField("value_info")
+    for value in changed.graph.input:
+        if value.name in shapes:
+            _set_shape(value, shapes[value.name])
+    return changed
+
+
+def _sizes(value: onnx.ValueInfoProto) -> Shape | None:
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    return tuple(d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim)
+
+
 def inferred(skeleton: onnx.ModelProto) -> dict[str, Shape]:
     """Value name -> sizes, None where they are not known, of every value of the main graph whose rank is known."""
     try:
@@ -52,11 +74,8 @@ def inferred(skeleton: onnx.ModelProto) -> dict[str, Shape]:
         graph = skeleton.graph
     shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
-        tensor = value.type.tensor_type
-        if tensor.HasField("shape"):
-            shapes[value.name] = tuple(
-                d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim
-            )
+        if (sizes := _sizes(value)) is not None:
+            shapes[value.name] = sizes
     return shapes
 
 

@@ -13,14 +13,17 @@ from epcheck.generators.claims import DML, Claims, claims_of
 from epcheck.generators.schema import OLDEST_OPSET
 from epcheck.models.graph import flops, values
 from epcheck.models.graph.values import UNKNOWN, Type, bodies
+from epcheck.models.graph.wiring import wire
 from epcheck.models.placement import prediction
+from epcheck.models.placement.change import Advice
 from epcheck.models.placement.prediction import VERSION, Node, Prediction, Scope
+from epcheck.models.placement.segments import FROM_EP, TO_EP, Copy, Segment, SegmentNode, segments
 
 FOLDED = "folded"
 """Kind of a node that the session's record lacks."""
 
-TO_EP, FROM_EP = "to the provider", "from the provider"
-
+UNEXPLAINED_KIND = "unexplained"
+NOT_TAKEN = "the provider did not take it"
 UNEXPLAINED = "the claims say that the provider takes it, the session's record that it did not"
 CAST_BY_RUNTIME = ("float16",)
 CAST = (
@@ -37,7 +40,8 @@ class NodePlacement:
     """One node. index: in its graph. scope: the bodies that it is in, as a path; empty for the main graph.
 
     predicted: the provider by its claims, empty where there are none. real: the provider by the session's record, empty
-    where the record has no such node. flops: operations, None where a shape is not known.
+    where the record has no such node. flops: operations, None where a shape is not known. advice: what
+    would place it, where that was looked for.
     """
 
     index: int
@@ -52,6 +56,14 @@ class NodePlacement:
     reason: str
     suggestion: str
     flops: float | None
+    advice: Advice | None = None
+
+    @property
+    def what_to_do(self) -> str:
+        """What was tried on the provider and helps, or why nothing does; without a trial what its claims suggest."""
+        if self.advice is not None:
+            return self.advice.words
+        return f"{self.suggestion} (not tried)" if self.suggestion else ""
 
     @property
     def provider(self) -> str:
@@ -61,23 +73,13 @@ class NodePlacement:
 
 
 @dataclass(frozen=True)
-class Copy:
-    """A tensor that travels between the provider's memory and the CPU's in each run. bytes: None where a size is not
-    known."""
-
-    value: str
-    direction: str
-    bytes: int | None
-
-
-@dataclass(frozen=True)
 class Placement:
     """The nodes of a model on one provider.
 
     partitions: groups of nodes on the provider, of the main graph, that are connected to each other. share: of the
     arithmetic whose size is known, what the provider does; None where there is none. unmatched: nodes of the record
     that the model does not have, made by ONNX Runtime's optimiser. best_opset: the opset for which the claims take the
-    most nodes, and how many, where that is more than now.
+    most nodes, and how many, where that is more than now. segments: in which order providers have their turn.
     """
 
     provider: str
@@ -88,6 +90,7 @@ class Placement:
     unmatched: tuple[tuple[str, str, str], ...]
     best_opset: tuple[int, int] | None
     recorded: bool
+    segments: tuple[Segment, ...] = ()
 
     @property
     def elsewhere(self) -> tuple[NodePlacement, ...]:
@@ -132,15 +135,18 @@ def place(
     nodes = tuple(_all_nodes(graphs, provider, claims, recorded, assignment is not None, expanded))
     main = graphs[0]
     where = {node.index: node.provider for node in nodes if not node.scope}
+    copies = tuple(_copies(model, main, where, provider, claims))
+    parts = [SegmentNode(n.index, n.name, n.operator, n.provider, n.flops) for n in nodes if not n.scope]
     return Placement(
         provider,
         nodes,
         _partitions(main, where, provider),
-        tuple(_copies(model, main, where, provider, claims)),
+        copies,
         _share(nodes, provider),
         unmatched,
         _best_opset(inferred, graphs, claims),
         assignment is not None,
+        segments(wire(model), parts, copies, provider, CPU),
     )
 
 
@@ -217,8 +223,9 @@ def _node(node: Node, claimed: Prediction | None, provider: str, real: str, ran:
     elif real == provider and predicted == CPU:
         kind, reason, suggestion = "better", BETTER, ""
     elif real and real != provider and predicted in ("", provider):
-        kind, reason, suggestion = "unexplained", UNEXPLAINED if predicted else "the provider did not take it", ""
-    if node.scope and real not in ("", provider) and kind == "unexplained":
+        kind, reason = (UNEXPLAINED_KIND, UNEXPLAINED) if predicted else _not_taken(node, provider)
+        suggestion = ""
+    if node.scope and real not in ("", provider) and (kind == UNEXPLAINED_KIND or not predicted):
         kind, reason = "body", "it is inside a control-flow body, which the session keeps on the CPU"
         suggestion = "unroll the loop, or export both branches and select with Where"
     shapes = [t.shape for t in node.inputs], [t.shape for t in node.outputs]
@@ -226,6 +233,21 @@ def _node(node: Node, claimed: Prediction | None, provider: str, real: str, ran:
         node.index, node.name, node.operator, node.scope, _listed(node.inputs), _listed(node.outputs), predicted, real,
         kind, reason, suggestion, flops.of(node.proto, *shapes),
     )  # fmt: skip
+
+
+def _not_taken(node: Node, provider: str) -> tuple[str, str]:
+    """Kind and reason for a provider of which only its table of claims is known."""
+    table, proto = claims_of(provider), node.proto
+    if table is None:
+        return UNEXPLAINED_KIND, NOT_TAKEN
+    types = prediction.constraint_types(node)
+    why = table.why_not(proto.domain, proto.op_type, node.since_version, types)
+    if why is None:
+        return UNEXPLAINED_KIND, f"{NOT_TAKEN}, although its table of claims has the operator"
+    has_version = (proto.domain, proto.op_type, node.since_version) in table.operators
+    versions = table.versions(proto.domain, proto.op_type)
+    kind = prediction.DTYPE if has_version else prediction.VERSION if versions else prediction.OPERATOR
+    return kind, f"{NOT_TAKEN}: {why}"
 
 
 def _listed(types: Sequence[Type]) -> str:

@@ -21,7 +21,7 @@ from epcheck.generators import schema
 from epcheck.generators.claims import Claims
 from epcheck.generators.node import qualified_name
 from epcheck.generators.schema import OLDEST_OPSET
-from epcheck.models.graph.values import UNKNOWN, Type, bodies, of_graph
+from epcheck.models.graph.values import UNKNOWN, Type, bodies, inferred, of_graph
 from epcheck.models.placement.support import why_declined
 
 SMALL_INITIALIZER = 100
@@ -105,6 +105,12 @@ def scopes(model: onnx.ModelProto, fed: Collection[str]) -> Iterator[Scope]:
             pending.extend((body, f"{where}{node.name}.{name}/", types) for name, body in bodies(node.proto))
 
 
+def main_scope(model: onnx.ModelProto) -> Scope:
+    """The main graph of a model, with inferred types."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return next(scopes(inferred(model, {}), [value.name for value in model.graph.input if value.name not in weights]))
+
+
 def predict(scope: Scope, claims: Claims) -> tuple[Prediction, ...]:
     """Where the claims put each node of a graph."""
     found = [_by_claims(node, claims) for node in scope.nodes]
@@ -137,7 +143,8 @@ def _by_claims(node: Node, claims: Claims) -> Prediction:
         return Prediction(False, DECLINED, f"the provider declines it because {why}", f"its rule: {kernel.rule}")
     if any(t.shape is not None and len(t.shape) > MAX_RANK for t in (*node.inputs, *node.outputs)):
         return Prediction(True, "rank", f"a tensor of more than {MAX_RANK} dimensions: the provider takes the node and "
-                          "then refuses the session", "reshape to fewer dimensions around it")  # fmt: skip
+                          "then refuses the session",
+                          "export it with fewer: a Reshape from more is refused, too")  # fmt: skip
     if kernel.runs_on_cpu:
         return Prediction(True, "cpu kernel", "the provider takes it, but runs it with the CPU's kernel")
     return Prediction(True)

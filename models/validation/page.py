@@ -35,6 +35,9 @@ from epcheck.models.wrong_nodes.culprit import Culprit
 MAX_NODES = 5000
 """Rows that the table of all nodes has at most."""
 
+MAX_SEGMENTS = 24
+"""Segments of the drawing that are shown at once; the others are behind a summary."""
+
 MAX_VERDICTS = 24
 """Rows of the table of comparisons that are shown at once; the others are behind a summary."""
 
@@ -45,12 +48,12 @@ WIDTH, HEIGHT, LEFT, FOOT = 960, 200, 60, 24
 @dataclass(frozen=True)
 class Group:
     """Nodes that are not on the provider, all for the same reason. operators: how many nodes each has, the most
-    frequent first. names: in the order of the graph."""
+    frequent first. what_to_do: what places them, or why nothing does. names: in the order of the graph."""
 
     operators: Mapping[str, int]
     provider: str
     reason: str
-    suggestion: str
+    what_to_do: str
     names: tuple[str, ...]
 
     @property
@@ -100,6 +103,7 @@ def render(validation: Validation) -> str:
         providers=_providers(validation.placement),
         max_nodes=MAX_NODES,
         max_verdicts=MAX_VERDICTS,
+        max_segments=MAX_SEGMENTS,
         verdicts=sorted(validation.verdicts, key=lambda verdict: (verdict.right, verdict.undecided)),
         not_looked_for=NOT_LOOKED_FOR,
         reduce_command=reduce_command(validation),
@@ -122,7 +126,7 @@ def grouped(placement: Placement) -> tuple[Group, ...]:
     """The nodes that are not on the provider, by reason, the largest group first."""
     groups: dict[tuple[str, str, str], list[NodePlacement]] = {}
     for node in placement.elsewhere:
-        groups.setdefault((node.provider, node.reason, node.suggestion), []).append(node)
+        groups.setdefault((node.provider, node.reason, node.what_to_do), []).append(node)
     return tuple(
         Group(
             dict(Counter(node.operator for node in nodes).most_common()),

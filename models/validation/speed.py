@@ -14,6 +14,10 @@ SLOWEST = 10
 """Nodes that are listed."""
 
 
+COPIES = ("MemcpyFromHost", "MemcpyToHost")
+"""Operators of the nodes that ONNX Runtime inserts for copies (core/optimizer/transformer_memcpy.cc)."""
+
+
 @dataclass(frozen=True)
 class NodeTime:
     """A node of the optimised graph. seconds: in one run; share: of all nodes."""
@@ -29,7 +33,8 @@ class NodeTime:
 class Speed:
     """A target on one set of feeds. create_s: seconds of session creation. first_s: of the first run. runs_s: of those
     that follow it. nodes: the slowest. bytes: resident in the worker after the runs, with its runtime; 0 where that is
-    not known."""
+    not known. copies_s: of the copies between memories within the graph in one run, by the profile, whose share of all
+    nodes is copies_share; None where it has none. Inputs and outputs of the model are copied outside of it."""
 
     target: str
     create_s: float
@@ -37,6 +42,8 @@ class Speed:
     runs_s: tuple[float, ...]
     nodes: tuple[NodeTime, ...]
     bytes: int
+    copies_s: float | None = None
+    copies_share: float | None = None
 
     @property
     def median_s(self) -> float:
@@ -88,4 +95,7 @@ def speed(target: str, outcome: ModelOutcome, resident: int) -> Speed | None:
         return None
     total = sum(node[-1] for node in outcome.timing.nodes) or 1.0
     nodes = tuple(NodeTime(*node, node[-1] / total) for node in outcome.timing.nodes[:SLOWEST])
-    return Speed(target, outcome.create_s or 0.0, outcome.run_s or 0.0, outcome.timing.runs_s, nodes, resident)
+    copied = [node[-1] for node in outcome.timing.nodes if node[1] in COPIES]
+    copies = sum(copied) if copied else None
+    return Speed(target, outcome.create_s or 0.0, outcome.run_s or 0.0, outcome.timing.runs_s, nodes, resident,
+                 copies, None if copies is None else copies / total)  # fmt: skip

@@ -30,6 +30,7 @@ from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement import placement
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation import speed, truth
+from epcheck.models.validation.advising import Adviser
 from epcheck.models.validation.runnable import RunnableModel, has_external_data, runnable
 from epcheck.models.validation.speed import Speed, Speeds
 from epcheck.models.validation.truth import Truth
@@ -43,13 +44,15 @@ from epcheck.models.wrong_nodes.options import SearchOptions
 class Manner:
     """How a model is run and judged. level: of graph optimisation. override: of thresholds. culprit: whether to look
     for the node at fault. deadline_s: seconds for each step of a session: its creation, its first run, its second.
-    speed: whether to measure how fast both targets are."""
+    speed: whether to measure how fast both targets are. advice: whether to try what would place nodes that are not on
+    the provider."""
 
     level: Level = "all"
     override: Override = field(default_factory=Override)
     culprit: bool = True
     deadline_s: float = DEADLINE_S
     speed: bool = False
+    advice: bool = True
 
 
 def validate(
@@ -137,6 +140,10 @@ class _Validator:
             known = self._truth(inspection, outcomes)
         with self._phases.timed("judging"):
             placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, known)
+        adviser = Adviser(sessions, baseline_sessions, self._model, level)
+        if placed is not None and placed.elsewhere and self._manner.advice and inspection.bytes <= LARGE_BYTES:
+            with self._phases.timed("trying what would place nodes"):
+                placed = adviser.on_placement(placed, self._trials, outcomes)
         found = Validation(
             inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, level, facts,
             inspection, placed, tuple(self._steps), verdicts, known.words, None,
@@ -146,7 +153,8 @@ class _Validator:
         )  # fmt: skip
         if found.status in (RIGHT, UNJUDGED):
             return found
-        return self._explained(found, outcomes, sessions, baseline_sessions)
+        found = self._explained(found, outcomes, sessions, baseline_sessions)
+        return adviser.on_culprits(found) if self._manner.advice else found
 
     def _sessions(self, target: Target) -> ModelSessions:
         return self._resources.enter_context(ModelSessions(target, self._manner.deadline_s))

@@ -10,6 +10,7 @@ from enum import StrEnum
 import onnx
 
 from epcheck.models.graph.feed import Feed
+from epcheck.models.placement.change import Advice
 
 
 class Kind(StrEnum):
@@ -122,7 +123,8 @@ class Culprit:
     levels: optimisation level -> the result of the nodes alone ('right', 'wrong', 'crash' ...), for each level that was
     tried. points: errors of the values that were compared, by node. received: the values that the nodes received from
     the rest of the model. sessions: how many it took, of candidate and baseline. effect: on the outputs of the model;
-    None where it was not measured, or there is none to measure.
+    None where it was not measured, or there is none to measure. advice: what the provider takes in place of a node that
+    it refuses; None where that was not looked for.
     """
 
     kind: Kind
@@ -135,3 +137,4 @@ class Culprit:
     received: Mapping[str, Feed] = field(default_factory=dict, repr=False)
     sessions: tuple[int, int] = (0, 0)
     effect: Effect | None = None
+    advice: Advice | None = None

@@ -121,7 +121,7 @@ def is_random(wiring: Wiring, node: int) -> bool:
     for proto in pending:  # which grows on the way
         inner = [node for _, body in bodies(proto) for node in body.node]
         pending.extend(inner)
-        definition = None if inner else _definition(wiring, proto)
+        definition = None if inner else definition_of(wiring, proto)
         if definition is None or (proto.op_type == "Dropout" and len(proto.input) < onnx_tests.WITH_TRAINING_MODE):
             continue
         determinism = definition.node_determinism  # type: ignore[attr-defined]  # which onnx's stubs lack
@@ -174,7 +174,7 @@ def _check_by_oracle(
 ) -> NodeCheck:
     """truth: names outputs as the schema does, not as the model."""
     proto = wiring.model.graph.node[node]
-    definition = _definition(wiring, proto)
+    definition = definition_of(wiring, proto)
     assert definition is not None
     formals = onnx_tests.node_of(proto, definition, [np.empty(0)] * len(proto.input)).outputs
     model_name = {formal: own for formal, own in zip(formals, proto.output, strict=True) if own in names}
@@ -205,7 +205,7 @@ def _expected(truth: Outputs | Selection, name: str) -> Array | None:
 
 def _truth(wiring: Wiring, node: int, values: Mapping[str, Feed]) -> Truth | None:
     proto = wiring.model.graph.node[node]
-    definition = _definition(wiring, proto)
+    definition = definition_of(wiring, proto)
     operator = suite.all_operators().get(qualified_name(proto.op_type, proto.domain))
     if definition is None or operator is None or any(bodies(proto)) or is_random(wiring, node):
         return None
@@ -219,7 +219,7 @@ def _truth(wiring: Wiring, node: int, values: Mapping[str, Feed]) -> Truth | Non
         return None
 
 
-def _definition(wiring: Wiring, proto: onnx.NodeProto) -> onnx.defs.OpSchema | None:
+def definition_of(wiring: Wiring, proto: onnx.NodeProto) -> onnx.defs.OpSchema | None:
     """The schema of the operator in the model's opset; None for an unknown operator and for a local function."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     opsets = {("" if e.domain == "ai.onnx" else e.domain): e.version for e in wiring.model.opset_import}

@@ -8,17 +8,25 @@ from typing import Any
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.typed_json import to_json
 from epcheck.reports.diff.assessment import Assessment
+from epcheck.reports.faults import formats
+from epcheck.reports.faults.fault_search import FaultSearch
 
 DIFFERENCE_SCHEMA = 1
 
 
-def document(assessments: Sequence[Assessment]) -> bytes:
-    """`schema` (DIFFERENCE_SCHEMA; a reader refuses a newer one) and `verdicts`, one for each assessment.
+def document(assessments: Sequence[Assessment], searches: Sequence[FaultSearch] = ()) -> bytes:
+    """`schema` (DIFFERENCE_SCHEMA; a reader refuses a newer one), `verdicts`, one for each assessment, and, where there
+    are any, `searches` for faults.
 
     A verdict has `target`, `word` (the result), `said` (the sentences) and `difference`, a Difference, where there is
     one. Fields that hold their default are left out; infinite numbers are `{"$float": "inf"}`.
     """
-    fields = {"schema": DIFFERENCE_SCHEMA, "verdicts": [_verdict(assessment) for assessment in assessments]}
+    fields: dict[str, Any] = {
+        "schema": DIFFERENCE_SCHEMA,
+        "verdicts": [_verdict(assessment) for assessment in assessments],
+    }
+    if searches:
+        fields["searches"] = formats.documents(searches)
     return strict_json.dumps(fields).encode("ascii") + b"\n"
 
 

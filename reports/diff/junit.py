@@ -13,13 +13,15 @@ from epcheck.reports.diff.classification import FLAPPING, NOT_RUN, REGRESSION, S
 from epcheck.reports.diff.difference import Group
 from epcheck.reports.diff.formatting import format_change, format_count
 from epcheck.reports.diff.wording import Wording, wording
+from epcheck.reports.faults import formats
+from epcheck.reports.faults.fault_search import FaultSearch
 from epcheck.reports.text import visible
 
 SKIPPED = (NOT_RUN, FLAPPING, STILL)
 """Kinds that are neither a failure nor a success of this night."""
 
 
-def junit(assessments: Sequence[Assessment]) -> bytes:
+def junit(assessments: Sequence[Assessment], searches: Sequence[FaultSearch] = ()) -> bytes:
     """A new failure is a `failure`, or an `error` where the process crashed or did not answer; a target that did not
     run to its end is an `error`. What is not run, flaky or still failing is `skipped`, with its reason.
 
@@ -31,6 +33,8 @@ def junit(assessments: Sequence[Assessment]) -> bytes:
     for assessment in assessments:
         suite = SubElement(root, "testsuite", name=visible(assessment.target))
         suite.extend(_testcases(assessment))
+    root.extend(formats.testsuites(searches))
+    for suite in root:
         _count(suite, [suite])
     _count(root, list(root))
     del root.attrib["skipped"]

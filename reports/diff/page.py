@@ -18,6 +18,7 @@ from epcheck.reports.diff.formatting import (
     format_speed,
 )
 from epcheck.reports.diff.wording import wording
+from epcheck.reports.faults.fault_search import FaultSearch
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import BARS, Chart, Series
 from epcheck.reports.report_links import NO_LINKS, ReportLinks
@@ -35,8 +36,14 @@ OPERATORS = 25
 """Operators that the chart has, those with the most changes first."""
 
 
-def write_page(file: IO[bytes], title: str, assessments: Sequence[Assessment], links: ReportLinks = NO_LINKS) -> None:
-    """Write the page of one assessment or several. links: into the reports of the runs."""
+def write_page(
+    file: IO[bytes],
+    title: str,
+    assessments: Sequence[Assessment],
+    links: ReportLinks = NO_LINKS,
+    searches: Sequence[FaultSearch] = (),
+) -> None:
+    """Write the page of one assessment or several. links: into the reports of the runs. searches: for faults."""
     shell.write(
         file,
         "diff/difference.html.j2",
@@ -44,6 +51,7 @@ def write_page(file: IO[bytes], title: str, assessments: Sequence[Assessment], l
         heading=title,
         links=links,
         assessments=assessments,
+        searches=searches,
         states=STATES,
         kinds=KINDS,
         words=[wording(assessment.difference.sides if assessment.difference else None) for assessment in assessments],

@@ -31,6 +31,7 @@ SCRIPTS = (
     "run/page_targets.js",
     "run/page_operator.js",
     "run/page_graph.js",
+    "run/page_sort.js",
     "run/page_case.js",
     "run/page_main.js",
 )

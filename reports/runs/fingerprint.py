@@ -126,10 +126,15 @@ LLVM in the adapter's name.)"""
 
 def fingerprint(run: Run, target: str) -> dict[str, str]:
     """Part -> value of all that the run tells of a target, the runner's epcheck and onnx among it, in reading order."""
-    facts = {name: value for name, value in run.targets.get(target, {}).items() if name not in INCIDENTAL and value}
-    stack = dict(_stack(facts.pop("graphics_stack", ""), facts.get("vulkan_driver", "")))
     runner = {name: run.versions[name] for name in ("epcheck", "onnx") if name in run.versions}
-    merged = {**runner, **facts, **stack}
+    return parts_of({**runner, **run.targets.get(target, {})})
+
+
+def parts_of(stated: Mapping[str, str]) -> dict[str, str]:
+    """Part -> value of the facts that a target's worker states, in reading order."""
+    facts = {name: value for name, value in stated.items() if name not in INCIDENTAL and value}
+    stack = dict(_stack(facts.pop("graphics_stack", ""), facts.get("vulkan_driver", "")))
+    merged = {**facts, **stack}
     ordered = [name for name in PARTS if name in merged] + [name for name in merged if name not in PARTS]
     return {PARTS.get(name, name): merged[name] for name in ordered}
 
@@ -192,7 +197,7 @@ def _selection(selection: Mapping[str, object]) -> str:
     if limit := selection.get("limit"):
         words.append(f"at most {limit}")
     if (source := selection.get("source", "suite")) != "suite":
-        words.append(f"source {source}")
+        words.append(f"source {_listed(source)}")
     if selection.get("thin"):
         words.append("thin")
     if variants := selection.get("variants"):

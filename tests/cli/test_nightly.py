@@ -15,6 +15,7 @@ import pytest
 from command_line import Done, call, refused
 from small_cases import HERE
 
+from epcheck.conformance.targets.choice import Choice
 from epcheck.reports.store.run_file import StoredRun
 from epcheck.reports.store.store import open_store
 
@@ -104,7 +105,7 @@ def test_a_machine_that_cannot_run_is_not_run_and_the_store_knows_it() -> None:
 def test_what_was_asked_wrongly_leaves_nothing_behind() -> None:
     assert "unknown operator 'Nothing'" in refused("nightly", "-t", TARGET, "--op", "Nothing")
     assert len(stored()) == 2
-    assert call("nightly").code == 2
+    assert call("nightly", "--factor", "0.5").code == 2
 
 
 @pytest.mark.slow
@@ -131,3 +132,11 @@ def test_two_runs_are_compared_from_folder_and_store() -> None:
     assert call("diff", f"epcheck-runs/{newer}", f"epcheck-runs/{older}").code == 0
     assert "compares 'python:turning_backend:answer' with itself" in refused("diff", f"epcheck-runs/{older}")
     assert "has no target 'cpu'" in refused("diff", *[f"epcheck-runs/{older}"] * 2, "--target-b", "cpu")
+
+
+def test_without_a_target_the_best_of_the_machine_is_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epcheck.api.suite.nightly.best_choice", lambda: Choice("cpu", "there is no GPU"))
+    done = call("nightly", "--baseline", "none", "--no-reference", *CASES, "--out", "night")
+    assert done.code == 0, done.err
+    assert "Candidate: cpu (there is no GPU)" in done.out
+    assert last_verdict()["target"] == "cpu"

@@ -144,6 +144,7 @@ def test_a_repro_folder_is_replayed(tmp_path: Path) -> None:
     assert call("repro", ids[0], "--out", str(tmp_path)).code == 0
     (folder,) = tmp_path.iterdir()
     assert call("replay", str(folder), "-t", "cpu", "--exact").code == 0
+    assert call("replay", str(tmp_path), "-t", "cpu", "--exact").code == 0  # the folder in it is found
 
 
 def test_a_worker_that_dies_of_a_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,9 @@ def test_a_hostile_model_ends_no_command(tmp_path: Path, data: bytes) -> None:
     done = call("validate", str(path), "-t", "cpu", "--seed", "0", "--timeout", "20")
     assert done.code in (0, 1, 2)
     assert "please report it" not in done.err
+    taken = call("harvest", str(path), "--out", str(tmp_path / "out"), "--timeout", "20")
+    assert taken.code in (0, 2)
+    assert "please report it" not in taken.err
     assert all(c.isprintable() or c in "\n\t" for c in done.out + done.err)
 
 

@@ -174,9 +174,27 @@ def test_an_id_that_is_almost_right_gets_a_hint() -> None:
     with pytest.raises(suite.SelectionError) as raised:
         suite.case_by_id("Slice-13/float128/steps_omitted[runtime]")
     assert str(raised.value) == (
-        "unknown case 'Slice-13/float128/steps_omitted[runtime]'; similar: Slice-1/float32/steps_omitted[runtime], "
-        "Slice-1/bool/steps_omitted[runtime], Slice-1/float16/steps_omitted[runtime]"
+        "unknown case 'Slice-13/float128/steps_omitted[runtime]'; similar: Slice-13/float32/steps_omitted[runtime], "
+        "Slice-13/float16/steps_omitted[runtime], Slice-1/float32/steps_omitted[runtime]"
     )
+
+
+def test_an_id_without_what_the_brackets_hold_gets_those_that_have_it() -> None:
+    with pytest.raises(suite.SelectionError) as raised:
+        suite.case_by_id("Slice-13/float32/axes_omitted_steps")
+    assert str(raised.value) == (
+        "unknown case 'Slice-13/float32/axes_omitted_steps'; similar: "
+        "Slice-13/float32/axes_omitted_steps[initializer], Slice-13/float32/axes_omitted_steps[runtime], "
+        "Slice-13/float32/axes_omitted_steps[symbolic]"
+    )
+
+
+def test_an_id_without_its_binding_gets_all_that_it_may_have() -> None:
+    with pytest.raises(suite.SelectionError) as raised:
+        suite.case_by_id("TopK-24/float16/defaults")
+    named = str(raised.value).partition("similar: ")[2].split(", ")
+    assert "TopK-24/float16/defaults[initializer]" in named
+    assert {case_id.partition("[")[0] for case_id in named} == {"TopK-24/float16/defaults"}
 
 
 def test_an_id_that_is_nowhere_near_gets_directions() -> None:

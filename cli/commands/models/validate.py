@@ -124,14 +124,15 @@ def show(console: Console, validation: Validation) -> None:
         say(f"   {placed.count(placed.provider)} nodes on {placed.provider}, {len(placed.elsewhere)} elsewhere; "
             f"{percent(placed.share)} of the arithmetic; {_several(placed.partitions, 'partition')}, "
             f"{len(placed.copies)} {'copy' if len(placed.copies) == 1 else 'copies'} "
-            f"of {'' if placed.is_exact else 'at least '}{byte_size(placed.copied_bytes)} in each run")  # fmt: skip
+            f"of {'' if placed.is_exact else 'at least '}{byte_size(placed.copied_bytes)} in each run"
+            f"{_copying(validation)}")  # fmt: skip
         if placed.best_opset:
             say(f"   with opset {placed.best_opset[0]} there would be kernels for {placed.best_opset[1]} nodes")
         for group in page.grouped(placed)[:SHOWN]:
             named = ", ".join(group.names[:3]) + (" …" if len(group.names) > 3 else "")
             say(f"   {group.what} on {group.provider}: {group.reason} ({named})")
-            if group.suggestion:
-                say(f"      → {group.suggestion}")
+            if group.what_to_do:
+                say(f"      → {group.what_to_do}")
     say("3. Is it right?", "bold")
     for trials, step in failures(validation.steps):
         why = unsuitable(validation, step)
@@ -166,6 +167,8 @@ def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
     say("4. Which nodes are wrong?", "bold")
     for culprit in validation.culprits[:SHOWN]:
         say(f"   {_cut(culprit.words)}{f'; {culprit.effect.words}' if culprit.effect else ''}")
+        if culprit.advice:
+            say(f"      → {culprit.advice.words}")
     if len(validation.culprits) > SHOWN:
         say(f"   and {len(validation.culprits) - SHOWN} more, which the page has")
     if validation.harmless:
@@ -175,6 +178,15 @@ def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
         say(f"   {left}")
     say("5. Reproduce it", "bold")
     say(f"   {reduce_command(validation)}")
+
+
+def _copying(validation: Validation) -> str:
+    """How long the copies take, where the candidate's profile says."""
+    speed = validation.speeds.candidate if validation.speeds else None
+    if speed is None or speed.copies_s is None:
+        return ""
+    share = percent(speed.copies_share)
+    return f"; those within the graph take {milliseconds(speed.copies_s)} ms, {share} of the time of all nodes"
 
 
 def _cut(message: str) -> str:

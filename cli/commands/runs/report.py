@@ -12,6 +12,6 @@ app = typer.Typer(add_completion=False)
 
 @command(app, ReportOptions)
 def make_reports(options: ReportOptions) -> None:
-    """Make the HTML page of a stored run, and JUnit XML, JSON and Parquet if asked. Exit status 2 if it cannot."""
+    """Make the HTML page of a stored run, or the files that are asked for. Exit status 2 if it cannot."""
     for path in report(options):
         typer.echo(path)

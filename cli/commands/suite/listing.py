@@ -25,6 +25,7 @@ class What(StrEnum):
     dtypes = "dtypes"
     targets = "targets"
     expectations = "expectations"
+    restamped = "restamped"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class ListOptions(CasesOptions):
 def show(options: ListOptions) -> None:
     """Print case ids, operators with their versions and case counts, element types, the targets of this machine, or
     what is expected of a target, with the condition under which it is. Of the operators and types of ONNX that have no
-    case it prints why."""
+    case it prints why. `restamped` prints what becomes of onnx's node tests in the versions that --target claims."""
     if options.what is What.targets:
         for target in listing.available_targets():
             typer.echo(f"{target.name:10} {target.meaning}")
@@ -57,6 +58,10 @@ def show(options: ListOptions) -> None:
         chosen = CasesOptions(**{field.name: getattr(options, field.name) for field in fields(CasesOptions)})
         for entry in listing.expectations(options.target, chosen):
             typer.echo(f"{entry.status:16} {printable(f'{entry}: {entry.reason}')}")
+    elif options.what is What.restamped:
+        for found in listing.restampings(options.target or "dml"):
+            words = f"{found.test.name}: {found.test.key}-{found.was} -> {found.test.node.since_version}"
+            typer.echo(f"{words}; {found.why}" if found.why else words)
     else:
         for case in listing.cases(options):
             typer.echo(case.id)

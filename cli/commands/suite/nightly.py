@@ -15,6 +15,9 @@ from epcheck.reports.diff import assessment
 
 app = typer.Typer(add_completion=False)
 
+REASON = 200
+"""Characters of a fault's reason that are shown."""
+
 
 @command(app, NightlyOptions)
 def run_night(options: NightlyOptions) -> int:
@@ -25,7 +28,8 @@ def run_night(options: NightlyOptions) -> int:
     console = Console(emoji=False)
     night = nightly(options, progress=TerminalProgress(console))
     show(console, night)
-    code = failure.INTERRUPTED if night.run.status == INTERRUPTED else exit_codes.of_assessments(night.assessments)
+    interrupted = INTERRUPTED in (night.run.status, *(search.ended for search in night.searches))
+    code = failure.INTERRUPTED if interrupted else exit_codes.of_assessments(night.assessments)
     if code == failure.CANNOT:
         not_run = [found for found in night.assessments if found.result == assessment.NOT_RUN]
         failure.say(" ".join(f"{found.target}: {found.sentences}" for found in not_run))
@@ -33,9 +37,15 @@ def run_night(options: NightlyOptions) -> int:
 
 
 def show(console: Console, night: Night) -> None:
-    """The assessment of each candidate, what is wrong with the store, and where the page is."""
+    """The assessment of each candidate, what the searches found, and where the page is."""
     for found in night.assessments:
         comparison.show(console, found)
+    for search in night.searches:
+        console.print(f"[bold]{safe(search.title)}[/]", soft_wrap=True, highlight=False)
+        console.print(safe(search.sentences), soft_wrap=True, highlight=False)
+        for fault in search.new:
+            words = f"  new: {fault.operator} {fault.status}: {fault.reason[:REASON]} ({fault.folder})"
+            console.print(safe(words), soft_wrap=True, highlight=False)
     for problem in night.problems:
         console.print(f"[yellow]store[/] {safe(problem)}", soft_wrap=True, highlight=False)
     console.print(f"Report: {safe(str(night.files[0]))}", soft_wrap=True, highlight=False)

@@ -19,7 +19,8 @@ from epcheck.conformance.lab.packages.apt import Archive, moved
 from epcheck.conformance.lab.process import Say, cores, run
 
 HEADERS = ("libwine-dev", "libvulkan-dev")
-ENTRY = "vkd3d_entry.c"
+OURS = "vkd3d"
+"""The folder of the C files that are added to vkd3d."""
 
 _WANTED = re.compile(r"[^/]+/(libs/vkd3d/.+|include/wine/(list|rbtree)\.h)")
 _D3D_HEADERS = ("d3d12.h", "d3d12sdklayers.h", "d3d12shader.h", "d3dcommon.h", "d3dcompiler.h", "d3d10.h",
@@ -86,9 +87,14 @@ def build(
     return detail, {"vkd3d": release[1] if release else version}
 
 
-def entry_source() -> str:
-    """The C source of the one function that the rebuilt library adds: it makes a device from an adapter's LUID."""
-    return files(__package__).joinpath(ENTRY).read_text(encoding="utf-8")
+def own_sources() -> dict[str, str]:
+    """The C files that the rebuilt library adds, by name: how it makes a device, and what it does for Vulkan's part."""
+    folder = files(__package__).joinpath(OURS)
+    return {
+        file.name: file.read_text(encoding="utf-8")
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        if file.name.endswith((".c", ".h"))
+    }
 
 
 def _extract(tarball: Path, work: Path) -> None:
@@ -132,7 +138,10 @@ def _prepare(work: Path, compiler: Compiler) -> tuple[list[Path], list[str]]:
         "#define VK_USE_PLATFORM_WIN32_KHR\n#include <windows.h>\n#include <vulkan/vulkan.h>\n"
     )
     (work / "guids.c").write_text(_GUIDS)
-    (work / ENTRY).write_text(entry_source())
+    ours = work / "epcheck"
+    ours.mkdir()
+    for name, text in own_sources().items():
+        (ours / name).write_text(text, encoding="utf-8")
     for output, grammar in _PARSERS.items():
         source = vkd3d / "libs/vkd3d-shader" / grammar
         command = [compiler.bison, "-d", "-o"] if grammar.endswith(".y") else [compiler.flex, "-o"]
@@ -140,11 +149,11 @@ def _prepare(work: Path, compiler: Compiler) -> tuple[list[Path], list[str]]:
     flags = [
         "-O2", "-w", "-include", f"{vkd3d}/config.h", "-include", str(before_all),
         *(f"-I{p}" for p in (vkd3d, include, include / "vulkan-headers", generated, vkd3d / "include",
-                             vkd3d / "include/private", vkd3d / "libs/vkd3d", vkd3d / "libs/vkd3d-shader")),
+                             vkd3d / "include/private", vkd3d / "libs/vkd3d", vkd3d / "libs/vkd3d-shader", ours)),
         "-DNONAMELESSUNION", "-DNONAMELESSSTRUCT", "-DLIBVKD3D_SOURCE", "-DLIBVKD3D_SHADER_SOURCE",
         "-DLIBVKD3D_UTILS_SOURCE", "-DVKD3D_SHADER_UNSUPPORTED_DXIL", "-D__USE_MINGW_ANSI_STDIO=1",
     ]  # fmt: skip
-    return [*(vkd3d / "libs").glob("*/*.c"), *generated.glob("*.c"), work / ENTRY, work / "guids.c"], flags
+    return [*(vkd3d / "libs").glob("*/*.c"), *generated.glob("*.c"), *ours.glob("*.c"), work / "guids.c"], flags
 
 
 def _compile(

@@ -73,3 +73,8 @@ def runtime(version: str) -> Wheel:
     if flavour == "windowsml" or (flavour is None and windowsml and number not in read("wheels.json")[_DIRECTML]):
         return wheel(_WINDOWSML, windowsml[0] if windowsml else number)
     return wheel(_DIRECTML, number)
+
+
+def is_pinned(version: str) -> bool:
+    """Whether a runtime is known here, so that it need not be looked up. Raises LabError as `runtime` does."""
+    return runtime(version).sha256 is not None

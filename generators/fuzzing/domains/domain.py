@@ -13,3 +13,8 @@ from epcheck.generators.operator import Operator
 def why_open(operator: Operator[Any], node: Node) -> str:
     """Why the oracle cannot judge the node, in words; empty where it can."""
     return valid.why_not(node) or learned.why_open(operator, node) or families.why_open(node)
+
+
+def why_undefined(node: Node) -> str:
+    """Why schema and page of the operator leave open what the node gives, in words; empty where they do not."""
+    return valid.why_not(node) or families.why_open(node)

@@ -167,11 +167,13 @@ def _pad(node: Node) -> str:
     listed = (
         node.integers("pads", node.integers("paddings", ())) if pads is None else [int(p) for p in pads.reshape(-1)]
     )
-    x = node.inputs[0]
-    if node.text("mode", "constant") in ("reflect", "wrap") and x is not None:
-        reach = max((abs(pad) for pad in listed), default=0)
-        return "more is reflected than there is" if reach >= max(min(x.value.shape, default=0), 1) else ""
-    return ""
+    x, axes = node.inputs[0], node.value("axes")
+    if node.text("mode", "constant") not in ("reflect", "wrap") or x is None:
+        return ""
+    padded = range(x.value.ndim) if axes is None else axes.reshape(-1).tolist()
+    sizes = [x.value.shape[axis] for axis in padded]
+    beyond = any(abs(pad) >= max(size, 1) for pad, size in zip(listed, 2 * sizes, strict=False))
+    return "more is reflected than there is" if beyond else ""
 
 
 def _reduced(node: Node) -> str:

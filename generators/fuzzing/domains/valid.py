@@ -17,7 +17,8 @@ def why_not(node: Node) -> str:
     for name, attribute in definition.attributes.items():
         if attribute.required and name not in node.attributes and name not in graphs:
             return f"the attribute {name} is required"
-        if node.attributes.get(name) == () and attribute.type != OpSchema.AttrType.INTS:
+        value = node.attributes.get(name)
+        if isinstance(value, tuple) and not value and attribute.type != OpSchema.AttrType.INTS:
             return f"the attribute {name} has no elements"
     if unknown := node.attributes.keys() - definition.attributes.keys():
         return f"the schema has no attribute {min(unknown)}"

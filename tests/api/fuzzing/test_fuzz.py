@@ -98,3 +98,24 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     sentence = refused("fuzz", "-t", "cpu", "--out", str(tmp_path))
     assert sentence.startswith(f"{tmp_path / 'examples.jsonl'}, line 2: not a node: ")
     assert sentence.endswith("mend or delete the line")
+
+
+def test_a_night_searches_and_replays_what_earlier_nights_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    target = "python:fuzzing_backends:refuses_negative_axes"
+    run = api.RunOptions(
+        targets=(target,), baseline="none", operators=("Concat",), limit=1, reference=False, root=tmp_path, jobs=1
+    )
+    options = api.NightlyOptions(run, tmp_path / "store", fuzz_minutes=0.02, fuzz_out=tmp_path / "fuzz")
+    first = api.nightly(options)
+    (search,) = first.searches
+    assert (search.target, search.what, search.replayed, search.ended) == (target, "nodes", 0, "")
+    assert [(fault.operator, fault.status, fault.replayed) for fault in search.new] == [("Concat", "refused", False)]
+    assert Path(search.faults[0].folder).is_relative_to(tmp_path / "fuzz")
+    assert (Path(search.faults[0].folder) / "run.py").is_file()
+    (again,) = api.nightly(options).searches
+    assert (again.replayed, again.new, [fault.replayed for fault in again.again]) == (1, (), [True])
+    text = (first.folder / "nightly.md").read_text(encoding="utf-8")
+    assert "1 new fault, 0 found before and still there" in text

@@ -194,3 +194,12 @@ def test_a_page_that_is_none_is_refused(tmp_path: Path) -> None:
     message = refused("claims", "refresh", str(tmp_path / "page.md"), "--out", str(tmp_path / "table.json"))
     assert message.startswith("the page has no section")
     assert not (tmp_path / "table.json").exists()
+
+
+def test_a_page_that_cannot_be_reached_is_one_sentence_that_says_what_to_do(tmp_path: Path) -> None:
+    message = refused("claims", "refresh", "http://127.0.0.1:1/page.md", "--out", str(tmp_path / "table.json"))
+    assert message == (
+        "http://127.0.0.1:1/page.md cannot be read (Connection refused); without network give the file instead: "
+        "docs/OperatorKernels.md of an ONNX Runtime checkout"
+    )
+    assert not (tmp_path / "table.json").exists()

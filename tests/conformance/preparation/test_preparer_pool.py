@@ -346,3 +346,25 @@ def test_a_sink_that_fails_leaves_no_preparer() -> None:
     with pytest.raises(OSError, match="no space"):
         run_plan(Plan(OWN, (backend("right"),), jobs=3), full)
     assert own_workers() == []
+
+
+def test_cases_that_take_long_are_prepared_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = PreparerPool(Cache(None), queue.SimpleQueue(), IdleWorkers(), 0)
+    for case in OWN[:9]:
+        pool.add(case)
+    pool.look_up()
+    quick = prepared_case.prepare
+
+    def slow(case: Case) -> PreparedCase | UnbuiltCase:
+        time.sleep(2 * preparer_pool.SLOW_S)
+        return quick(case)
+
+    monkeypatch.setattr(prepared_case, "prepare", slow)
+    monkeypatch.setattr(preparer_pool, "SLICE_S", preparer_pool.SLOW_S)
+    pool.prepare_some()
+    assert (len(pool.ready), pool.is_slow) == (1, True)
+    monkeypatch.setattr(prepared_case, "prepare", quick)
+    monkeypatch.setattr(preparer_pool, "SLICE_S", 60.0)
+    monkeypatch.setattr(preparer_pool, "SLOW_S", 60.0)
+    pool.prepare_some()
+    assert (len(pool.ready), pool.is_slow) == (9, False)

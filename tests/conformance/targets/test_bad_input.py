@@ -187,7 +187,7 @@ def test_a_run_whose_selection_cannot_be_read_is_refused(folder: Path, selection
 
 def test_an_unknown_case_is_named_with_similar_ones() -> None:
     sentence = refused("repro", "Slice-13/float32/steps_omitted[none]")
-    assert sentence.startswith("unknown case 'Slice-13/float32/steps_omitted[none]'; similar: Slice-1/float32/steps_")
+    assert sentence.startswith("unknown case 'Slice-13/float32/steps_omitted[none]'; similar: Slice-13/float32/steps_")
 
 
 def test_a_place_that_cannot_be_written_is_named() -> None:

@@ -36,6 +36,29 @@ def test_what_the_oracle_knows_has_a_truth() -> None:
     assert found.outputs[0].value.tolist() == [[0.25] * 4]
 
 
+def test_a_tensor_as_an_attribute_is_no_empty_list() -> None:
+    found = judged("ConstantOfShape", 9, ("input", np.array([2])), value=np.array([7], np.int32))
+    assert isinstance(found, Outputs)
+    assert found.outputs[0].value.tolist() == [7, 7]
+
+
+def test_a_reflection_is_held_against_the_axis_that_is_padded() -> None:
+    data, pads = ("data", np.array([[1, 2, 3]], np.float32)), ("pads", np.array([0, 2, 0, 0]))
+    found = judged("Pad", 18, data, pads, mode="reflect")
+    assert isinstance(found, Outputs)
+    assert found.outputs[0].value.tolist() == [[3, 2, 1, 2, 3]]
+    last = ("axes", np.array([-1]))
+    operands = tuple(Operand(n, v) for n, v in (data, ("pads", np.array([2, 0]))))
+    node = Node("Pad", "", 18, (*operands, None, Operand(*last)), ("output",), {"mode": "reflect"})
+    assert isinstance(oracle.judge(suite.operator_of("Pad"), node), Outputs)
+
+
+def test_a_real_node_may_have_what_no_sample_has() -> None:
+    node = Node("Relu", "", 14, (Operand("X", np.ones(2**19, np.float32)),), ("Y",))
+    assert isinstance(oracle.judge(suite.operator_of("Relu"), node), Open)
+    assert isinstance(oracle.judge_real(suite.operator_of("Relu"), node), Outputs)
+
+
 def test_what_breaks_a_rule_is_a_refusal() -> None:
     found = judged("Transpose", 13, ("data", F32), perm=(0, 0))
     assert isinstance(found, Refusal)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import jsonschema
 import numpy as np
 import onnx
 import pytest
@@ -18,13 +19,16 @@ from typer.testing import CliRunner
 from written_models import model
 
 from epcheck import api
+from epcheck.api.models import ci_files
 from epcheck.api.models.validate_models import models_of, write
 from epcheck.cli.main import app
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.target import Target, TargetError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.model_outcome import ModelOutcome, Timing
+from epcheck.models.gate.gate import Gate
 from epcheck.models.gate.limits import GateLimits, broken
+from epcheck.models.gate.sarif import RULES, sarif
 from epcheck.models.validation.speed import Speed, Speeds, speed
 from epcheck.models.validation.validation import Validation
 
@@ -79,6 +83,92 @@ def test_one_page_one_document_and_junit(gate: api.Gate, models: Path, tmp_path:
     failure = suites[1][0].find("failure")
     assert failure is not None
     assert "its outputs are not right: node 2 `n2` (Relu)" in str(failure.get("message"))
+
+
+def required(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+TEXT = {"type": "string", "minLength": 1}
+MESSAGE = required(text=TEXT)
+PLACE = required(
+    physicalLocation=required(artifactLocation=required(uri={"type": "string", "format": "uri-reference"}),
+                              region=required(startLine={"const": 1})),
+)  # fmt: skip
+RESULT = required(
+    ruleId={"enum": list(RULES)}, ruleIndex={"type": "integer"}, message=MESSAGE,
+    locations={"type": "array", "items": PLACE},
+    level={"enum": ["none", "note", "warning", "error"]}, partialFingerprints={"type": "object"},
+)  # fmt: skip
+RULE = required(id=TEXT, shortDescription=MESSAGE)
+SARIF = {"$schema": "http://json-schema.org/draft-07/schema#"} | required(
+    version={"const": "2.1.0"},
+    runs={"type": "array", "items": required(
+        tool=required(driver=required(name=TEXT, version=TEXT, rules={"type": "array", "items": RULE})),
+        results={"type": "array", "items": RESULT},
+    )},
+)  # fmt: skip
+"""What the schema of SARIF 2.1.0 requires of the objects that we write, and GitHub's code scanning beyond it."""
+
+
+def test_sarif_has_what_is_required_and_a_result_for_each_model_that_does_not_pass(
+    gate: api.Gate, models: Path
+) -> None:
+    document = json.loads(sarif(gate, models))
+    jsonschema.validate(document, SARIF, format_checker=jsonschema.FormatChecker())
+    (run,) = document["runs"]
+    found = [
+        (r["ruleId"], r["level"], r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
+        for r in run["results"] if r["ruleId"] != "remark"
+    ]  # fmt: skip
+    assert found == [
+        ("wrong", "error", "a.onnx"),
+        ("unusable", "error", "broken.onnx"),
+        ("unusable", "error", "broken.onnx"),
+    ]
+    assert all(list(RULES)[r["ruleIndex"]] == r["ruleId"] for r in run["results"])
+    (wrong,) = (r for r in run["results"] if r["ruleId"] == "wrong")
+    assert wrong["message"]["text"].startswith("doubles: a.onnx runs on doubles, but its outputs are not right")
+    names = [place["name"] for place in wrong["locations"][0]["logicalLocations"]]
+    assert names == ["n2", "n6"]
+    marks = [r["partialFingerprints"]["epcheck/v1"] for r in run["results"]]
+    assert len(set(marks)) == len(marks)
+
+
+def test_what_is_known_of_a_result_is_the_same_tomorrow(gate: api.Gate, models: Path) -> None:
+    """A figure in a sentence does not make another result; a model outside of the repository has a whole address."""
+    limit = gate.of("a.onnx", "cpu")
+    both = [Gate((replace(limit, broken=(f"takes {times} times as long",)),), GateLimits()) for times in (3, 4)]
+    first, second = (json.loads(sarif(each, models.parent / "elsewhere"))["runs"][0]["results"][0] for each in both)
+    assert first["ruleId"] == "limit"
+    assert first["message"] != second["message"]
+    assert first["partialFingerprints"] == second["partialFingerprints"]
+    assert first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == (models / "a.onnx").as_uri()
+
+
+def test_nodes_that_are_not_on_the_provider_are_a_note(gate: api.Gate) -> None:
+    found = gate.of("a.onnx", "cpu").validation
+    assert found is not None
+    assert found.placement is not None
+    nodes = tuple(replace(node, real="Other") if at < 2 else node for at, node in enumerate(found.placement.nodes))
+    moved = replace(found, placement=replace(found.placement, nodes=nodes))
+    checked = replace(gate.of("a.onnx", "cpu"), validation=moved)
+    results = json.loads(sarif(Gate((checked,), GateLimits())))["runs"][0]["results"]
+    (note,) = (result for result in results if result["ruleId"] == "not-on-provider")
+    assert note["level"] == "note"
+    assert "on Other, not on CPUExecutionProvider" in note["message"]["text"]
+    assert len(note["locations"][0]["logicalLocations"]) == 2
+
+
+def test_annotations_stand_beside_the_file_and_failures_come_first(gate: api.Gate, models: Path) -> None:
+    found = ci_files.annotate(gate, models)
+    assert [(each.level, each.file, each.title) for each in found] == [
+        ("error", "a.onnx", "a.onnx on doubles: wrong"),
+        ("warning", "broken.onnx", "broken.onnx on cpu: unusable"),
+        ("warning", "broken.onnx", "broken.onnx on doubles: unusable"),
+    ]
+    assert ci_files.annotate(gate, models / "more")[0].file == ""
+    assert str(models) not in ci_files.step_summary(gate, models)
 
 
 def test_the_exit_code_is_that_of_the_worst(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,39 +6,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from placed_models import CPU, DML, model, node, placed
 
 from epcheck.models.graph import flops
 from epcheck.models.placement import placement
 from epcheck.models.placement.placement import NO_NODE, Placement, place
-
-DML, CPU = "DmlExecutionProvider", "CPUExecutionProvider"
-
-
-def model(
-    *nodes: onnx.NodeProto,
-    opset: int = 17,
-    dtype: int = TensorProto.FLOAT,
-    shape: tuple[int, ...] = (2, 3),
-    constants: dict[str, np.ndarray] | None = None,  # type: ignore[type-arg]
-) -> onnx.ModelProto:
-    """A model of the input `x` and of the outputs of its last node."""
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", dtype, shape)],
-        [onnx.ValueInfoProto(name=name) for name in nodes[-1].output],
-        [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
-    )
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("my.domain", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
-
-
-def node(operator: str, inputs: str, outputs: str, **attributes: object) -> onnx.NodeProto:
-    return helper.make_node(operator, inputs.split(), outputs.split(), name=outputs.split()[0], **attributes)
-
-
-def placed(whole: onnx.ModelProto, assignment: list[tuple[str, str, str]] | None = None) -> Placement:
-    return place(whole, DML, assignment, {})
 
 
 def reasons(found: Placement) -> dict[str, str]:
@@ -205,3 +177,15 @@ def test_a_folded_node_is_nowhere_and_not_on_the_cpu() -> None:
     assert [(each.name, each.provider) for each in found.nodes] == [("e", ""), ("y", DML)]
     assert (found.elsewhere, found.count(DML)) == ((), 1)
     assert [each.name for each in placed(whole, [(CPU, "Elu", "e"), (DML, "Relu", "y")]).elsewhere] == ["e"]
+
+
+def test_a_provider_whose_rules_are_not_known_is_explained_by_its_table_of_claims() -> None:
+    webgpu = "WebGpuExecutionProvider"
+    whole = model(node("Det", "x", "a"), node("Relu", "a", "b"), node("Neg", "b", "y"), shape=(3, 3))
+    record = [(CPU, "Det", "a"), (CPU, "Relu", "b"), (webgpu, "Neg", "y")]
+    det, relu, neg = place(whole, webgpu, record, {}).nodes
+    assert (det.kind, det.reason) == ("operator", "the provider did not take it: no kernel for Det-11")
+    assert relu.reason == "the provider did not take it, although its table of claims has the operator"
+    assert neg.reason == ""
+    (det, *_) = place(whole, "AnyProvider", record, {}).nodes
+    assert det.reason == "the provider did not take it"

@@ -16,8 +16,11 @@ from epcheck.conformance.workers.program.backends.values import flattened
 from epcheck.models.accuracy.thresholds import Threshold
 from epcheck.models.accuracy.verdict import BASELINE, ORACLE, Verdict
 from epcheck.models.inspection.inspect import Inspection
+from epcheck.models.placement.change import Advice
 from epcheck.models.placement.placement import NodePlacement, Placement
+from epcheck.models.placement.segments import FROM_EP, TO_EP, Copy, Segment
 from epcheck.models.validation import page
+from epcheck.models.validation.speed import Speed, Speeds
 from epcheck.models.validation.validate import in_agreement
 from epcheck.models.validation.validation import FAILS, RIGHT, UNJUDGED, WRONG, Step, Validation
 from epcheck.models.wrong_nodes.culprit import Culprit, GraphNode, Kind
@@ -107,3 +110,49 @@ def test_the_keys_of_a_map_are_int64_on_every_system() -> None:
     made = flattened({"m": {np.int32(1).item(): 0.5, 2: 0.25}})
     assert made["m.keys"].dtype == np.int64
     assert made["m.values"].tolist() == [0.5, 0.25]
+
+
+def test_advice_and_copies_are_on_the_page_and_in_the_terminal() -> None:
+    advice = Advice("cast <b>x</b> to float32", "it is placed there", False, 0.0, 2)
+    off = replace(at("c", CPU, "no kernel"), advice=advice)
+    there, back = Copy("<i>x</i>", TO_EP, 2048), Copy("y", FROM_EP, None)
+    turns = (
+        Segment(CPU, ("c",), {"Relu": 1}, (), 1.0),
+        Segment(DML, ("a", "<u>b</u>"), {"Relu": 2}, (there,), 2.0),
+        Segment(CPU, (), {}, (back,), 0.0),
+    )
+    found = validation(at("a", DML), at("<u>b</u>", DML), off)
+    assert found.placement is not None
+    speed = Speed("dml", 0.1, 0.1, (0.01,), (), 0, copies_s=0.002, copies_share=0.25)
+    found = replace(found, placement=replace(found.placement, segments=turns, copies=(there, back)),
+                    speeds=Speeds("seed 0", speed))  # fmt: skip
+    text = page.render(found)
+    assert "→ Cast &lt;b&gt;x&lt;/b&gt; to float32. Tried on the provider: it is placed there</p>" in text
+    assert '<li class="copies there">→ 1 tensor, 2 KiB: <span class="name">&lt;i&gt;x&lt;/i&gt;</span></li>' in text
+    assert "<summary>2 nodes: Relu × 2</summary>" in text
+    assert '<li class="copies back">← 1 tensor, of unknown size: <span class="name">y</span></li>' in text
+    assert '<li class="back">outputs of the model</li>' in text
+    assert "those within the graph take 2 ms, 25.0 % of the time of all nodes" in text
+    assert "<u>b" not in text
+    console = Console(file=io.StringIO(), width=300)
+    command.show(console, found)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert "→ Cast <b>x</b> to float32. Tried on the provider: it is placed there" in shown
+    assert (
+        "2 copies of at least 2 KiB in each run; those within the graph take 2 ms, 25.0 % of the time of all nodes"
+        in shown
+    )
+
+
+def test_many_segments_are_folded() -> None:
+    turns = tuple(Segment((DML, CPU)[at % 2], (f"n{at}",), {"Relu": 1}, (), 1.0) for at in range(60))
+    found = validation()
+    assert found.placement is not None
+    text = page.render(replace(found, placement=replace(found.placement, segments=turns)))
+    before, _, after = text.partition("<summary>36 more</summary>")
+    assert (before.count('<li class="'), after.count('<li class="')) == (24, 36)
+
+
+def test_a_suggestion_that_was_not_tried_says_so() -> None:
+    assert at("c", CPU).what_to_do == "do this (not tried)"

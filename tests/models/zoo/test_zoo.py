@@ -204,3 +204,16 @@ def test_the_command_refuses_what_the_zoo_does_not_have(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["zoo", "write", "resnet50", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "the zoo has no 'resnet50'" in result.stderr
+
+
+def test_the_test_data_has_the_oracle_s_outputs_and_replay_agrees(tmp_path: Path) -> None:
+    """A reverse LSTM, which onnx's ReferenceEvaluator gets wrong: it said what is right before."""
+    written = CliRunner().invoke(app, ["zoo", "write", "lstm_tagger", "--out", str(tmp_path)])
+    assert written.exit_code == 0, written.output
+    folders = sorted((tmp_path / "lstm_tagger").glob("test_data_set_*"))
+    assert len(folders) == 4
+    for folder in folders:
+        assert (folder / "output_0.pb").is_file()
+    done = CliRunner().invoke(app, ["replay", str(tmp_path / "lstm_tagger"), "--target", "cpu"])
+    assert done.exit_code == 0, done.output
+    assert done.output.count("pass: test_data_set_") == 4

@@ -298,3 +298,10 @@ def test_the_page_links_each_case_to_the_report_of_its_night(tmp_path: Path) -> 
     address = f"runs/{a_night(2).run_id}/report.html#case=Slice-13%2Ffloat16%2Frank_0%5Bruntime%5D&amp;target=dml"
     assert f'<a href="{address}"><code>Slice-13/float16/rank_0[runtime]</code></a> crash' in page
     assert page.count("report.html#case=") == 5
+
+
+def test_a_store_whose_only_night_did_not_run_has_a_page(tmp_path: Path) -> None:
+    keep(tmp_path / "store", replace(a_night(2), targets={}, status="failed: no adapter"), [], planned=2)
+    page = write_html(trend_of(tmp_path / "store"), tmp_path / "trend.html", tmp_path).read_text(encoding="utf-8")
+    assert "<p>No night has a rate.</p>" in page
+    assert "no adapter" in page

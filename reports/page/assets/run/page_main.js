@@ -142,6 +142,15 @@ function keys(list) {
   });
 }
 
+const closed = []; // groups of causes that are open on paper alone
+addEventListener("beforeprint", () => {
+  closed.push(...document.querySelectorAll("#findings .findings:not([open])"));
+  for (const group of closed) group.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const group of closed.splice(0)) group.open = false;
+});
+
 async function main() {
   let list = null;
   matrixForm.append(find, worst);

@@ -1,21 +1,31 @@
 /* What is added to Wine's vkd3d when it is rebuilt: one export that makes a Direct3D 12 device, as Wine's d3d12.dll
- * does in d3d12_main.c, on the adapter with this LUID and through the process's vulkan-1.dll.
+ * does in d3d12_main.c, on the adapter with this LUID and through the process's vulkan-1.dll. The functions of Vulkan
+ * that vkd3d then asks for are hooked: see hooks.h.
  *
  * vkd3d's layouts of descriptor sets have as many descriptors as the driver allows, a million on lavapipe, which takes
  * the memory of all of them for each heap that DirectML makes, clears it, and spends 0.3 seconds on each. No heap of
  * DirectML's comes near MOST_DESCRIPTORS, so no layout has more.
  */
 #define COBJMACROS
-#include "wine/vulkan.h"
-#include "vkd3d.h"
+#include <stdlib.h>
+#include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "hooks.h"
+#include "vkd3d.h"
 
 #define MOST_DESCRIPTORS 65536
 
-static PFN_vkGetInstanceProcAddr get_instance_proc_addr;
-static PFN_vkGetDeviceProcAddr get_device_proc_addr;
-static PFN_vkCreateDescriptorSetLayout create_descriptor_set_layout;
+static struct
+{
+    PFN_vkGetInstanceProcAddr get_instance_proc_addr;
+    PFN_vkGetDeviceProcAddr get_device_proc_addr;
+    PFN_vkGetPhysicalDeviceProperties properties;
+    PFN_vkCreateDevice create_device;
+    PFN_vkCreateDescriptorSetLayout create_descriptor_set_layout;
+}
+vk;
+
+static struct hooked hooked;
 
 static VkResult VKAPI_CALL create_bounded_layout(VkDevice device, const VkDescriptorSetLayoutCreateInfo *info,
         const VkAllocationCallbacks *allocator, VkDescriptorSetLayout *layout)
@@ -25,34 +35,78 @@ static VkResult VKAPI_CALL create_bounded_layout(VkDevice device, const VkDescri
     uint32_t i;
 
     if (info->bindingCount > COUNT(bindings))
-        return create_descriptor_set_layout(device, info, allocator, layout);
+        return vk.create_descriptor_set_layout(device, info, allocator, layout);
     for (i = 0; i < info->bindingCount; ++i)
     {
         bindings[i] = info->pBindings[i];
         bindings[i].descriptorCount = min(bindings[i].descriptorCount, MOST_DESCRIPTORS);
     }
     bounded.pBindings = bindings;
-    return create_descriptor_set_layout(device, &bounded, allocator, layout);
+    return vk.create_descriptor_set_layout(device, &bounded, allocator, layout);
+}
+
+static VkResult VKAPI_CALL create_device(VkPhysicalDevice adapter, const VkDeviceCreateInfo *info,
+        const VkAllocationCallbacks *allocator, VkDevice *device)
+{
+    VkPhysicalDeviceProperties properties;
+    VkResult result;
+
+    if ((result = vk.create_device(adapter, info, allocator, device)) < 0 || hooked.device)
+        return result;
+    vk.properties(adapter, &properties);
+    if (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && !getenv("EPCHECK_HOOK_SOFTWARE"))
+        return result;
+    hooked.device = *device;
+    hooked.properties = properties;
+    hooked.get = vk.get_device_proc_addr;
+    return result;
+}
+
+PFN_vkVoidFunction take(const struct hook *hooks, size_t count, const char *name, PFN_vkVoidFunction found)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i)
+    {
+        if (strcmp(name, hooks[i].name))
+            continue;
+        *hooks[i].real = found;
+        return hooks[i].ours;
+    }
+    return found;
 }
 
 static PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char *name)
 {
-    PFN_vkVoidFunction found = get_device_proc_addr(device, name);
+    const struct hook taken[] =
+    {
+        {"vkCreateDescriptorSetLayout", (PFN_vkVoidFunction *)&vk.create_descriptor_set_layout,
+                (PFN_vkVoidFunction)create_bounded_layout},
+    };
+    PFN_vkVoidFunction found = vk.get_device_proc_addr(device, name);
 
-    if (!found || strcmp(name, "vkCreateDescriptorSetLayout"))
+    if (!found)
         return found;
-    create_descriptor_set_layout = (PFN_vkCreateDescriptorSetLayout)found;
-    return (PFN_vkVoidFunction)create_bounded_layout;
+    found = take(taken, COUNT(taken), name, found);
+    if (device != hooked.device)
+        return found;
+    found = semaphore_function(&hooked, name, found);
+    found = memory_function(&hooked, name, found);
+    return pipeline_function(&hooked, name, found);
 }
 
 static PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance instance, const char *name)
 {
-    PFN_vkVoidFunction found = get_instance_proc_addr(instance, name);
+    const struct hook taken[] =
+    {
+        {"vkCreateDevice", (PFN_vkVoidFunction *)&vk.create_device, (PFN_vkVoidFunction)create_device},
+        {"vkGetDeviceProcAddr", (PFN_vkVoidFunction *)&vk.get_device_proc_addr, (PFN_vkVoidFunction)device_function},
+    };
+    PFN_vkVoidFunction found = vk.get_instance_proc_addr(instance, name);
 
-    if (!found || strcmp(name, "vkGetDeviceProcAddr"))
-        return found;
-    get_device_proc_addr = (PFN_vkGetDeviceProcAddr)found;
-    return (PFN_vkVoidFunction)device_function;
+    if (instance && !vk.properties)
+        vk.properties = (void *)vk.get_instance_proc_addr(instance, "vkGetPhysicalDeviceProperties");
+    return found ? take(taken, COUNT(taken), name, found) : found;
 }
 
 static HRESULT signal_event(HANDLE event)
@@ -109,7 +163,7 @@ __declspec(dllexport) HRESULT WINAPI VkD3D12CreateDevice(
 
     if (!(vulkan = LoadLibraryA("vulkan-1.dll")))
         return E_FAIL;
-    get_instance_proc_addr = (void *)GetProcAddress(vulkan, "vkGetInstanceProcAddr");
+    vk.get_instance_proc_addr = (void *)GetProcAddress(vulkan, "vkGetInstanceProcAddr");
     instance_info.pfn_vkGetInstanceProcAddr = instance_function;
     if (FAILED(hr = vkd3d_create_instance(&instance_info, &instance)))
         return hr;

@@ -1,0 +1,91 @@
+"""The fault of a model: the part of it that still fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from epcheck.api.bug_reports.fault import BugReportError, Fault
+from epcheck.api.models.reduce import ReduceOptions, reduce, words
+from epcheck.api.models.validate import ValidateOptions, validate
+from epcheck.conformance.test_data import repro
+from epcheck.models.execution.model_outcome import CREATE, RUN
+from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
+from epcheck.models.wrong_nodes.reduce import MISMATCH, UNSTEADY, Reduced
+from epcheck.reports.bug_report.issue import Answer, Issue, title
+from epcheck.reports.runs.fingerprint import parts_of
+
+LINE = 300
+"""Characters of a message in a table."""
+
+STATUSES = {MISMATCH: "wrong output", UNSTEADY: "outputs change between runs", CREATE: "session creation fails",
+            RUN: "run fails", "crash": "process ends", "timeout": "does not end"}  # fmt: skip
+"""Status of a reduced model -> in words of a title."""
+
+
+def fault(model: Path, options: ReduceOptions, out: Path) -> Fault:
+    """The fault of a model, reduced and written below `out`. Raises BugReportError where nothing fails, and what
+    `validate` and `reduce` raise."""
+    found = _validated(model, options)
+    if found.status in (RIGHT, UNJUDGED):
+        raise BugReportError(f"there is nothing to report: {found.headline}")
+    name = repro.folder_name(model.name)[:60]
+    folder = out / name / "repro"
+    reduced = reduce(replace(options, model=model, target=found.target, out=folder))
+    provider = found.provider or found.target
+    operators = ", ".join(dict.fromkeys(node.op_type for node in reduced.nodes))
+    status = STATUSES.get(reduced.status, reduced.status)
+    issue = Issue(
+        title=title(provider, f"{operators}: {status}{f' ({reduced.difference})' if reduced.difference else ''}"),
+        summary=f"A part of the model '{model.name}' is not right on {provider}: {words(reduced).rstrip('.')}.",
+        expected=_expected(found),
+        message=_message(found),
+        facts=tuple(_facts(found, reduced)),
+        answers=(
+            Answer(found.target, status),
+            *((Answer(found.baseline, *_of_baseline(found)),) if found.baseline else ()),
+        ),
+        provider=provider,
+        fingerprint=parts_of(found.facts.get(found.target, {})),
+        archive="",
+        folder="",
+        notes=("Its values are those that the part received within the model.",),
+    )
+    return Fault(name, folder, found.target, issue)
+
+
+def _validated(model: Path, options: ReduceOptions) -> Validation:
+    feeds = options.feeds if isinstance(options.feeds, Path) else None
+    return validate(ValidateOptions(
+        model, options.target or None, options.baseline, feeds, {name: (size,) for name, size in options.dims.items()},
+        (options.seed,), options.level, culprit=False, advice=False, vulkan=options.vulkan,
+        own_process=options.own_process,
+    ))  # fmt: skip
+
+
+def _expected(found: Validation) -> str:
+    if found.baseline and any(step.target == found.baseline and step.during for step in found.steps):
+        return f"'{found.baseline}' does not run the model either: what the ONNX standard says of the node"
+    against = f"the values that '{found.baseline}' gives" if found.baseline else "the true values"
+    return f"{against}, within the errors that allowed_*.pb of the attached folder allow"
+
+
+def _of_baseline(found: Validation) -> tuple[str, str]:
+    """Status and words: the baseline says what is right, as long as it runs the model."""
+    failed = next((step for step in found.steps if step.target == found.baseline and step.during), None)
+    return ("judged as right", "") if failed is None else (f"fails in {failed.during}", failed.message[:LINE])
+
+
+def _message(found: Validation) -> str:
+    return next((step.message for step in found.steps if step.target == found.target and step.message), "")
+
+
+def _facts(found: Validation, reduced: Reduced) -> list[tuple[str, str]]:
+    opsets = ", ".join(f"{domain} {version}" for domain, version in found.inspection.opsets)
+    return [
+        ("nodes", ", ".join(map(str, reduced.nodes))),
+        ("graph optimisation", reduced.level),
+        ("opsets", opsets),
+        ("the whole model was made by", found.inspection.producer),
+        ("by optimisation level", ", ".join(f"{level}: {result}" for level, result in reduced.culprit.levels.items())),
+    ]

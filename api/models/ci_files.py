@@ -1,0 +1,69 @@
+"""What a CI step shows of a gate: annotations beside the models' files, and the summary of the step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from epcheck.models.gate.gate import FAILS, PASSES, CheckedModel, Gate
+from epcheck.models.validation.formatting import number, percent, reduce_command
+from epcheck.reports.ci.annotation import ERROR, WARNING, Annotation, at_most
+from epcheck.reports.ci.step_summary import NO_SIGN, SIGNS
+from epcheck.reports.markdown import code, escaped, row
+
+SHOWN = 50
+"""Models that the summary lists; the page has all."""
+
+
+def annotate(gate: Gate, root: Path | None = None) -> tuple[Annotation, ...]:
+    """At most ten, one for each model and target that does not pass, what fails first. root: of the repository; None
+    for the working directory."""
+    base = _base(root)
+    wrong = sorted((each for each in gate.checked if each.result != PASSES), key=lambda each: each.result != FAILS)
+    return at_most([_annotation(checked, base) for checked in wrong])
+
+
+def step_summary(gate: Gate, root: Path | None = None) -> str:
+    """Markdown: a row for each model and target, then what to do about those that do not pass. root: as above."""
+    return "\n".join(_lines(gate, _base(root)))
+
+
+def _base(root: Path | None) -> Path:
+    return (root or Path()).resolve()
+
+
+def _relative(text: str, base: Path) -> str:
+    """The text with the paths of files below `base` as they are from there."""
+    return text.replace(f"{base}{os.sep}", "")
+
+
+def _annotation(checked: CheckedModel, base: Path) -> Annotation:
+    path = checked.path.resolve()
+    file = path.relative_to(base).as_posix() if path.is_relative_to(base) else ""
+    level = ERROR if checked.result == FAILS else WARNING
+    title = f"{checked.name} on {checked.target}: {checked.status}"
+    return Annotation(level, title, _relative(checked.words, base), file)
+
+
+def _lines(gate: Gate, base: Path) -> Iterator[str]:
+    sign = {PASSES: SIGNS[True], FAILS: SIGNS[False]}.get(gate.result, NO_SIGN)
+    yield f"## {sign} epcheck validate: {escaped(gate.headline)}"
+    yield ""
+    yield row(("model", "target", "result", "placed", "error"))
+    yield row(("---", "---", "---", "---:", "---:"))
+    for checked in gate.checked[:SHOWN]:
+        found = checked.validation
+        figures = (percent(found.placed_share), number(found.error)) if found else ("", "")
+        yield row(map(escaped, (checked.name, checked.target, checked.status, *figures)))
+    yield ""
+    if len(gate.checked) > SHOWN:
+        yield f"… and {len(gate.checked) - SHOWN:,} more: see the page."
+        yield ""
+    wrong = [checked for checked in gate.checked if checked.result != PASSES]
+    for checked in wrong[:SHOWN]:
+        found = checked.validation
+        command = f" {code(_relative(reduce_command(found), base))}" if found is not None and found.again else ""
+        words = _relative(f"{checked.name} on {checked.target}: {checked.words}", base)
+        yield f"- {escaped(words)}{command}"
+    yield from ("",) if wrong else ()

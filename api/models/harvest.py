@@ -1,0 +1,123 @@
+"""Every node of a model as a case of the suite: a team's own models weigh in its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+from epcheck.api.models.examination import examined
+from epcheck.api.models.parsing import only_target, ranges_of
+from epcheck.api.models.validate_models import models_of
+from epcheck.api.option import Option
+from epcheck.api.option_types import OwnProcess, Vulkan
+from epcheck.api.progress import SILENT, Progress
+from epcheck.conformance.scheduling import stream
+from epcheck.conformance.targets.target import Target
+from epcheck.generators.harvested.harvested_cases import HarvestError as HarvestError
+from epcheck.models.execution.evaluators import BASELINE
+from epcheck.models.execution.session import DEADLINE_S, ModelSessions
+from epcheck.models.feeds.trials import Feeding
+from epcheck.models.harvest import harvest_folder, nodes
+from epcheck.models.harvest.harvest import HarvestedModel, harvest_model
+from epcheck.models.harvest.nodes import NotHarvested as NotHarvested
+
+
+@dataclass(frozen=True)
+class HarvestOptions:
+    """Which models, and where their cases go.
+
+    models: files, and folders of which all `.onnx` files are taken. out: the folder with the cases of all models that
+    were harvested into it. target: the provider that runs the models, so that the values at each node are known; None
+    for the CPU provider. feeds, dims, seeds: what the models are fed, as of `validate`; every set of feeds counts.
+    deadline_s: seconds for each step of a session. own_process: examine each model in a process of its own.
+    """
+
+    models: Annotated[
+        tuple[Path, ...], Option("ONNX models, and folders of models.", argument=True, metavar="MODEL...")
+    ]
+    out: Annotated[Path, Option("Folder of the cases.", file=False)] = Path("harvested")
+    target: Annotated[
+        str | Target | None,
+        Option("What runs the models.", flags=("--target", "-t"), default="cpu", parse=only_target, many=True),
+    ] = None
+    feeds: Annotated[
+        Path | None, Option("An .npz or a folder of ONNX test data; generated otherwise.", flags=("--feeds",))
+    ] = None
+    dims: Annotated[
+        Mapping[str, Sequence[int]],
+        Option("Sizes of a dynamic dimension; repeat.", flags=("--dim",), metavar="NAME=SIZE,...", parse=ranges_of,
+               many=True),
+    ] = field(default_factory=dict)  # fmt: skip
+    seeds: Annotated[tuple[int, ...], Option("Of generated feeds; repeat. Default: 0.", flags=("--seed",))] = (0,)
+    deadline_s: Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)] = (
+        DEADLINE_S
+    )
+    vulkan: Vulkan = None
+    own_process: OwnProcess = True
+
+
+@dataclass(frozen=True)
+class ModelHarvest:
+    """What came of a model. total: its nodes. cases: what they make, those that compute alike as one. new: cases that
+    the folder did not have. left_out: nodes that make none, each with the reason."""
+
+    model: str
+    total: int
+    cases: int
+    new: int
+    left_out: tuple[NotHarvested, ...]
+
+    @property
+    def reasons(self) -> tuple[tuple[str, int], ...]:
+        """Why nodes were left out, and how many."""
+        return tuple(nodes.reasons(self.left_out))
+
+
+@dataclass(frozen=True)
+class Harvest:
+    """What a call gave. folder: which `RunOptions.source` takes. cases: of all models in it."""
+
+    folder: Path
+    cases: int
+    models: tuple[ModelHarvest, ...]
+
+
+def harvest(options: HarvestOptions, *, progress: Progress = SILENT) -> Harvest:
+    """Make cases of the nodes of models, and add them to a folder. Harvesting a model again replaces what the folder
+    has of a model of that name.
+
+    Raises ModelFileError, ExaminationError, FeedError, DimsError, HarvestError for files and options that cannot be
+    used, OptionError where there is no model; TargetError, TargetDown; OSError when the folder cannot be written.
+    """
+    found = []
+    cases = 0
+    with progress.working() as say:
+        for name, path in models_of(options.models):
+            request = _Request(path, name, options)
+            if options.own_process:
+                model = examined(_harvest, request, path, say, options.deadline_s)
+            else:
+                model = _harvest(request, say)
+            kept = harvest_folder.write(options.out, model)
+            cases = kept.cases
+            found.append(ModelHarvest(name, model.total, len(model.nodes), kept.new, model.left_out))
+    return Harvest(options.out, cases, tuple(found))
+
+
+@dataclass(frozen=True)
+class _Request:
+    path: Path
+    name: str
+    options: HarvestOptions
+
+
+def _harvest(request: _Request, say: Callable[[str], None]) -> HarvestedModel:
+    options = request.options
+    target = options.target
+    if not isinstance(target, Target):
+        ((target,), _) = stream.choose((target or BASELINE,), "none", options.vulkan)
+    feeding = Feeding(options.feeds, options.seeds, options.dims)
+    with ModelSessions(replace(target), options.deadline_s) as sessions:
+        return harvest_model(request.path, request.name, feeding, sessions, say)

@@ -1,0 +1,33 @@
+"""`epcheck harvest`: every node of a model as a case of the suite."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from epcheck.api.models.harvest import HarvestOptions, ModelHarvest, harvest
+from epcheck.cli.options import command
+from epcheck.cli.terminal.plain import safe
+from epcheck.cli.terminal.progress import TerminalProgress
+
+app = typer.Typer(add_completion=False)
+
+
+@command(app, HarvestOptions)
+def harvest_models(options: HarvestOptions) -> None:
+    """Make cases of every node of a model, with its attributes, shapes, dtypes and value ranges.
+
+    Exit code: 0 the folder was written, 2 bad input, or it could not run.
+    """
+    console = Console(emoji=False, highlight=False, soft_wrap=True)
+    found = harvest(options, progress=TerminalProgress(console))
+    for model in found.models:
+        show(console, model)
+    console.print(safe(f'{found.folder}: {found.cases:,} cases; run them: epcheck run --source "{found.folder}"'))
+
+
+def show(console: Console, found: ModelHarvest) -> None:
+    """What came of a model, and why nodes were left out."""
+    console.print(safe(f"{found.model}: {found.total:,} nodes, {found.cases:,} cases, {found.new:,} of them new"))
+    for why, count in found.reasons:
+        console.print(safe(f"  {count:,} left out: {why}"))

@@ -1,0 +1,1 @@
+"""Nodes of users' models as cases: `epcheck harvest` writes them into a folder, `--source FOLDER` runs them."""

@@ -1,0 +1,123 @@
+"""A gate as SARIF 2.1.0, which services of code scanning show beside the model's file.
+
+Source of the fields: OASIS, Static Analysis Results Interchange Format Version 2.1.0, sections 3.13 to 3.28.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import quote
+
+from epcheck.conformance.records import strict_json
+from epcheck.models.gate.gate import PASSES, CheckedModel, Gate
+from epcheck.models.validation.page import grouped
+from epcheck.models.validation.validation import FAILS, REFUSED, UNJUDGED, WRONG, Validation
+from epcheck.models.wrong_nodes.culprit import NAMED
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+UNUSABLE, LIMIT, REMARK, ELSEWHERE = "unusable", "limit", "remark", "not-on-provider"
+
+RULES: Mapping[str, tuple[str, str]] = {
+    REFUSED: ("error", "The model does not load on the provider."),
+    FAILS: ("error", "A run of the model ends with an error, a crash or a timeout."),
+    WRONG: ("error", "An output of the model is not right."),
+    UNJUDGED: ("warning", "Nobody can tell whether the outputs are right."),
+    UNUSABLE: ("error", "The file is no model that can be validated, or the target cannot be used."),
+    LIMIT: ("error", "The model breaks a limit of [validate] in epcheck.toml."),
+    REMARK: ("warning", "A remark on the model's file."),
+    ELSEWHERE: ("note", "Nodes do not run on the provider."),
+}
+"""Rule -> the level of its results unless they have their own, and what it says."""
+
+NODES = 20
+"""Nodes of one result that have a location; its text counts all."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result in the making. rule: of RULES. level: `error`, `warning` or `note`. nodes: as the model names them."""
+
+    rule: str
+    level: str
+    text: str
+    nodes: tuple[str, ...] = ()
+
+
+def sarif(gate: Gate, root: Path | None = None) -> str:
+    """The document, one run in it. root: of the repository, to which the paths of models are relative; None for the
+    working directory. A model outside of it has an absolute `file:` address."""
+    base = (root or Path()).resolve()
+    results = [_json(result, checked, base) for checked in gate.checked for result in _results(checked)]
+    rules = [
+        {"id": rule, "shortDescription": {"text": text}, "defaultConfiguration": {"level": level}}
+        for rule, (level, text) in RULES.items()
+    ]
+    driver = {"name": "epcheck", "version": version("epcheck"), "rules": rules}
+    run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}
+    return strict_json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
+
+
+def _results(checked: CheckedModel) -> Iterator[Result]:
+    found = checked.validation
+    if found is None:
+        yield Result(UNUSABLE, "error", checked.trouble)
+        return
+    if found.status in RULES:
+        level = "note" if checked.result == PASSES else RULES[found.status][0]
+        yield Result(found.status, level, found.headline, _culprits(found))
+    yield from (Result(LIMIT, "error", sentence) for sentence in checked.broken if sentence != found.headline)
+    for remark in found.inspection.findings:
+        text = f"{remark.text}. {remark.suggestion}" if remark.suggestion else remark.text
+        yield Result(REMARK, remark.severity, text)
+    if found.placement is not None:
+        for group in grouped(found.placement):
+            where = f"{group.provider}, not on {found.placement.provider}"
+            text = f"{group.what} on {where}: {group.reason or 'no reason known'}"
+            yield Result(ELSEWHERE, "note", f"{text}. {group.suggestion}" if group.suggestion else text, group.names)
+
+
+def _culprits(found: Validation) -> tuple[str, ...]:
+    nodes = [node for culprit in found.culprits if culprit.kind in NAMED for node in culprit.nodes]
+    return tuple(node.name or (node.outputs[0] if node.outputs else str(node.index)) for node in nodes)
+
+
+def _json(result: Result, checked: CheckedModel, base: Path) -> dict[str, Any]:
+    text = f"{checked.target}: {result.text}"
+    artifact = {"uri": _uri(checked.path, base)}
+    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": 1}}}
+    if result.nodes:
+        place["logicalLocations"] = [{"name": _text(node), "kind": "member"} for node in result.nodes[:NODES]]
+    return {
+        "ruleId": result.rule,
+        "ruleIndex": list(RULES).index(result.rule),
+        "level": result.level,
+        "message": {"text": _text(text)},
+        "locations": [place],
+        "partialFingerprints": {"epcheck/v1": _digest(checked, result)},
+    }
+
+
+def _text(value: str) -> str:
+    """Fit for readers of Unicode: a name in a model may hold half a surrogate pair."""
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def _digest(checked: CheckedModel, result: Result) -> str:
+    """Names a result from run to run: it has the nodes, or the text without its figures, which change."""
+    parts = (checked.name, checked.target, result.rule, *(result.nodes or (re.sub(r"\d", "", result.text),)))
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def _uri(path: Path, base: Path) -> str:
+    """Relative to the repository, in the syntax of RFC 3986."""
+    whole = path.resolve()
+    if whole.is_relative_to(base):
+        return quote(PurePath(whole.relative_to(base)).as_posix())
+    return whole.as_uri()

@@ -1,0 +1,57 @@
+"""Why no change places a node, in a sentence."""
+
+from __future__ import annotations
+
+from epcheck.models.placement import prediction
+from epcheck.models.placement.placement import NodePlacement
+
+NOTHING = {
+    prediction.SHAPES: (
+        "nothing places it: the provider takes it alone, but ONNX Runtime keeps on the CPU what reads only values that "
+        "are in the CPU's memory (fallback_cpu_capability.cc); on the provider it would wait for copies"
+    ),
+    prediction.DOMAIN: (
+        "nothing places it: the provider has no kernel of its domain, and ONNX has no definition of it by other "
+        "operators"
+    ),
+    prediction.OPERATOR: (
+        "nothing places it: the provider has no kernel of the operator in any version and dtype, and no definition of "
+        "it by operators that it has gives the same values"
+    ),
+    prediction.DTYPE: "nothing places it: with no dtype that the provider takes does it give the same values",
+    prediction.VERSION: (
+        "nothing places it: in no version of which the provider has a kernel does it give the same values"
+    ),
+    prediction.DECLINED: ("nothing places it: the provider declines every way to write it that gives the same values"),
+}
+"""Kind of a prediction -> why nothing helps, where no change that was tried does."""
+
+BODY_SHAPES = (
+    "nothing places it: in a body as elsewhere ONNX Runtime keeps on the CPU what computes shapes from values that are "
+    "in the CPU's memory (fallback_cpu_capability.cc)"
+)
+BODY = (
+    "nothing was tried for it alone: it is in a body of If, Loop or Scan, and what it receives there is not known; the "
+    "same node outside of the body would get advice"
+)
+CONTROL = (
+    "nothing places it: the provider has no kernel for control flow; the nodes of its bodies are placed one by one"
+)
+CONTROL_FLOW = ("If", "Loop", "Scan", "SequenceMap")
+ALONE = "nothing places it: the provider takes it alone, but not in this model, where it goes with its neighbours"
+OTHER = "nothing places it: no other version, dtype, size or definition of it does"
+
+
+def why_alone(node: NodePlacement) -> str:
+    """Why a node that the provider takes alone is not on it in the model: DirectML's provider leaves to ONNX Runtime
+    what computes shapes, from integers."""
+    return NOTHING[prediction.SHAPES] if "float" not in node.inputs and node.predicted else ALONE
+
+
+def why_nothing(node: NodePlacement) -> str:
+    """Why none of the changes that were tried places the node."""
+    if node.scope:
+        return BODY_SHAPES if node.kind == prediction.SHAPES else BODY
+    if node.operator.partition("-")[0] in CONTROL_FLOW:
+        return CONTROL
+    return NOTHING.get(node.kind, OTHER)

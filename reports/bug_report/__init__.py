@@ -1,0 +1,1 @@
+"""Bug reports for ONNX Runtime, in Markdown that its issue form takes."""

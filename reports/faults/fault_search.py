@@ -1,0 +1,70 @@
+"""A search for faults that no case shows, as a night reports it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FoundFault:
+    """A fault. id: of its cause. status, blame, reason: of the smallest node or graph that shows it. known: the
+    recorded deviation that it resembles; empty where there is none. replayed: an earlier search found it. folder: its
+    files."""
+
+    id: str
+    operator: str
+    status: str
+    blame: str
+    reason: str
+    known: str
+    replayed: bool
+    folder: str
+
+
+@dataclass(frozen=True)
+class FaultSearch:
+    """A search on one target. what: `nodes` or `graphs`. judged: how many of them; rate: of these a second. replayed:
+    examples of earlier searches. seed: which draws the same ones again. ended: why the search ended early, in words;
+    empty where it did not. out: its folder."""
+
+    target: str
+    what: str
+    seed: int
+    judged: int
+    rate: float
+    replayed: int
+    ended: str
+    out: str
+    faults: tuple[FoundFault, ...]
+
+    @property
+    def new(self) -> tuple[FoundFault, ...]:
+        """Those that no earlier search found and that resemble nothing that is recorded."""
+        return tuple(fault for fault in self.faults if not fault.replayed and not fault.known)
+
+    @property
+    def again(self) -> tuple[FoundFault, ...]:
+        """Those that an earlier search found and that still fail."""
+        return tuple(fault for fault in self.faults if fault.replayed and not fault.known)
+
+    @property
+    def title(self) -> str:
+        """A heading."""
+        return f"Search for faults on {self.target}: {self.what}"
+
+    @property
+    def sentences(self) -> str:
+        """What was found, and how much was searched."""
+        if self.ended and not self.judged:
+            return f"Not searched: {self.ended}."
+        ended = f" It ended early: {self.ended}." if self.ended else ""
+        known = len(self.faults) - len(self.new) - len(self.again)
+        return (
+            f"{_count(len(self.new), 'new fault')}, {len(self.again)} found before and still there, {known} that "
+            f"resemble recorded deviations. {self.judged:,} {self.what} judged, {self.rate:,.0f} a second, "
+            f"{_count(self.replayed, 'example')} replayed first; seed {self.seed}.{ended}"
+        )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

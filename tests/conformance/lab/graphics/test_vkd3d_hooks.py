@@ -1,0 +1,80 @@
+"""What the rebuilt vkd3d does between Direct3D and a driver, on the software driver, where tests alone turn it on."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper
+
+from epcheck.conformance import lab
+
+WORKER = """
+import json, sys, time
+exec(open(sys.argv[1]).read())
+import numpy, onnxruntime
+options = onnxruntime.SessionOptions()
+options.enable_mem_pattern = False
+options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+
+def run(path, **feeds):
+    dml = [("DmlExecutionProvider", {"device_id": "0"})]
+    return onnxruntime.InferenceSession(path, options, providers=dml, enable_fallback=0).run(None, feeds)[0]
+
+power, nothing = sys.argv[2:]
+computed, held = [], []
+for number in range(1, 9):
+    matrix = numpy.roll(numpy.eye(500, dtype="float32"), number, axis=0)
+    computed.append(bool(numpy.array_equal(run(power, x=matrix), numpy.linalg.matrix_power(matrix, 8))))
+    unwritten = run(nothing, x=numpy.zeros((0, 500), "float32"), pads=numpy.array([0, 0, 500, 0], "int64"))
+    held.append(float(numpy.abs(unwritten).max()))
+time.sleep(3)
+print(json.dumps({"computed": computed, "held": held}))
+"""
+
+
+@pytest.fixture
+def power(tmp_path: Path) -> Path:
+    """The eighth power of a matrix: three products, which take the software driver a while."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [500, 500]) for name in "xy")
+    nodes = [helper.make_node("MatMul", [name, name], [out]) for name, out in ("xa", "ab", "by")]
+    return written(tmp_path / "power.onnx", nodes, [x], [y])
+
+
+@pytest.fixture
+def nothing(tmp_path: Path) -> Path:
+    """A node whose output DirectML's provider does not write: docs/findings tells of Pad with an empty input."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [0, 500])
+    pads = helper.make_tensor_value_info("pads", TensorProto.INT64, [4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 500])
+    return written(tmp_path / "nothing.onnx", [helper.make_node("Pad", ["x", "pads"], ["y"])], [x, pads], [y])
+
+
+def written(path: Path, nodes: list[NodeProto], inputs: list[ValueInfoProto], outputs: list[ValueInfoProto]) -> Path:
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_semaphores_and_memory_that_are_used_again_are_as_new_ones(
+    installed_lab: None,  # noqa: ARG001
+    power: Path,
+    nothing: Path,
+    tmp_path: Path,
+) -> None:
+    if not lab.status().dxil:
+        pytest.skip("the lab was made without its own vkd3d")
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER)
+    launch = lab.python_launch()
+    environment = {**launch.env, "EPCHECK_HOOK_SOFTWARE": "1", "EPCHECK_PIPELINES": lab.windows_path(tmp_path)}
+    done = subprocess.run(
+        [*launch.argv, *map(lab.windows_path, (script, lab.prelude(), power, nothing))],
+        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"computed": [True] * 8, "held": [0.0] * 8}
+    (kept,) = tmp_path.glob("pipelines-*")
+    assert len(kept.name) == len("pipelines-") + 32
+    assert int.from_bytes(kept.read_bytes()[:4], "little") == 32, "the size of a pipeline cache's header"

@@ -1,0 +1,155 @@
+"""Advice on nodes: what is tried, in which order, and what is recommended.
+
+The nodes run on real sessions of the CPU provider. Where they would be on DirectML's is what its claims say; the tests
+on the real provider are in validation/test_advice_dml.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+from placed_models import CPU, DML, model, node
+
+from epcheck.models.execution.model_outcome import CREATE, DONE, ModelOutcome
+from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.wiring import wire
+from epcheck.models.placement.advise import AdviceLimits, Subject, advice_on, advised, lone_node
+from epcheck.models.placement.placement import Placement, place
+
+X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+
+
+def on_cpu(whole: onnx.ModelProto, feeds: Mapping[str, Feed], level: str) -> ModelOutcome:
+    """What the CPU provider makes of a model."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    if level == "disabled":
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = onnxruntime.InferenceSession(whole.SerializeToString(), options, providers=[CPU])
+    except Exception as error:
+        return ModelOutcome(CREATE, "session creation", str(error))
+    names = [output.name for output in session.get_outputs()]
+    return ModelOutcome(DONE, outputs=dict(zip(names, session.run(names, feeds), strict=True)))
+
+
+class ByClaims:
+    """Runs on the CPU, and places nodes as the claims have it. tilt: added to all outputs."""
+
+    def __init__(self, tilt: float = 0.0) -> None:
+        self.asked: list[onnx.ModelProto] = []
+        self._tilt = tilt
+
+    def __call__(self, whole: onnx.ModelProto, feeds: Mapping[str, Feed], level: str) -> ModelOutcome:
+        self.asked.append(whole)
+        done = on_cpu(whole, feeds, level)
+        placed = place(whole, DML, None, {})
+        assignment = tuple((each.predicted, each.operator, each.name) for each in placed.nodes)
+        outputs = {name: value + self._tilt if self._tilt else value for name, value in done.outputs.items()}
+        return ModelOutcome(done.stage, done.during, done.message, outputs, assignment)
+
+
+def found(whole: onnx.ModelProto, candidate: Any = None, feeds: Any = None, **changes: Any) -> Placement:
+    feeds = feeds or {"x": X}
+    placement = place(whole, DML, None, {})
+    subject = Subject(whole, feeds, "all", None, AdviceLimits(**changes))
+    return advised(placement, subject, candidate or ByClaims(), on_cpu)
+
+
+def test_a_node_gets_the_change_that_places_it() -> None:
+    placement = found(model(node("Relu", "x", "a"), node("Elu", "a", "y"), opset=22))
+    relu, elu = placement.nodes
+    assert relu.advice is None
+    assert elu.advice is not None
+    assert elu.advice.change == "export the model with opset 21, in which this is Elu-6"
+    assert elu.advice.error == 0.0
+    assert (elu.advice.alone, elu.advice.sessions) == (False, 2)
+    assert elu.what_to_do == (
+        "Export the model with opset 21, in which this is Elu-6. Tried on the provider: it is placed there, and its "
+        "outputs are the same to the last bit"
+    )
+
+
+def test_a_change_with_other_values_is_not_recommended() -> None:
+    (elu,) = found(model(node("Elu", "x", "y"), opset=22), ByClaims(tilt=0.01)).nodes
+    assert elu.advice is not None
+    assert elu.advice.change == ""
+    assert "in no version of which the provider has a kernel does it give the same values" in elu.what_to_do
+
+
+def test_a_node_that_nothing_places_says_why() -> None:
+    (det,) = found(model(node("Det", "x", "y"), shape=(3, 3)), feeds={"x": np.eye(3, dtype=np.float32)}).nodes
+    assert det.what_to_do.startswith("Nothing places it: the provider has no kernel of the operator in any version")
+
+
+def test_nodes_that_are_alike_share_a_trial() -> None:
+    candidate = ByClaims()
+    nodes = [node("Elu", "x", "a"), node("Elu", "a", "b"), node("Elu", "b", "y", alpha=2.0)]
+    placement = found(model(*nodes, opset=22), candidate)
+    assert [each.advice is not None and each.advice.change != "" for each in placement.nodes] == [True] * 3
+    assert len(candidate.asked) == 4  # two kinds of nodes, each unchanged and with a change
+
+
+def test_a_node_of_control_flow_and_one_in_its_body_say_why() -> None:
+    body = helper.make_graph([node("Elu", "x", "z")], "b", [], [helper.make_tensor_value_info("z", 1, None)])
+    condition = helper.make_node(
+        "Constant", [], ["c"], name="c", value=helper.make_tensor("", TensorProto.BOOL, [], [1])
+    )
+    branches = helper.make_node("If", ["c"], ["y"], name="y", then_branch=body, else_branch=body)
+    placement = found(model(condition, branches, opset=22))
+    words = {each.name: each.what_to_do for each in placement.elsewhere}
+    assert words["z"].startswith("Nothing was tried for it alone: it is in a body of If, Loop or Scan")
+
+
+def test_the_sessions_are_limited() -> None:
+    candidate = ByClaims()
+    placement = found(model(node("Elu", "x", "a"), node("Mish", "a", "y"), opset=22), candidate, sessions=1)
+    assert len(candidate.asked) == 1
+    assert "other nodes took the sessions and the time" in placement.nodes[1].what_to_do
+
+
+def test_a_whole_model_is_tried_with_fixed_sizes_where_its_nodes_are_placed_alone() -> None:
+    whole = model(
+        node("Shape", "x", "s"), node("Gather", "s zero", "batch"), node("Concat", "batch minus", "target", axis=0),
+        node("Reshape", "x target", "y"), shape=(2, 3),
+        constants={"zero": np.array([0]), "minus": np.array([-1])},
+    )  # fmt: skip
+    whole.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+
+    class Folds(ByClaims):
+        def __call__(self, whole: onnx.ModelProto, feeds: Mapping[str, Feed], level: str) -> ModelOutcome:
+            answer = super().__call__(whole, feeds, level)
+            if level == "disabled":  # a node alone, which the provider takes
+                return ModelOutcome(DONE, outputs=answer.outputs, assignment=((DML, "", "batch"),))
+            fixed = whole.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
+            left = ((DML, "Reshape", "y"),)
+            return ModelOutcome(DONE, outputs=answer.outputs,
+                                assignment=left if fixed else (*left, (CPU, "Gather", "batch")))  # fmt: skip
+
+    candidate = Folds()
+    outcome = candidate(whole, {"x": X}, "all")
+    placement = place(whole, DML, outcome.assignment, {"x": (2, 3)})
+    subject = Subject(whole, {"x": X}, "all", outcome)
+    (gather,) = advised(placement, subject, candidate, on_cpu).elsewhere
+    assert gather.advice is not None
+    assert gather.advice.change == "fix the sizes of the inputs (x: 2 × 3)"
+    assert gather.advice.result == (
+        "it is computed once, when the session is created, 0 nodes are left elsewhere, the outputs are the same to the "
+        "last bit"
+    )
+    assert gather.advice.alone
+
+
+def test_a_node_without_a_kernel_of_the_baseline_is_judged_by_the_oracle() -> None:
+    whole = model(node("Elu", "x", "y"), dtype=TensorProto.DOUBLE)
+    alone = lone_node(wire(whole), 0, {"x": X.astype(np.float64)})
+    assert not on_cpu(alone.model, alone.feeds, "disabled").is_done
+    advice = advice_on(alone, DML, ByClaims(), on_cpu)
+    assert advice.change == "cast float64 to float32 before it and back behind it"
+    assert advice.error is not None
+    assert 0 < advice.error < 1e-6

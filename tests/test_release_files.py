@@ -1,0 +1,90 @@
+"""What is released beside the code: it names the same release, dependencies and files as the code does."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OF_CONDA = {"ml-dtypes": "ml_dtypes", "duckdb": "python-duckdb"}
+"""Package -> its name in conda-forge, where that is another."""
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_citation_is_of_the_release_and_has_what_the_format_requires() -> None:
+    citation = yaml.safe_load(text("CITATION.cff"))
+    assert citation["version"] == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert f"## [{citation['version']}] - {citation['date-released']}" in text("CHANGELOG.md")
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for() -> None:
+    recipe = yaml.safe_load(text("distribution/conda/recipe.yaml"))
+    assert recipe["context"]["version"] == PROJECT["version"]
+    wanted = {f"python {PROJECT['requires-python']}"}
+    for requirement in map(Requirement, PROJECT["dependencies"]):
+        if requirement.name != "onnxruntime-directml":
+            wanted.add(f"{OF_CONDA.get(requirement.name, requirement.name)} {requirement.specifier}")
+    assert set(recipe["requirements"]["run"]) == wanted
+    (entry,) = recipe["build"]["python"]["entry_points"]
+    assert entry == f"epcheck = {PROJECT['scripts']['epcheck']}"
+
+
+def test_the_dockerfile_installs_the_lab_as_a_user_without_privileges() -> None:
+    lines = [line for line in text("distribution/docker/Dockerfile").splitlines() if line and not line.startswith("#")]
+    words = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert set(words) == {"FROM", "RUN", "COPY", "USER", "ENV", "WORKDIR", "ENTRYPOINT", "CMD"}
+    assert words[0] == "FROM"
+    assert lines.index("USER epcheck") < lines.index("RUN epcheck lab install") < lines.index('ENTRYPOINT ["epcheck"]')
+    let_in = {line[1:] for line in text("distribution/docker/Dockerfile.dockerignore").splitlines() if line[0] == "!"}
+    packages = {"api", "cli", "conformance", "generators", "models", "reports"}
+    assert packages | {"setup.py", "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]} <= let_in
+    assert [name for name in let_in if not (ROOT / name).exists()] == []
+
+
+def test_every_extra_is_on_the_page_that_says_how_to_install() -> None:
+    page = text("docs/guides/install.md")
+    assert set(re.findall(r"\[(\w+)\]\"", page)) == PROJECT["optional-dependencies"].keys()
+
+
+def test_every_python_that_is_promised_is_tested() -> None:
+    promised = set(re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"])))
+    assert promised == {"3.11", "3.12", "3.13", "3.14"}
+    jobs = yaml.safe_load(text(".github/workflows/ci.yml"))["jobs"]
+    tested = {
+        *jobs["pythons"]["strategy"]["matrix"]["python"],
+        *re.findall(r"python:(3\.\d+)", jobs["linux"]["container"]),
+    }
+    assert tested == promised
+
+
+def test_a_release_is_built_once_attested_and_published_from_there() -> None:
+    jobs = yaml.safe_load(text(".github/workflows/release.yml"))["jobs"]
+    assert {"id-token": "write", "attestations": "write"}.items() <= jobs["build"]["permissions"].items()
+    used = [step["uses"].partition("@")[0] for step in jobs["build"]["steps"] if "uses" in step]
+    assert "actions/attest-build-provenance" in used
+    assert jobs["publish"]["needs"] == "build"
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert not any("run" in step for step in jobs["publish"]["steps"])
+
+
+@pytest.mark.parametrize(
+    "name", ["docs/images/report.png", "CHANGELOG.md", "examples/README.md", "distribution/conda/recipe.yaml"]
+)
+def test_the_manifest_names_what_the_sdist_must_have(name: str) -> None:
+    lines = [line.split() for line in text("MANIFEST.in").splitlines()]
+    grafted = {words[1] for words in lines if words[0] == "graft"}
+    included = {word for words in lines if words[0] == "include" for word in words[1:]}
+    assert name.partition("/")[0] in grafted or name in included
+    assert (ROOT / name).is_file()
