@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.variants import Variants, variant_of
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
@@ -34,6 +36,9 @@ from epcheck.generators.truth import OneStep, Output, Outputs, Ulp
 DEADLINE_S = 300.0
 """Seconds that a step of the folder's examination may take without a sign of life."""
 
+CASE_BYTES = 1 << 20
+"""How large a case.json may be."""
+
 RTOL, ATOL = 1e-3, 1e-7
 """How far ONNX's own backend tests let a floating-point output be from its file (onnx.backend.test, TestCase)."""
 
@@ -41,13 +46,17 @@ RTOL, ATOL = 1e-3, 1e-7
 @dataclass(frozen=True)
 class ReplayOptions:
     """Which folder, on what. targets: empty chooses the best that is installed. baseline: None chooses as `run` does.
-    exact: whether floating-point outputs must be equal, too. own_process: read the folder in a process of its own, with
-    bounds."""
+    exact: whether floating-point outputs must be equal, too. variant: another way in which it is run as well, as
+    `level=all`; empty for that of the folder, where `repro` wrote one. own_process: read the folder in a process of its
+    own, with bounds."""
 
     folder: Annotated[Path, Option("A folder with model.onnx and test_data_set_0/input_0.pb, ...", argument=True)]
     targets: Annotated[tuple[str, ...], Option("Candidate; repeat for more.", flags=("--target", "-t"))] = ()
     baseline: Annotated[str | None, Option("Target to compare with; 'none': the files alone.")] = None
     exact: Annotated[bool, Option("Floating-point outputs must be equal, too.", flags=("--exact",))] = False
+    variant: Annotated[
+        str, Option("Run it in this way, too, as level=all. Default: the folder's.", metavar="AXIS=VALUE")
+    ] = ""
     own_process: OwnProcess = True
 
 
@@ -58,7 +67,8 @@ def replay(options: ReplayOptions) -> Iterator[Record]:
     The truth is in the `output_*.pb`; where a set has none, it is the baseline's output. Integers and booleans must be
     equal. Floating-point numbers may be RTOL away in units of the dtype's precision (float16 1, float32 8389 ULP)
     or ATOL; in a folder of ours, as far as `allowed_*.pb` says for each element, from `exact_*.pb`. exact: they must be
-    equal as well, as they must where data is only moved.
+    equal as well, as they must where data is only moved. A folder of a variant is run in the ordinary way and in that
+    variant, as a run with `--variants` does; a record says how they differ.
     Raises TargetError, ModelFileError, ExaminationError, and TargetDown when a target cannot be started.
     """
     candidates, baseline = stream.choose(options.targets, options.baseline)
@@ -94,12 +104,15 @@ def _replayed(wanted: _Wanted) -> Iterator[Record]:
     )
     for folder, built in found:
         records: list[Record] = []
-        with Session(Plan((), candidates, baseline), records.append) as running:
+        variant = options.variant or _variant(folder)
+        ways = {target.name: Variants((variant_of(target, variant),), {}) for target in candidates if variant}
+        with Session(Plan((), candidates, baseline, variants=ways), records.append) as running:
             running.submit(built.case)
             while running.under_way:
                 running.turn()
         for item in records:
-            command = _quoted("epcheck", "replay", str(folder), "--target", item.candidate.target)
+            way = ("--variant", variant) if variant else ()
+            command = _quoted("epcheck", "replay", str(folder), "--target", item.candidate.target, *way)
             yield replace(item, case=replace(item.case, repro=command))
 
 
@@ -107,6 +120,20 @@ def _folders(folder: Path) -> list[Path]:
     """The folder itself, or where it has no model those in it that have one, as `repro` leaves them."""
     below = sorted(path.parent for path in folder.glob("*/model.onnx"))
     return below if below and not (folder / "model.onnx").exists() else [folder]
+
+
+def _variant(folder: Path) -> str:
+    """The variant that `repro` wrote the folder for; empty where there is none. Raises ModelFileError."""
+    path = folder / "case.json"
+    if not path.is_file():
+        return ""
+    try:
+        if path.stat().st_size > CASE_BYTES:
+            raise ValueError
+        session = json.loads(path.read_bytes()).get("session", {})
+        return str(session.get("variant", ""))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        raise ModelFileError(f"'{path}' is no case.json as `epcheck repro` writes it; write the folder again") from None
 
 
 def _quoted(*words: str) -> str:

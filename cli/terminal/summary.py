@@ -11,7 +11,6 @@ from rich.table import Table
 
 from epcheck import reports
 from epcheck.api.runs.result import RunResult
-from epcheck.api.suite.repro import repro_command
 from epcheck.cli.terminal.colours import COLOURS
 from epcheck.cli.terminal.plain import printable, safe
 from epcheck.conformance.records.case_facts import qualified_name
@@ -76,7 +75,7 @@ def _cause(cause: Cause) -> str:
     ]
     if cause.common:
         lines.append(f"  all have {safe(', '.join(cause.common))}")
-    return "\n".join([*lines, f"  smallest: {safe(repro_command(cause.smallest))}"])
+    return "\n".join([*lines, f"  smallest: {safe(cause.repro)}"])
 
 
 def _table(target: reports.TargetSummary) -> Table:

@@ -12,12 +12,14 @@ from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
+from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.records.record import VariantResult
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.targets.variants import DAMAGED, STALE, Axis
+from epcheck.conformance.test_data import repro
 from epcheck.conformance.workers.program.backends.declined import DECLINED
 
 COMPARED = (terms.PASS, terms.MISMATCH, terms.REFUSED)
@@ -63,7 +65,7 @@ def compare(
     if judged.status in (terms.REFUSED, terms.PASS) and message.startswith(DECLINED):
         return VariantResult(name, terms.NOT_RUN, message.removeprefix(DECLINED))
     if name in BROKEN:
-        return _of_broken(name, outcome, judged)
+        return _of_broken(name, outcome, judged, judged.status == ordinary.status and answer == bits)
     if outcome.assignment == () and judged.status == terms.PASS and outcome.kind == DONE:
         return VariantResult(name, terms.NOT_RUN, LEFT_OUT)
     if judged.status != ordinary.status:
@@ -75,12 +77,15 @@ def compare(
     return VariantResult(name, terms.DIFFERS, f"wrong in another way: {message}", judged)
 
 
-def _of_broken(name: str, outcome: Outcome, judged: Opinion) -> VariantResult:
-    """A context that is stale or damaged must be refused; a refusal is what the session of a good one may not give."""
+def _of_broken(name: str, outcome: Outcome, judged: Opinion, as_ordinarily: bool) -> VariantResult:
+    """A context that is stale or damaged must be refused; a refusal is what the session of a good one may not give.
+    as_ordinarily: it gives what the ordinary way gives, bit by bit."""
     if judged.status in (terms.REFUSED, terms.UNPLACED):
         return VariantResult(name, terms.SAME, f"refused: {judged.message}")
     if judged.status == terms.PASS:
         return VariantResult(name, terms.CLOSE, "accepted, and the answer is right")
+    if as_ordinarily:
+        return VariantResult(name, terms.CLOSE, "accepted, and the answer is that of the ordinary way")
     accepted = "accepted, and " if outcome.kind == DONE else ""
     return VariantResult(name, terms.DIFFERS, accepted + _words(judged), judged)
 
@@ -132,6 +137,16 @@ def in_words(results: Sequence[VariantResult]) -> str:
         alike.setdefault(_LOCATION.sub("", result.reason), []).append(result.variant)
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
 
+
+def reproduced(facts: CaseFacts, target: Target, results: Sequence[VariantResult]) -> CaseFacts:
+    """The facts of a case, of which the command that reproduces it names the first variant that differs. What only
+    other cases in its session bring about has none."""
+    names = [result.variant for result in differing(results) if result.variant != SHARED]
+    return replace(facts, repro=repro.of_variant(facts.repro, target.name, names[0])) if names else facts
+
+
+SHARED = f"{Axis.PACKING}=shared"
+"""The variant that a result is of which the ordinary way gives with other cases in its session, and not alone."""
 
 _LOCATION = re.compile(r"/\S*epcheck-context-\w+/")
 """The folder of a context, which has another name each time."""

@@ -90,7 +90,7 @@ def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Recor
         if reading == FIXED:
             expectation = expectations[0]
     return Record(
-        case=prepared.facts,
+        case=variants.reproduced(prepared.facts, target, evidence.variants),
         candidate=candidate,
         baseline=evidence.baseline,
         oracles=evidence.oracles,

@@ -22,9 +22,6 @@ from epcheck.conformance.records.record import VariantResult
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.targets.variants import Variants
 
-SHARED = "packing=shared"
-"""The variant that a result is of which the ordinary way gives with other cases in its session, and not alone."""
-
 
 class Way(msgspec.Struct, frozen=True):
     """What a way of running gave: the opinion, and the bits of its outputs, empty without any."""
@@ -124,4 +121,4 @@ class VariantRuns:
             return ()
         same = alone.opinion.status == ordinary.opinion.status and alone.answer == ordinary.answer
         words = f"gives {ordinary.opinion.status} where others share its session, and {alone.opinion.status} alone"
-        return () if same else (VariantResult(SHARED, terms.DIFFERS, words, alone.opinion),)
+        return () if same else (VariantResult(variants.SHARED, terms.DIFFERS, words, alone.opinion),)

@@ -86,6 +86,19 @@ def _of(target: Target, axes: Iterable[Axis]) -> Variants:
     return Variants(tuple(made for axis in axes if axis not in skipped for made in _along(target, axis)), skipped)
 
 
+def variant_of(target: Target, text: str) -> Target:
+    """The target in one of its other ways of running, as `level=all`. Raises TargetError where it has no such way."""
+    word = text.partition("=")[0]
+    if word not in tuple(Axis):
+        raise TargetError(f"there is no variant '{text}'; write AXIS=VALUE with an axis of {', '.join(Axis)}")
+    if why := why_none(target, Axis(word)):
+        raise TargetError(f"there is no variant '{text}': {why}")
+    found = {made.variant: made for made in _along(target, Axis(word))}
+    if text not in found:
+        raise TargetError(f"target '{target.name}' has no variant '{text}'; it has {', '.join(found)}")
+    return found[text]
+
+
 def why_none(target: Target, axis: Axis) -> str:
     """Why a target has no variants on an axis; empty where it has some."""
     if target.arguments[:1] != ("onnxruntime",):

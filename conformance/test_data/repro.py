@@ -8,6 +8,8 @@ test_data_set_0/allowed_0.pb   how far from that each element may be; none where
 data.npz                       the same, for run.py
 case.json                      what the case is, and what is right besides the outputs
 run.py                         runs the model on a provider and judges it; its exit code says how (`run_script`)
+
+The folder of a variant (`run_settings`) has what run.py needs for it besides: packed.onnx, or contexts.py.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import io
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -32,6 +34,9 @@ from epcheck.generators.truth import Output, Outputs, Refusal, Selection
 
 DATA_SET = "test_data_set_0"
 
+OUT = " --out repro"
+"""How the command line ends that writes a case."""
+
 SCRIPT = Path(__file__).with_name("run_script.py")
 """run.py: the same in every folder. What differs is in case.json."""
 
@@ -43,7 +48,8 @@ class Judged:
     words: what the case is. outputs: the truth, in the order of the graph's outputs; those that nobody knows may be
     missing. operator: the one whose placement has to be proved; empty for a model, of which any node will do. level: a
     name of GraphOptimizationLevel. refusal: the rule for which the node must be refused. selection: what is accepted
-    of an operator that selects.
+    of an operator that selects. session: how run.py makes its session besides, as `run_settings` says. files: name ->
+    content of the files that it needs for that.
     """
 
     words: str
@@ -53,6 +59,8 @@ class Judged:
     level: str = "ORT_DISABLE_ALL"
     refusal: str = ""
     selection: Selection | None = None
+    session: Mapping[str, object] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class ReproError(EpcheckError, ValueError):
@@ -70,14 +78,22 @@ def command(case_id: str, folder: str = "") -> str:
     folder: where it is harvested from; empty for a case of the suite or of onnx.
     """
     source = f' --source "{folder}"' if folder else ""
-    return f'epcheck repro "{case_id}"{source} --out repro'
+    return f'epcheck repro "{case_id}"{source}{OUT}'
 
 
-def write(built: BuiltCase, out: Path) -> Path:
-    """Write the case into a folder of its own under `out` and return that folder. Raises ReproError."""
-    folder = out / folder_name(built.case.id)
+def of_variant(command: str, target: str, variant: str) -> str:
+    """The command line that writes a case as it runs in a variant of a target; command: that of its ordinary way."""
+    return f'{command.removesuffix(OUT)} --target "{target}" --variant "{variant}"{OUT}'
+
+
+def write(built: BuiltCase, out: Path, known: Judged | None = None) -> Path:
+    """Write the case into a folder of its own under `out` and return that folder. known: what is right in it and how it
+    is run; None for what `judged` says. Raises ReproError."""
+    known = known or judged(built)
+    variant = str(known.session.get("variant", ""))
+    folder = out / folder_name(f"{built.case.id}_{variant}" if variant else built.case.id)
     try:
-        write_folder(folder, built.model, built.feeds, judged(built))
+        write_folder(folder, built.model, built.feeds, known)
     except OSError as error:
         raise ReproError(f"case '{built.case.id}' cannot be written to '{folder}': {error.strerror or error}") from None
     return folder
@@ -120,7 +136,7 @@ def _files(model: bytes, feeds: Mapping[str, Array], judged: Judged) -> dict[str
     np.savez(data, **arrays)  # type: ignore[arg-type]
     return {
         "model.onnx": model, **tensors, "data.npz": data.getvalue(), "case.json": _case(judged),
-        "run.py": SCRIPT.read_bytes(),
+        "run.py": SCRIPT.read_bytes(), **judged.files,
     }  # fmt: skip
 
 
@@ -137,6 +153,7 @@ def _case(judged: Judged) -> bytes:
         "operator": judged.operator,
         "level": judged.level,
         "refused": judged.refusal,
+        "session": judged.session,
         "selection": selection and {"names": selection.names, "axis": selection.axis, "ordered": selection.ordered},
     }
     return json.dumps(fields, indent=1).encode("ascii") + b"\n"

@@ -11,6 +11,7 @@ for 2: `git bisect run python run.py PROVIDER --git-bisect` then skips that buil
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -31,6 +32,10 @@ NOBODY_TAKES_IT = re.compile(
     r"|Unsupported model IR version|Current official support for domain \S+ is till opset"
     r"|is not a registered function/op|IsNodeCompatibleWithProvider !node_provider_type\.empty\(\)"
 )
+
+
+class CannotRunError(Exception):
+    """It cannot be run here; the message says why."""
 
 
 def main() -> int:
@@ -62,26 +67,37 @@ def run(case: dict[str, Any], provider: str) -> int:
     except ImportError as error:
         print("CANNOT RUN:", error)
         return CANNOT
-    if provider not in ort.get_available_providers():
+    how = settings(case, provider)
+    if not how["plugin"] and provider not in ort.get_available_providers():
         available = ort.get_available_providers()
         print(f"CANNOT RUN: onnxruntime {ort.__version__} has no {provider}; it has {available}")
         return CANNOT
+    if how["variant"]:
+        print("as the target", how["target"], "runs it with", how["variant"])
     data = dict(np.load(HERE / "data.npz"))
-    try:
-        session = make_session(ort, case, provider)
-        names = [output.name for output in session.get_outputs()]
-        feeds = {value.name: data["input." + value.name] for value in session.get_inputs()}
-        got, again = (dict(zip(names, session.run(None, feeds))) for _ in range(2))
-    except Exception as error:
-        return refused(case, provider, str(error))
-    if gap := placement_gap(case, provider, assignment(session)):
+    with tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as folder:
+        try:
+            session = make_session(ort, case, provider, how, source(ort, case, provider, how, Path(folder)))
+            got, again = (outputs_of(ort, session, how, data) for _ in range(2))
+        except CannotRunError as error:
+            print("CANNOT RUN:", error)
+            return CANNOT
+        except Exception as error:
+            return refused(case, provider, str(error), broken=how["context"] in ("stale", "damaged"))
+        assigned = assignment(session)
+        del session  # Windows deletes no file that is open
+    if gap := placement_gap(case, provider, assigned):
         print("CANNOT RUN:", gap)
         return CANNOT
     if case["refused"]:
         print("WRONG: accepted what must be refused:", case["refused"])
         return WRONG
-    wrong = selection_wrong(np, case["selection"], data, got) if case["selection"] else outputs_wrong(np, data, got)
-    for name in names:
+    wrong = False
+    for prefix in how["prefixes"] or [""]:
+        own = {name[len(prefix) :]: value for name, value in got.items() if name.startswith(prefix)}
+        is_selection = bool(case["selection"])
+        wrong |= selection_wrong(np, case["selection"], data, own) if is_selection else outputs_wrong(np, data, own)
+    for name in got:
         if got[name].tobytes() != again[name].tobytes():
             print(name, "WRONG: a second run of the same session gives another value")
             wrong = True
@@ -89,20 +105,120 @@ def run(case: dict[str, Any], provider: str) -> int:
     return WRONG if wrong else RIGHT
 
 
-def make_session(ort: Any, case: dict[str, Any], provider: str) -> Any:
+def settings(case: dict[str, Any], provider: str) -> dict[str, Any]:
+    """How the session is made; on another provider than that of the case without what is only for that one."""
+    how: dict[str, Any] = {"variant": "", "options": {}, "config": {}, "plugin": None}
+    how.update({"device": "", "context": "", "prefixes": []}, **case.get("session", {}))
+    if provider != case["provider"]:
+        how.update(options={}, config={}, plugin=None, device=how["device"] and "cpu")
+    return how
+
+
+def session_options(ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any]) -> Any:
+    """With the device of a plugin's provider; any other is named to the session."""
     ort.set_default_logger_severity(4)
     options = ort.SessionOptions()
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, case["level"])
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_mem_pattern = False
+    for key, value in how["config"].items():
+        options.add_session_config_entry(key, value)
     if provider != "CPUExecutionProvider" and case["operator"]:
         options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     if hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    else:
+    if how["plugin"]:
+        options.add_provider_for_devices([plugin_device(ort, how["plugin"], provider)], how["options"])
+    return options
+
+
+def plugin_device(ort: Any, plugin: dict[str, Any], provider: str) -> Any:
+    """The device that a plugin's provider uses; its library is registered first."""
+    if not any(device.ep_name == provider for device in ort.get_ep_devices()):
+        try:
+            library = plugin["library"] or importlib.import_module(plugin["package"]).get_library_path()
+            ort.register_execution_provider_library(provider, str(library))
+        except Exception as error:
+            raise CannotRunError(f"the library of {provider} cannot be registered: {error}") from None
+    wanted = plugin["device"]
+    own = [device for device in ort.get_ep_devices() if device.ep_name == provider]
+    found = [device for device in own if is_meant(device.device, wanted)]
+    index = int(wanted.get("index", 0))
+    if index >= len(found):
+        raise CannotRunError(f"{provider} offers no such device here")
+    return found[index]
+
+
+def is_meant(hardware: Any, wanted: dict[str, str]) -> bool:
+    vendor = wanted.get("vendor", "").lower()
+    return (
+        (vendor in hardware.vendor.lower() or vendor == f"{hardware.vendor_id:#06x}")
+        and ("device_id" not in wanted or int(wanted["device_id"], 0) == hardware.device_id)
+        and ("type" not in wanted or str(hardware.type).rpartition(".")[2].lower() == wanted["type"])
+    )
+
+
+def make_session(ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], model: str | bytes) -> Any:
+    options = session_options(ort, case, provider, how)
+    if not hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"run-{os.getpid()}")
-    return ort.InferenceSession(str(HERE / "model.onnx"), options, providers=[provider], enable_fallback=0)
+    if how["plugin"]:
+        return ort.InferenceSession(model, options, enable_fallback=0)
+    return ort.InferenceSession(model, options, providers=[(provider, how["options"])], enable_fallback=0)
+
+
+def source(ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], folder: Path) -> str | bytes:
+    """What the session is made of: the model, one with a copy of it, or the EPContext model that the provider makes."""
+    if not how["context"]:
+        return str(HERE / ("packed.onnx" if how["prefixes"] else "model.onnx"))
+    contexts = importlib.import_module("contexts")
+    if not hasattr(ort, "ModelCompiler"):
+        raise CannotRunError(f"onnxruntime {ort.__version__} has no compile API; install 1.22 or later")
+    try:
+        options = session_options(ort, case, provider, how)
+        if not how["plugin"]:
+            options.add_provider(provider, how["options"])
+        embedded = how["context"] == "bytes"
+        model = str(HERE / "model.onnx")
+        compiler = ort.ModelCompiler(options, model, embed_compiled_data_into_model=embedded)
+        if embedded:
+            compiled: bytes = contexts.with_context(compiler.compile_to_bytes())
+            return compiled
+        path = folder / "context.onnx"
+        compiler.compile_to_file(str(path))
+        contexts.with_context(path.read_bytes() if path.is_file() else b"")
+        if how["context"] in contexts.BREAK:
+            make_session(ort, case, provider, how, str(path))
+            contexts.BREAK[how["context"]](path)
+        return str(path)
+    except contexts.NoContextError as error:
+        raise CannotRunError(error) from None
+    except Exception as error:
+        if how["context"] in contexts.BREAK:
+            raise CannotRunError(f"the context is refused as it was made: {error}") from None
+        raise
+
+
+def outputs_of(ort: Any, session: Any, how: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    names = [output.name for output in session.get_outputs()]
+    prefixes = how["prefixes"] or [""]
+    feeds = {}
+    for value in session.get_inputs():
+        prefix = next(prefix for prefix in prefixes if value.name.startswith(prefix))
+        feeds[value.name] = data["input." + value.name[len(prefix) :]]
+    if not how["device"]:
+        return dict(zip(names, session.run(None, feeds)))
+    binding = session.io_binding()
+    kept = {name: ort.OrtValue.ortvalue_from_numpy(value, how["device"], 0) for name, value in feeds.items()}
+    for name, value in kept.items():
+        binding.bind_ortvalue_input(name, value)
+    for name in names:
+        binding.bind_output(name, how["device"])
+    binding.synchronize_inputs()
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    return {name: value.numpy() for name, value in zip(names, binding.get_outputs())}
 
 
 def assignment(session: Any) -> list[tuple[str, str]]:
@@ -129,7 +245,10 @@ def placement_gap(case: dict[str, Any], provider: str, assigned: list[tuple[str,
     return ""
 
 
-def refused(case: dict[str, Any], provider: str, message: str) -> int:
+def refused(case: dict[str, Any], provider: str, message: str, broken: bool) -> int:
+    if broken:
+        print("right: refused, as a broken context must be:", message)
+        return RIGHT
     if NOBODY_TAKES_IT.search(message):
         print("CANNOT RUN:", provider, "does not take it:", message)
         return CANNOT

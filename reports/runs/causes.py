@@ -27,7 +27,7 @@ class Cause:
     text, place, link: as of CauseText. statuses, blames: counted; the blame of nobody is empty. below: what DirectML
     itself says of them (`--explain`), counted, without those that were not asked. common: what all cases have in
     common, in words, where there are several. smallest: the case whose inputs and outputs have the fewest elements.
-    findings: keys, the largest first.
+    repro: the command line that writes it out. findings: keys, the largest first.
     """
 
     key: str
@@ -43,6 +43,7 @@ class Cause:
     dtypes: tuple[str, ...]
     common: tuple[str, ...]
     smallest: str
+    repro: str
     cases: int
     findings: tuple[str, ...]
 
@@ -61,7 +62,7 @@ class CauseBuilder:
     dtypes: set[str] = field(default_factory=set)
     findings: Counter[str] = field(default_factory=Counter)
     common: dict[str, str] | None = None
-    smallest: tuple[float, str] = (math.inf, "")
+    smallest: tuple[float, str, str] = (math.inf, "", "")
 
     def add(self, record: Record, finding: str) -> None:
         case = record.case
@@ -76,7 +77,7 @@ class CauseBuilder:
         self.common = own if self.common is None else dict(self.common.items() & own.items())
         elements = float(sum(math.prod(value.shape) for value in case.values))
         if elements < self.smallest[0]:
-            self.smallest = elements, record.case_id
+            self.smallest = elements, record.case_id, case.repro
 
     def build(self, key: str) -> Cause:
         cases = self.statuses.total()
@@ -95,6 +96,7 @@ class CauseBuilder:
             dtypes=tuple(sorted(self.dtypes, key=dtype_order)),
             common=tuple(f"{name} {self.common[name]}" for name in common[:MOST_SHARED]) if self.common else (),
             smallest=self.smallest[1],
+            repro=self.smallest[2],
             cases=cases,
             findings=tuple(finding for finding, _ in self.findings.most_common()),
         )

@@ -1,16 +1,34 @@
-"""Cases whose generator fails: the run's report is written, and a reproduction says why there is none."""
+"""Reproductions: in the way of a variant, and of cases whose generator fails."""
 
 from __future__ import annotations
 
+import functools
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
+import onnxruntime
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from epcheck import api
 from epcheck.api.runs.archive import archive
+from epcheck.conformance.records import terms
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import TargetError
+from epcheck.conformance.targets.variants import variant_of
+from epcheck.conformance.test_data import repro as folders
+from epcheck.conformance.test_data import run_settings
+from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.test_data.repro import ReproError
 from epcheck.generators import suite
+from epcheck.generators.truth import Output
 
 CASE = "Slice-13/float32/steps_omitted[runtime]"
 
@@ -34,3 +52,121 @@ def broken(_case_id: str) -> SimpleNamespace:
         raise ArithmeticError("no")
 
     return SimpleNamespace(id="broken", build=build)
+
+
+RELU = "Relu-14/float32/ordinary[runtime]"
+
+
+@pytest.mark.parametrize(
+    ("variant", "in_session"),
+    [
+        ("level=all", {"context": "", "device": "", "prefixes": []}),
+        ("binding=device", {"device": "cpu"}),
+        ("packing=packed", {"device": "", "context": ""}),
+    ],
+)
+def test_the_script_of_a_variant_runs_it_in_that_way(
+    tmp_path: Path, variant: str, in_session: dict[str, object]
+) -> None:
+    options = api.ReproOptions(RELU, target="cpu", variant=variant, out=tmp_path)
+    folder = api.repro(options)
+    assert folder.name == f"Relu-14_float32_ordinary_runtime__{variant.replace('=', '_')}"
+    case = json.loads((folder / "case.json").read_text())
+    assert case["session"].items() >= {"target": "cpu", "variant": variant, "plugin": None, **in_session}.items()
+    assert case["level"] == ("ORT_ENABLE_ALL" if variant == "level=all" else "ORT_DISABLE_ALL")
+    assert len(case["session"]["prefixes"]) == (2 if variant == "packing=packed" else 0)
+    assert (folder / "packed.onnx").exists() == (variant == "packing=packed")
+    code, lines = script(folder)
+    right = ["Y as expected"] * (2 if variant == "packing=packed" else 1)
+    last = f"right on CPUExecutionProvider, onnxruntime {onnxruntime.__version__}"
+    assert (code, lines) == (0, [f"as the target cpu runs it with {variant}", *right, last])
+
+
+def script(folder: Path) -> tuple[int, list[str]]:
+    done = subprocess.run(
+        [sys.executable, "run.py"], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_a_target_that_has_no_such_variant_is_one_sentence(tmp_path: Path) -> None:
+    for variant, words in {
+        "level=none": "target 'cpu' has no variant 'level=none'; it has level=basic, level=extended, level=all",
+        "speed": "there is no variant 'speed'; write AXIS=VALUE with an axis of level, binding, context",
+        "context=file": "there is no variant 'context=file': CPUExecutionProvider makes no EPContext models",
+    }.items():
+        with pytest.raises(TargetError, match=f"^{re.escape(words)}"):
+            api.repro(api.ReproOptions(RELU, target="cpu", variant=variant, out=tmp_path))
+    with pytest.raises(ReproError, match=r"^target 'reference' runs no sessions of ONNX Runtime"):
+        api.repro(api.ReproOptions(RELU, target="reference", out=tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def fused(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """y = (1 / x) * w, which ONNX Runtime makes w / x of where it optimises: 1e30 instead of infinity."""
+    x, w, y = (np.float32([value]) for value in (1e-40, 1e-10, np.inf))
+    info = functools.partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT, shape=[1])
+    graph = helper.make_graph(
+        [helper.make_node("Div", ["one", "x"], ["reciprocal"]), helper.make_node("Mul", ["reciprocal", "w"], ["y"])],
+        "g", [info("x"), info("w")], [info("y")], [numpy_helper.from_array(np.float32([1]), "one")],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8).SerializeToString()
+    cpu = resolve("cpu")
+    known = folders.Judged("a fusion", (Output("y", y),), cpu.provider or "")
+    varied = run_settings.settled(known, variant_of(cpu, "level=basic"), None)
+    for name, judged in {"ordinary": known, "varied": varied}.items():
+        folders.write_folder(tmp_path_factory.getbasetemp() / "fused" / name, model, {"x": x, "w": w}, judged)
+    return tmp_path_factory.getbasetemp() / "fused"
+
+
+def test_a_replayed_variant_is_run_in_that_way_and_differs_as_in_its_run(fused: Path) -> None:
+    found = {
+        name: next(api.replay(api.ReplayOptions(fused / name, targets=("cpu",), baseline="none", own_process=False)))
+        for name in ("ordinary", "varied")
+    }
+    assert (found["ordinary"].status, found["ordinary"].variants) == (terms.PASS, ())
+    varied = found["varied"]
+    assert varied.status == terms.VARIANT_DEPENDENT
+    assert [(way.variant, way.state) for way in varied.variants] == [("level=basic", terms.DIFFERS)]
+    assert "right as it is run ordinarily, and not the same in another way: level=basic: is wrong" in varied.reason
+    assert varied.case.repro.endswith("--target cpu --variant level=basic")
+
+
+def test_a_variant_can_be_named_for_any_folder(fused: Path) -> None:
+    options = api.ReplayOptions(
+        fused / "ordinary", targets=("cpu",), baseline="none", variant="binding=device", own_process=False
+    )
+    (record,) = api.replay(options)
+    assert (record.status, [way.state for way in record.variants]) == (terms.PASS, [terms.SAME])
+
+
+def test_the_script_of_a_variant_that_differs_says_wrong(fused: Path) -> None:
+    assert script(fused / "ordinary")[0] == 0
+    code, lines = script(fused / "varied")
+    assert (code, lines[0]) == (1, "as the target cpu runs it with level=basic")
+
+
+@pytest.mark.parametrize(
+    "content", ['{"session": []}', "[]", "{", '{"session": {"variant": "' + "a" * (1 << 20) + '"}}']
+)
+def test_a_case_json_that_is_none_is_refused(fused: Path, tmp_path: Path, content: str) -> None:
+    shutil.copytree(fused / "ordinary", tmp_path / "m")
+    (tmp_path / "m/case.json").write_text(content)
+    options = api.ReplayOptions(tmp_path / "m", targets=("cpu",), baseline="none", own_process=False)
+    with pytest.raises(ModelFileError, match=r"case\.json' is no case\.json as `epcheck repro` writes it"):
+        next(iter(api.replay(options)))
+
+
+@pytest.mark.parametrize("context", ["file", "bytes", "stale"])
+def test_the_script_says_where_a_provider_makes_no_context(tmp_path: Path, context: str) -> None:
+    """The CPU provider compiles nothing. That a context is refused as it must be, or not, needs QNN or OpenVINO."""
+    cpu = resolve("cpu")
+    known = folders.judged(suite.case_by_id(RELU).build())
+    compiled = replace(cpu, session={"way": "context", "context": context}, variant=f"context={context}")
+    folder = folders.write(suite.case_by_id(RELU).build(), tmp_path, run_settings.settled(known, compiled, None))
+    lines = [
+        f"as the target cpu runs it with context={context}",
+        "CANNOT RUN: the provider makes no EPContext node of it",
+    ]
+    assert script(folder) == (2, lines)

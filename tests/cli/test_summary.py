@@ -59,7 +59,7 @@ def test_causes_of_failures_stand_below_notes_and_above_the_verdict() -> None:
         "failure Slice (DML_SLICE1_OPERATOR_DESC), 2 cases, mismatch, blame: candidate: … of … elements differ"
     )
     assert common == "  all have binding runtime, rank 4, sample negative_step_past_both_ends"
-    assert smallest == f'  smallest: epcheck repro "{a_wrong_slice().case_id}" --out repro'
+    assert smallest == f"  smallest: {a_wrong_slice().case.repro}"
     assert verdict == "dml: 2 conformance failures of 1 cause, 0 of 2 cases pass."
     assert report == "Report: run/report.html"
 

@@ -41,5 +41,7 @@ def words(item: Record) -> Iterable[str]:
         for wrong in difference.first:
             ulp = "" if wrong.ulp is None else f", {wrong.ulp:g} ULP away"
             yield f"  {difference.output}{list(wrong.at)}: expected {wrong.expected}, got {wrong.got}{ulp}"
+    for way in item.variants:
+        yield f"  {way.variant}: {way.state}{f': {way.reason}' if way.reason else ''}"
     if item.baseline is not None and item.baseline.status != terms.PASS:
         yield f"  {item.baseline.target}, the baseline: {item.baseline.status}: {item.baseline.message}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from epcheck.api.suite.repro import ReproOptions, repro
+from epcheck.api.suite.repro import ReproOptions, repro, script_command
 from epcheck.cli.options import command
 
 app = typer.Typer(add_completion=False)
@@ -14,4 +14,4 @@ app = typer.Typer(add_completion=False)
 def write_case(options: ReproOptions) -> None:
     """Write a case as model.onnx, ONNX test data and a script that needs onnxruntime only."""
     folder = repro(options)
-    typer.echo(f'{folder}: run it with: cd "{folder}" && python run.py CPUExecutionProvider')
+    typer.echo(f"{folder}: run it with: {script_command(folder, options)}")

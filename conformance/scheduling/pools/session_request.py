@@ -27,7 +27,8 @@ def name_of(cases: Sequence[PreparedCase]) -> str:
 
 def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool) -> list[bytes]:
     """The request to run the cases in one session. place: only ask on which provider their nodes go."""
-    target, cases = _target_of(cases[0], target), _in_session(cases, target)
+    target = _target_of(cases[0], target)
+    cases = in_session(cases, target.packed)
     named = list(zip(pack.prefixes(cases), cases, strict=True))
     if target.direct:
         program = directml_program.of(cases[0])
@@ -63,7 +64,7 @@ def outcomes(
     if result.failed and target.packed:
         return [replace(outcome, shared=2)]
     outputs = pack.SessionOutputs(answer.header["tensors"], answer.body, result.assignment)
-    return list(pack.unpack(_in_session(cases, target), outcome, outputs))[: len(cases)]
+    return list(pack.unpack(in_session(cases, target.packed), outcome, outputs))[: len(cases)]
 
 
 def _target_of(case: PreparedCase, target: Target) -> Target:
@@ -79,9 +80,9 @@ def _has_bodies(case: PreparedCase) -> bool:
     return schema.has_bodies(case.op_type, case.domain)
 
 
-def _in_session(cases: Sequence[PreparedCase], target: Target) -> Sequence[PreparedCase]:
-    """All cases of a session: with one, its copy under another prefix where the target wants that."""
-    return [cases[0], _copy(cases[0])] if target.packed else cases
+def in_session(cases: Sequence[PreparedCase], packed: bool) -> Sequence[PreparedCase]:
+    """All cases of a session: with one, its copy under another prefix where that is wanted."""
+    return [cases[0], _copy(cases[0])] if packed else cases
 
 
 def _copy(case: PreparedCase) -> PreparedCase:

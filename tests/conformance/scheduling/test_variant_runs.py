@@ -166,6 +166,13 @@ def test_a_stale_or_damaged_context_must_be_refused(outcome: Outcome, state: str
         assert (found, words[: len(reason)]) == (state, reason)
 
 
+def test_a_stale_context_that_gives_what_is_wrong_ordinarily_as_well_differs_no_more() -> None:
+    runs, targets = runs_after(WRONG, "stale", axis=Axis.CONTEXT)
+    runs.begin()
+    assert not runs.handle(targets["stale"], WRONG)
+    assert states(runs) == {"context=stale": (terms.CLOSE, "accepted, and the answer is that of the ordinary way")}
+
+
 def test_a_refusal_that_must_come_is_the_same_however_it_is_run() -> None:
     runs, targets = runs_after(REFUSED, "all", case=REFUSAL)
     runs.begin()

@@ -56,6 +56,8 @@ def test_a_way_that_fails_is_found_confirmed_and_named() -> None:
         assert record.variants[1].opinion is not None
         assert record.variants[1].opinion.attempts == 2
         assert "level=none: refuses at create: " in record.reason
+        way = '--target "cpu" --variant "level=none"'
+        assert record.case.repro == f'epcheck repro "{record.case_id}" {way} --out repro'
 
 
 def test_bound_on_the_device_the_outputs_are_the_same() -> None:
@@ -99,15 +101,30 @@ class Compiling:
 
     def __init__(self, refuses: bool = False) -> None:
         self.refuses = refuses
+        self.embedded = False
         self.loaded: list[tuple[bytes, bytes]] = []
+
+    def compiler(self, _request: Mapping[str, Any], _model: bytes, embedded: bool) -> Compiling:
+        self.embedded = embedded
+        return self
+
+    def compile_to_bytes(self) -> bytes:
+        assert self.embedded
+        return context_model(ep_sdk_version="2025.4", ep_cache_context="context.bin")
+
+    def compile_to_file(self, path: str) -> None:
+        assert not self.embedded
+        self.write(Path(path), beside=True)
+
+    def write(self, path: Path, beside: bool) -> None:
+        path.write_bytes(context_model(ep_sdk_version="2025.4", ep_cache_context="context.bin"))
+        if beside:
+            (path.parent / "context.bin").write_bytes(b"compiled")
 
     def session(self, request: Mapping[str, Any], model: bytes | str) -> Compiling:
         config = request["config"]
         if config.get("ep.context_enable") == "1":
-            path = Path(config["ep.context_file_path"])
-            path.write_bytes(context_model(ep_sdk_version="2025.4", ep_cache_context="context.bin"))
-            if config["ep.context_embed_mode"] == "0":
-                (path.parent / "context.bin").write_bytes(b"compiled")
+            self.write(Path(config["ep.context_file_path"]), beside=config["ep.context_embed_mode"] == "0")
         elif self.refuses:
             raise RuntimeError("cannot be imported")
         elif isinstance(model, str):
@@ -137,7 +154,13 @@ def loaded(how: str, backend: Compiling | None = None) -> list[tuple[bytes, byte
     return backend.loaded
 
 
-def test_a_context_is_loaded_from_its_file_and_from_its_bytes() -> None:
+@pytest.mark.parametrize("has_compile_api", [True, False])
+def test_a_context_is_loaded_from_its_file_and_from_its_bytes(
+    monkeypatch: pytest.MonkeyPatch, has_compile_api: bool
+) -> None:
+    assert hasattr(variants.onnxruntime, "ModelCompiler")
+    if not has_compile_api:  # as before ONNX Runtime 1.22
+        monkeypatch.delattr(variants.onnxruntime, "ModelCompiler")
     (model, beside), (embedded, nothing) = *loaded("file"), *loaded("bytes")
     assert (model, beside, nothing) == (embedded, b"compiled", b"")
 

@@ -145,8 +145,35 @@ class OnnxRuntimeBackend:
         return {"runs_s": taken, "nodes": nodes}
 
     def session(self, request: dict[str, Any], model: bytes | str) -> Any:
-        """A single-threaded session without graph optimisation, so that the node under test is the node that runs;
-        a request for a whole model says otherwise. One that is timed has the memory that sessions have by default."""
+        """A session on the provider of the request."""
+        options, providers = self.options(request), self.providers(request)
+        if self.plugin:
+            options.add_provider_for_devices([self.plugin.device], providers[0][1])
+            return onnxruntime.InferenceSession(model, options, enable_fallback=0)
+        return onnxruntime.InferenceSession(model, options, providers=providers, enable_fallback=0)
+
+    def compiler(self, request: dict[str, Any], model: bytes, embedded: bool) -> Any:
+        """What compiles a model for the provider of the request, by ONNX Runtime's compile API (1.22 and later).
+
+        embedded: what the provider compiled stands in the model and not in a file beside it.
+        """
+        options = self.options(request)
+        options.enable_profiling = False
+        for name, provider_options in self.providers(request):
+            if self.plugin:
+                options.add_provider_for_devices([self.plugin.device], provider_options)
+            else:
+                options.add_provider(name, provider_options)
+        return onnxruntime.ModelCompiler(options, model, embed_compiled_data_into_model=embedded)
+
+    def providers(self, request: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
+        """(name, options) of each provider that the request names; of a plugin there is one."""
+        return [(name, dict(provider_options)) for name, provider_options in request["providers"]]
+
+    def options(self, request: dict[str, Any]) -> Any:
+        """Those of a single-threaded session without graph optimisation, so that the node under test is the node that
+        runs; a request for a whole model says otherwise. One that is timed has the memory that sessions have by
+        default."""
         options = onnxruntime.SessionOptions()
         level = LEVELS[request.get("level", "disabled")]
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
@@ -161,12 +188,7 @@ class OnnxRuntimeBackend:
         if not self.keeps_record(request) or request.get("bodies") or request.get("profile"):
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
-        providers = [(name, dict(provider_options)) for name, provider_options in request["providers"]]
-        if self.plugin:
-            ((_, provider_options),) = providers
-            options.add_provider_for_devices([self.plugin.device], provider_options)
-            return onnxruntime.InferenceSession(model, options, enable_fallback=0)
-        return onnxruntime.InferenceSession(model, options, providers=providers, enable_fallback=0)
+        return options
 
     def keeps_record(self, request: dict[str, Any]) -> bool:
         """Whether the session records assignments: newer releases do, when they are asked to."""

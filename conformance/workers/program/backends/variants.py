@@ -11,13 +11,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from . import contexts
 from .declined import NotApplicableError
-
-CONTEXT_NODE = b"EPContext"
-"""The operator of a node that stands for what a provider has compiled, as it stands in a serialized model."""
-
-VERSION = re.compile(rb"ep_sdk_version.{2,6}?(\d[\d.]*)", re.DOTALL)
-"""The attribute of an EPContext node that says with which release of the provider's software it was made."""
 
 
 def run(
@@ -67,22 +62,32 @@ def _from_context(
     A stale or damaged context is loaded only where the one it is made of can be: otherwise its refusal proves nothing.
     """
     how = request["context"]
+    try:
+        return _run_compiled(backend, request, model, feeds, answer, how)
+    except contexts.NoContextError as error:
+        raise NotApplicableError(str(error)) from None
+
+
+def _run_compiled(
+    backend: Any, request: dict[str, Any], model: bytes, feeds: dict[str, Any], answer: dict[str, Any], how: str
+) -> dict[str, Any]:
+    """how: `file`, `bytes`, or how the context is broken. Raises contexts.NoContextError."""
     with tempfile.TemporaryDirectory(prefix="epcheck-context-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "context.onnx"
-        placed = _compile(backend, request, model, path, embedded=how == "bytes")
-        if how in ("stale", "damaged"):
+        compiled, placed = _compile(backend, request, model, path, embedded=how == "bytes")
+        if how in contexts.BREAK:
             try:
-                backend.session(request, str(path))
+                backend.session(request, compiled)
             except Exception as error:
                 raise NotApplicableError(f"the context is refused as it was made: {error}") from None
-            (_make_stale if how == "stale" else _damage)(path)
-        session = _timed(backend, request, path.read_bytes() if how == "bytes" else str(path), answer)
+            contexts.BREAK[how](path)
+        session = _timed(backend, request, compiled, answer)
         answer["stage"] = "run"
         names = [output.name for output in session.get_outputs()]
         started = time.perf_counter()
         values = session.run(names, feeds)
         answer["run_s"] = time.perf_counter() - started
-        answer["assignment"] = placed
+        answer["assignment"] = placed or backend.assignment(session, backend.keeps_record(request))
         del session  # Windows deletes no file that is open
         return dict(zip(names, values))
 
@@ -94,37 +99,29 @@ def _timed(backend: Any, request: dict[str, Any], model: bytes | str, answer: di
     return session
 
 
-def _compile(backend: Any, request: dict[str, Any], model: bytes, path: Path, embedded: bool) -> Any:
-    """Write the EPContext model; where the nodes of the ONNX model went. Raises NotApplicableError without one."""
+def _compile(
+    backend: Any, request: dict[str, Any], model: bytes, path: Path, embedded: bool
+) -> tuple[bytes | str, Any]:
+    """The EPContext model, as bytes where the context is embedded, and else its path; and where the nodes of the ONNX
+    model went, None where only the compiled model's session can say it. Raises contexts.NoContextError without one."""
+    placed = None
+    if hasattr(onnxruntime, "ModelCompiler"):
+        compiler = backend.compiler(request, model, embedded)
+        if embedded:
+            return contexts.with_context(compiler.compile_to_bytes()), placed
+        compiler.compile_to_file(str(path))
+    else:
+        placed = _compile_by_options(backend, request, model, path, embedded)
+    compiled = contexts.with_context(path.read_bytes() if path.is_file() else b"")
+    return compiled if embedded else str(path), placed
+
+
+def _compile_by_options(backend: Any, request: dict[str, Any], model: bytes, path: Path, embedded: bool) -> Any:
+    """Have a session write the EPContext model, as before ONNX Runtime had a compile API; where the nodes went."""
     made = {
         "ep.context_enable": "1",
         "ep.context_file_path": str(path),
         "ep.context_embed_mode": str(int(embedded)),
     }
-    compiling = {**request, "config": {**request["config"], **made}}
-    session = backend.session(compiling, model)
-    if not path.is_file() or CONTEXT_NODE not in path.read_bytes():
-        raise NotApplicableError("the provider makes no EPContext node of it")
+    session = backend.session({**request, "config": {**request["config"], **made}}, model)
     return backend.assignment(session, backend.keeps_record(request))
-
-
-def _make_stale(path: Path) -> None:
-    """Have the context say that another release made it: the numbers of the version are others, and as long."""
-    content = path.read_bytes()
-    found = VERSION.search(content)
-    if found is None:
-        raise NotApplicableError("the context does not say which release made it")
-    start, end = found.span(1)
-    other = re.sub(rb"\d", lambda digit: b"%d" % (9 - int(digit[0])), content[start:end])
-    path.write_bytes(content[:start] + other + content[end:])
-
-
-def _damage(path: Path) -> None:
-    """Cut off the second half of what the provider compiled, in the file beside the model; fill it up with zeros, as a
-    download does that was interrupted."""
-    beside = [other for other in path.parent.iterdir() if other != path and other.stat().st_size]
-    if not beside:
-        raise NotApplicableError("the provider keeps nothing beside the context model")
-    for other in beside:
-        content = other.read_bytes()
-        other.write_bytes(content[: len(content) // 2].ljust(len(content), b"\0"))
