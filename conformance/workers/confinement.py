@@ -79,8 +79,6 @@ def in_words() -> str:
     """What this system keeps workers from."""
     if is_off():
         return f"off: {SWITCH} is 'off'"
-    if sys.platform == "win32":
-        return "workers and what they start end with epcheck; Windows bounds neither their files nor their network"
     if sys.platform != "linux":
         return "none: this system has no Landlock and no seccomp"
     parts = jail.available()

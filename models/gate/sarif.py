@@ -80,7 +80,7 @@ def _results(checked: CheckedModel) -> Iterator[Result]:
         for group in grouped(found.placement):
             where = f"{group.provider}, not on {found.placement.provider}"
             text = f"{group.what} on {where}: {group.reason or 'no reason known'}"
-            yield Result(ELSEWHERE, "note", f"{text}. {group.suggestion}" if group.suggestion else text, group.names)
+            yield Result(ELSEWHERE, "note", f"{text}. {group.what_to_do}" if group.what_to_do else text, group.names)
 
 
 def _culprits(found: Validation) -> tuple[str, ...]:
