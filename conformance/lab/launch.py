@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import sys
+import tempfile
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -90,16 +91,26 @@ def prelude(folder: Path | None = None) -> Path:
 def written_folders(folder: Path | None = None) -> tuple[Path, ...]:
     """Where programs in the lab write: its prefix and home, and where Wine's server has its socket, made if need be.
 
-    Debian's Wine keeps the name of the server's folder, below /tmp, in the prefix; others have one for each user.
+    Debian's Wine keeps the name of the server's folder, below /tmp, in the prefix, and where it finds none there makes
+    one: no program that is bound to these folders could. Others have one for each user.
     """
     layout = Layout.of(folder)
     name = f".wine-{os.getuid()}" if sys.platform != "win32" else ""
-    with contextlib.suppress(OSError):
-        name = Path((layout.prefix / "wineserver").read_text(encoding="utf-8").strip()).name or name
+    with contextlib.suppress(OSError, LabError):
+        if not layout.config().wine_loader:
+            name = _named_server(layout.prefix / "wineserver")
     server = Path("/tmp") / name
     with contextlib.suppress(OSError):
         server.mkdir(mode=0o700, exist_ok=True)
     return layout.prefix, layout.home, server
+
+
+def _named_server(file: Path) -> str:
+    """The name of the server's folder, as Debian's Wine keeps it; it is chosen where there is none."""
+    with contextlib.suppress(FileExistsError), file.open("x", encoding="utf-8") as new:
+        new.write(Path(tempfile.mkdtemp(prefix="wine-", dir="/tmp")).name)
+        file.chmod(0o400)
+    return Path(file.read_text(encoding="utf-8").strip()).name
 
 
 def windows_site_packages(folder: Path | None = None) -> Path:

@@ -1,5 +1,6 @@
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,19 @@ def test_status_of_nothing_is_not_installed(tmp_path: Path) -> None:
 
 def test_windows_sees_the_machine_as_drive_z() -> None:
     assert lab.windows_path(Path("/tmp/a b/model.onnx")) == "Z:\\tmp\\a b\\model.onnx"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no lab on Windows")
+def test_a_lab_whose_server_never_ran_has_a_folder_for_it_that_stays(layout: Layout) -> None:
+    layout.prefix.mkdir()
+    prefix, home, server = lab.written_folders(layout.folder)
+    try:
+        assert (prefix, home) == (layout.prefix, layout.home)
+        assert server.parent == Path("/tmp")
+        assert server.name == (layout.prefix / "wineserver").read_text()
+        assert server.stat().st_mode & 0o777 == 0o700
+        assert lab.written_folders(layout.folder)[2] == server
+    finally:
+        server.rmdir()
+    assert lab.written_folders(layout.folder)[2].is_dir(), "as after a restart of the machine"
+    server.rmdir()
