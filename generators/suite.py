@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from fnmatch import translate
 from functools import cache, lru_cache, partial
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -230,10 +230,12 @@ def _graphs() -> Mapping[str, Sequence[Case]]:
 
 
 def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
-    """The first and the middle case of each version and dtypes: the last ones must be refused. Of graphs, the first of
-    each kind."""
-    for _, group in groupby(of_operator, key=lambda case: (case.since_version, case.dtype, fixed.kind_of(case))):
-        each = list(group)
+    """The first and the middle case of each version and dtypes, and of graphs of each kind: the last ones must be
+    refused."""
+    groups: dict[tuple[int, str, str], list[Case]] = {}
+    for case in of_operator:
+        groups.setdefault((case.since_version, case.dtype, fixed.kind_of(case)), []).append(case)
+    for each in groups.values():
         yield from (each[index] for index in sorted({0, len(each) // 2}))
 
 

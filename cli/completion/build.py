@@ -10,6 +10,7 @@ from typing import Any
 from epcheck.api.suite import listing
 from epcheck.cli.completion.candidates import CASE, DTYPE, OPERATOR, RUN, SWITCH, TARGET
 from epcheck.cli.completion.index import Command, Flag, Index, stamp
+from epcheck.generators.suite import Source
 
 OF_FLAG = {
     "--op": OPERATOR, "--dtype": DTYPE, "--target": TARGET, "--baseline": TARGET, "--target-a": TARGET,
@@ -47,7 +48,10 @@ def _flag(option: Any) -> Flag:
 
 
 def _choices(option: Any) -> tuple[str, ...]:
-    """The values of an option that has an enumeration: releases of typer differ in where they keep it."""
+    """The values of an option that has an enumeration: releases of typer differ in where they keep it. Where cases come
+    from is a folder or one of these."""
+    if "--source" in option.opts and option.multiple:
+        return tuple(each.value for each in Source)
     annotation = getattr(getattr(option, "type_descriptor", None), "annotation", None)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return tuple(str(each.value) for each in annotation)

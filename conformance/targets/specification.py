@@ -179,6 +179,7 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
         jobs=MEASURED,
         owns_group=False,
         in_lab=True,
+        writable=tuple(map(str, lab.written_folders())),
     )
 
 
@@ -316,7 +317,7 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
     if "float32_precision" in table:
         changes["float32_precision"] = Precision(**table["float32_precision"])
     if "writable" in table:
-        changes["writable"] = tuple(table["writable"])
+        changes["writable"] = (*target.writable, *table["writable"])
     if "memory_mib" in table:
         changes["memory_bytes"] = table["memory_mib"] * MEBIBYTE
     if "expectations" in table:

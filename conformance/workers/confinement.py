@@ -21,7 +21,6 @@ from typing import Any
 
 import platformdirs
 
-from epcheck.conformance import lab
 from epcheck.conformance.targets.target import WORKER, Target
 from epcheck.conformance.workers.program import jail
 
@@ -51,7 +50,7 @@ def policy(target: Target) -> dict[str, Any] | None:
         if "cache" in name.lower() and value and (os.sep in value or not value.isalnum()):
             allowed.append(_made(Path(value).absolute()))
     if target.in_lab:
-        return {"writable": [*allowed, *map(str, lab.written_folders())], "local_sockets": True}
+        return {"writable": allowed, "local_sockets": True}
     return {"writable": allowed, "temp": _temp()}
 
 

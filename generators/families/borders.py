@@ -14,6 +14,9 @@ from epcheck.generators.array import Array
 SIZES = (2, 4, 7, 8, 16, 17, 33, 64, 129, 513, 4096, 65_537)
 """Lengths on both sides of what a vector, a group or a grid holds. Other samples have 1, 255, 1,025 and 4,097."""
 
+OF_UNARY = SIZES[1:]
+"""The same for operators of one input, whose sample of rank 1 has two elements."""
+
 WIDTHS = (4, 8, 16)
 """Elements of a vector."""
 

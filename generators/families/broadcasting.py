@@ -143,7 +143,7 @@ def unary_shapes() -> Iterator[ElementwiseSample]:
     yield ElementwiseSample(name="size_0_inside", shapes=((2, 0, 3),))
     for length in (31, 257, 1025, 4097):
         yield ElementwiseSample(name=f"length_{length}", shapes=((length,),), every_dtype=length == 1025)
-    for size in borders.SIZES:
+    for size in borders.OF_UNARY:
         yield ElementwiseSample(name=f"length_{size}", shapes=((size,),))
 
 

@@ -90,7 +90,7 @@ def samples(domain: Domain) -> Iterator[ElementwiseSample]:
     for name, shape in shapes():
         yield ElementwiseSample(name=name, shape=shape, every_dtype=name == "length_1025")
     yield from value_samples(domain)
-    for size in borders.SIZES:
+    for size in borders.OF_UNARY:
         yield ElementwiseSample(name=f"length_{size}", shape=(size,))
     for width in borders.WIDTHS:
         yield ElementwiseSample(name=f"special_tail_of_{width}", shape=borders.tail_shape(width), values="special_tail")

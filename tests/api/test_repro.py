@@ -43,11 +43,11 @@ def test_a_page_has_no_archive_of_a_case_that_cannot_be_built(monkeypatch: pytes
 def test_a_case_that_cannot_be_built_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(suite, "case_by_id", broken)
     with pytest.raises(ReproError, match=r"^case 'broken' cannot be built: ArithmeticError: no$"):
-        api.repro(api.ReproOptions(CASE, tmp_path / "repro"))
+        api.repro(api.ReproOptions(CASE, out=tmp_path / "repro"))
     assert not (tmp_path / "repro").exists()
 
 
-def broken(_case_id: str) -> SimpleNamespace:
+def broken(_case_id: str, _source: Path | None = None) -> SimpleNamespace:
     def build() -> None:
         raise ArithmeticError("no")
 

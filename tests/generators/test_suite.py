@@ -76,6 +76,9 @@ def fed(model: bytes, feeds: Mapping[str, Array]) -> tuple[object, ...]:
 
 def without_its_truth(case: Case) -> tuple[object, ...]:
     """What a provider is given, but for dtypes and ranks of the outputs, which only the truth knows."""
+    if fixed.is_fixed(case):
+        built = case.build()
+        return fed(built.model, built.feeds)
     assert isinstance(case.builder, partial)
     declared, sample = case.builder.args
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))

@@ -99,7 +99,7 @@ def test_the_suite_runs_them_and_writes_what_reproduces_one(harvested: api.Harve
     case = next(suite.cases(("Conv",), source=harvested.folder))
     assert case.id.startswith("Conv-11/float32/harvest_1x3x8x8_")
     assert case.folder == str(harvested.folder)
-    folder = api.repro(api.ReproOptions(case.id, tmp_path / "repro", harvested.folder))
+    folder = api.repro(api.ReproOptions(case.id, out=tmp_path / "repro", source=harvested.folder))
     assert (folder / "run.py").is_file()
     assert "unknown case" in refused("repro", case.id, "--out", str(tmp_path))
     shown = call("list", "--source", str(harvested.folder))

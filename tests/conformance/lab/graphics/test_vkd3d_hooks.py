@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 from epcheck.conformance import lab
 
 WORKER = """
-import json, sys, time
+import glob, json, sys, time
 exec(open(sys.argv[1]).read())
 import numpy, onnxruntime
 options = onnxruntime.SessionOptions()
@@ -21,14 +21,16 @@ def run(path, **feeds):
     dml = [("DmlExecutionProvider", {"device_id": "0"})]
     return onnxruntime.InferenceSession(path, options, providers=dml, enable_fallback=0).run(None, feeds)[0]
 
-power, nothing = sys.argv[2:]
+power, nothing = sys.argv[2:4]
 computed, held = [], []
 for number in range(1, 9):
     matrix = numpy.roll(numpy.eye(500, dtype="float32"), number, axis=0)
     computed.append(bool(numpy.array_equal(run(power, x=matrix), numpy.linalg.matrix_power(matrix, 8))))
     unwritten = run(nothing, x=numpy.zeros((0, 500), "float32"), pads=numpy.array([0, 0, 500, 0], "int64"))
     held.append(float(numpy.abs(unwritten).max()))
-time.sleep(3)
+until = time.monotonic() + 30
+while not glob.glob(sys.argv[4] + "/pipelines-*") and time.monotonic() < until:
+    time.sleep(0.1)
 print(json.dumps({"computed": computed, "held": held}))
 """
 
@@ -70,7 +72,7 @@ def test_semaphores_and_memory_that_are_used_again_are_as_new_ones(
     launch = lab.python_launch()
     environment = {**launch.env, "EPCHECK_HOOK_SOFTWARE": "1", "EPCHECK_PIPELINES": lab.windows_path(tmp_path)}
     done = subprocess.run(
-        [*launch.argv, *map(lab.windows_path, (script, lab.prelude(), power, nothing))],
+        [*launch.argv, *map(lab.windows_path, (script, lab.prelude(), power, nothing, tmp_path))],
         env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
