@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.models.examination import examined
-from epcheck.api.models.parsing import level_of, only_target, ranges_of
+from epcheck.api.models.option_types import (
+    Agreement,
+    Atol,
+    Candidate,
+    Dims,
+    FeedsFile,
+    MostSeconds,
+    MostSessions,
+    OptimisationLevel,
+    Rtol,
+    Seeds,
+    Snr,
+    StepDeadline,
+)
 from epcheck.api.option import Option
 from epcheck.api.option_types import JsonFile, OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.targets.target import Target
 from epcheck.models.accuracy.thresholds import Override
-from epcheck.models.execution.asking import LEVELS
 from epcheck.models.execution.evaluators import choose
-from epcheck.models.execution.session import DEADLINE_S, Level
+from epcheck.models.execution.session import DEADLINE_S
 from epcheck.models.feeds.trials import SEEDS, Feeding
 from epcheck.models.precision import doctor as precision
 from epcheck.models.precision import page
@@ -42,37 +53,20 @@ class DoctorOptions:
     """
 
     model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)]
-    target: Annotated[
-        str | Target | None,
-        Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=only_target, many=True),
-    ] = None
+    target: Candidate = None
     float16: Annotated[bool, Option("Ask what a float32 model were in float16.", flags=("--float16",))] = False
     write: Annotated[Path | None, Option("Write the model with the nodes in float32 here.", folder=False)] = None
-    feeds: Annotated[
-        Path | None, Option("An .npz or a folder of ONNX test data; generated otherwise.", flags=("--feeds",))
-    ] = None
-    dims: Annotated[
-        Mapping[str, Sequence[int]],
-        Option("Sizes of a dynamic dimension; repeat.", flags=("--dim",), metavar="NAME=SIZE,...", parse=ranges_of,
-               many=True),
-    ] = field(default_factory=dict)  # fmt: skip
-    seeds: Annotated[tuple[int, ...], Option("Of generated feeds; repeat. Default: 0 and 1.", flags=("--seed",))] = (
-        SEEDS
-    )
-    level: Annotated[Level, Option(f"Graph optimisation: {', '.join(LEVELS)}.", parse=level_of)] = "all"
-    rtol: Annotated[float | None, Option("Relative error that is allowed, in place of ours.", minimum=0)] = None
-    atol: Annotated[
-        float | None, Option("Absolute error that is allowed; without --rtol it alone counts.", minimum=0)
-    ] = None
-    snr: Annotated[float | None, Option("Signal to noise in dB that is wanted, in place of ours.")] = None
-    agreement: Annotated[
-        float | None, Option("Share of equal elements that integer outputs need.", minimum=0, maximum=1)
-    ] = None
-    sessions: Annotated[int, Option("Sessions at most.", minimum=1)] = Limits.sessions
-    seconds: Annotated[float, Option("Seconds at most.", minimum=1)] = Limits.seconds
-    deadline_s: Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)] = (
-        DEADLINE_S
-    )
+    feeds: FeedsFile = None
+    dims: Dims = field(default_factory=dict)
+    seeds: Seeds = SEEDS
+    level: OptimisationLevel = "all"
+    rtol: Rtol = None
+    atol: Atol = None
+    snr: Snr = None
+    agreement: Agreement = None
+    sessions: MostSessions = Limits.sessions
+    seconds: MostSeconds = Limits.seconds
+    deadline_s: StepDeadline = DEADLINE_S
     vulkan: Vulkan = None
     html: Annotated[Path | None, Option("Write the page here. Default: MODEL.doctor.html", folder=False)] = None
     json: JsonFile = None

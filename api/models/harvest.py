@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.models.examination import examined
-from epcheck.api.models.parsing import only_target, ranges_of
+from epcheck.api.models.option_types import Dims, FeedsFile, StepDeadline
+from epcheck.api.models.parsing import only_target
 from epcheck.api.models.validate_models import models_of
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess, Vulkan
@@ -42,18 +43,10 @@ class HarvestOptions:
         str | Target | None,
         Option("What runs the models.", flags=("--target", "-t"), default="cpu", parse=only_target, many=True),
     ] = None
-    feeds: Annotated[
-        Path | None, Option("An .npz or a folder of ONNX test data; generated otherwise.", flags=("--feeds",))
-    ] = None
-    dims: Annotated[
-        Mapping[str, Sequence[int]],
-        Option("Sizes of a dynamic dimension; repeat.", flags=("--dim",), metavar="NAME=SIZE,...", parse=ranges_of,
-               many=True),
-    ] = field(default_factory=dict)  # fmt: skip
+    feeds: FeedsFile = None
+    dims: Dims = field(default_factory=dict)
     seeds: Annotated[tuple[int, ...], Option("Of generated feeds; repeat. Default: 0.", flags=("--seed",))] = (0,)
-    deadline_s: Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)] = (
-        DEADLINE_S
-    )
+    deadline_s: StepDeadline = DEADLINE_S
     vulkan: Vulkan = None
     own_process: OwnProcess = True
 

@@ -11,14 +11,15 @@ from typing import Annotated
 import onnx
 
 from epcheck.api.models.examination import examined
-from epcheck.api.models.parsing import level_of, only_target, sizes_of
+from epcheck.api.models.option_types import Candidate, MostSeconds, MostSessions, OptimisationLevel
+from epcheck.api.models.parsing import sizes_of
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.execution import evaluators
-from epcheck.models.execution.asking import LEVELS, askers
-from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
+from epcheck.models.execution.asking import askers
+from epcheck.models.execution.session import DEADLINE_S, ModelSessions
 from epcheck.models.feeds import feeds
 from epcheck.models.feeds.trials import Feeding
 from epcheck.models.graph import feedable
@@ -38,10 +39,7 @@ class ReduceOptions:
     folder that is made; None writes none. own_process: examine the model in a process of its own, with bounds."""
 
     model: Annotated[Path, Option("An ONNX model that fails on the target.", argument=True, required=True)] = Path()
-    target: Annotated[
-        str | Target | None,
-        Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=only_target, many=True),
-    ] = None
+    target: Candidate = None
     baseline: Annotated[str | Target | None, Option("Target that says what is right.", parse=str)] = None
     feeds: Annotated[
         Path | Mapping[str, Feed] | None,
@@ -52,9 +50,9 @@ class ReduceOptions:
         Mapping[str, int],
         Option("A dynamic dimension; repeat.", flags=("--dim",), metavar="NAME=SIZE", parse=sizes_of, many=True),
     ] = field(default_factory=dict)
-    level: Annotated[Level, Option(f"Graph optimisation: {', '.join(LEVELS)}.", parse=level_of)] = "all"
-    sessions: Annotated[int, Option("Sessions at most.", minimum=1)] = Limits.sessions
-    seconds: Annotated[float, Option("Seconds at most.", minimum=1)] = Limits.seconds
+    level: OptimisationLevel = "all"
+    sessions: MostSessions = Limits.sessions
+    seconds: MostSeconds = Limits.seconds
     vulkan: Vulkan = None
     out: Annotated[Path | None, Option("The folder that is made.")] = Path("reduced")
     own_process: OwnProcess = True
