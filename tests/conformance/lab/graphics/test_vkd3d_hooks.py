@@ -1,7 +1,10 @@
 """What the rebuilt vkd3d does between Direct3D and a driver, on the software driver, where tests alone turn it on."""
 
 import json
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +55,14 @@ def nothing(tmp_path: Path) -> Path:
     return written(tmp_path / "nothing.onnx", [helper.make_node("Pad", ["x", "pads"], ["y"])], [x, pads], [y])
 
 
+@pytest.fixture
+def kept_in(installed_lab: None) -> Iterator[Path]:  # noqa: ARG001
+    """A folder of the lab: Wine's server writes for its programs, and may have been started by a worker in its jail."""
+    folder = Path(tempfile.mkdtemp(dir=lab.written_folders()[1]))
+    yield folder
+    shutil.rmtree(folder)
+
+
 def written(path: Path, nodes: list[NodeProto], inputs: list[ValueInfoProto], outputs: list[ValueInfoProto]) -> Path:
     graph = helper.make_graph(nodes, "g", inputs, outputs)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -60,7 +71,7 @@ def written(path: Path, nodes: list[NodeProto], inputs: list[ValueInfoProto], ou
 
 
 def test_semaphores_and_memory_that_are_used_again_are_as_new_ones(
-    installed_lab: None,  # noqa: ARG001
+    kept_in: Path,
     power: Path,
     nothing: Path,
     tmp_path: Path,
@@ -70,13 +81,13 @@ def test_semaphores_and_memory_that_are_used_again_are_as_new_ones(
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
     launch = lab.python_launch()
-    environment = {**launch.env, "EPCHECK_HOOK_SOFTWARE": "1", "EPCHECK_PIPELINES": lab.windows_path(tmp_path)}
+    environment = {**launch.env, "EPCHECK_HOOK_SOFTWARE": "1", "EPCHECK_PIPELINES": lab.windows_path(kept_in)}
     done = subprocess.run(
-        [*launch.argv, *map(lab.windows_path, (script, lab.prelude(), power, nothing, tmp_path))],
+        [*launch.argv, *map(lab.windows_path, (script, lab.prelude(), power, nothing, kept_in))],
         env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"computed": [True] * 8, "held": [0.0] * 8}
-    (kept,) = tmp_path.glob("pipelines-*")
+    (kept,) = kept_in.glob("pipelines-*")
     assert len(kept.name) == len("pipelines-") + 32
     assert int.from_bytes(kept.read_bytes()[:4], "little") == 32, "the size of a pipeline cache's header"
