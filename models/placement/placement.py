@@ -17,7 +17,7 @@ from epcheck.models.graph.wiring import wire
 from epcheck.models.placement import prediction
 from epcheck.models.placement.change import Advice
 from epcheck.models.placement.prediction import VERSION, Node, Prediction, Scope
-from epcheck.models.placement.segments import FROM_EP, TO_EP, Copy, Segment, SegmentNode, segments
+from epcheck.models.placement.segments import FROM_EP, TO_EP, Copy, Copying, Segment, SegmentNode, segments
 
 FOLDED = "folded"
 """Kind of a node that the session's record lacks."""
@@ -73,7 +73,7 @@ class NodePlacement:
 
 
 @dataclass(frozen=True)
-class Placement:
+class Placement(Copying):
     """The nodes of a model on one provider.
 
     partitions: groups of nodes on the provider, of the main graph, that are connected to each other. share: of the
@@ -96,16 +96,6 @@ class Placement:
     def elsewhere(self) -> tuple[NodePlacement, ...]:
         """The nodes that run, and not on the provider."""
         return tuple(node for node in self.nodes if node.provider not in ("", self.provider))
-
-    @property
-    def copied_bytes(self) -> int:
-        """In each run, of the copies whose size is known."""
-        return sum(copy.bytes or 0 for copy in self.copies)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the size of every copy is known."""
-        return all(copy.bytes is not None for copy in self.copies)
 
     def count(self, provider: str) -> int:
         """How many nodes run there."""

@@ -25,8 +25,24 @@ class Copy:
     bytes: int | None
 
 
+class Copying:
+    """What has copies between devices, which each run makes."""
+
+    copies: tuple[Copy, ...]
+
+    @property
+    def copied_bytes(self) -> int:
+        """Of the copies whose size is known."""
+        return sum(copy.bytes or 0 for copy in self.copies)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the size of every copy is known."""
+        return all(copy.bytes is not None for copy in self.copies)
+
+
 @dataclass(frozen=True)
-class Segment:
+class Segment(Copying):
     """Nodes of the main graph that run on one provider before another has its turn.
 
     nodes: names, in the order of the graph; empty for the outputs of the model, which are in the CPU's memory.
@@ -39,16 +55,6 @@ class Segment:
     operators: Mapping[str, int]
     copies: tuple[Copy, ...]
     flops: float
-
-    @property
-    def copied_bytes(self) -> int:
-        """Of the copies whose size is known."""
-        return sum(copy.bytes or 0 for copy in self.copies)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the size of every copy is known."""
-        return all(copy.bytes is not None for copy in self.copies)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,6 @@ from epcheck.models.graph.wiring import Wiring
 TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 """Attributes that are the element type of an output."""
 
-VALUE_ATTRIBUTES = ("value", "value_float", "value_floats")
-"""Attributes of Constant and ConstantOfShape that are the value of the output."""
-
 NAMES: Mapping[int, str] = {TensorProto.FLOAT: "tensor(float)", TensorProto.FLOAT16: "tensor(float16)"}
 """Element type -> as a type constraint has it."""
 

@@ -14,12 +14,12 @@ MOST = 10
 LONGEST = 600
 """Characters of a sentence; GitHub cuts at 4 KiB, and a page of long ones is not read."""
 
-ERROR, WARNING, NOTICE = "error", "warning", "notice"
+ERROR, WARNING = "error", "warning"
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """A sentence. level: ERROR, WARNING or NOTICE. file: that it is about, relative to the repository; empty for
+    """A sentence. level: ERROR or WARNING. file: that it is about, relative to the repository; empty for
     none."""
 
     level: str

@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 22, 24, 38
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 """System calls of Landlock; on every architecture the same."""
@@ -46,7 +46,7 @@ DEVICES = (
 """What is in /dev that programs write to: the devices of GPUs and NPUs among it."""
 
 SECCOMP_SET_MODE_FILTER, SECCOMP_GET_ACTION_AVAIL = 1, 2
-RET_ERRNO, RET_ALLOW, EPERM, EACCES = 0x00050000, 0x7FFF0000, 1, 13
+RET_ERRNO, RET_ALLOW, EACCES = 0x00050000, 0x7FFF0000, 13
 LOAD, EQUALS, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
 AF_UNIX = 1
 
