@@ -13,7 +13,7 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import CodeType, ModuleType
     from typing import Any
 
 END = "epcheck's modules"
@@ -35,7 +35,7 @@ class StoredModules:
         if fullname not in self._entries:
             return None
         is_package, file, code = self._entries[fullname]
-        loader = self if code else ExtensionFileLoader(fullname, file)
+        loader: Any = self if code else ExtensionFileLoader(fullname, file)
         spec = ModuleSpec(fullname, loader, origin=file, is_package=is_package)
         spec.has_location = True
         if is_package:
@@ -49,9 +49,10 @@ class StoredModules:
         """Execute the compiled code."""
         exec(marshal.loads(self._entries[module.__name__][2]), module.__dict__)
 
-    def get_code(self, fullname: str) -> "Any":
+    def get_code(self, fullname: str) -> "CodeType":
         """The compiled code of a module, for those who run it as a program."""
-        return marshal.loads(self._entries[fullname][2])
+        code: CodeType = marshal.loads(self._entries[fullname][2])
+        return code
 
 
 def use(store: str) -> bool:
@@ -63,7 +64,7 @@ def use(store: str) -> bool:
         return False
     if end != END:
         return False
-    sys.meta_path.insert(0, StoredModules(entries))  # type: ignore[arg-type]  # a finder need not inherit from one
+    sys.meta_path.insert(0, StoredModules(entries))
     return True
 
 
@@ -76,7 +77,7 @@ def write(store: str, packages: tuple[str, ...]) -> None:
     """Keep what has been imported of the standard library and of these packages. Does nothing where that fails."""
     entries: dict[str, Entry] = {}
     for name, module in tuple(sys.modules.items()):
-        loader = getattr(module, "__loader__", None)
+        loader: Any = getattr(module, "__loader__", None)
         root = name.partition(".")[0]
         if hasattr(loader, "get_filename") and (root in packages or root in sys.stdlib_module_names):
             try:

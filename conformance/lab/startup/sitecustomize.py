@@ -7,7 +7,7 @@ Python imports a module of this name from `sys.path` when it starts (https://doc
 import os
 import sys
 
-import module_store
+import module_store  # type: ignore[import-not-found]  # beside this file, where there is no epcheck
 
 _own = os.path.dirname(__file__)  # noqa: PTH120  (pathlib takes 20 ms to import)
 sys.path[:] = [folder for folder in sys.path if folder != _own]
