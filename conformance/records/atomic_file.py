@@ -47,6 +47,11 @@ def _remove_abandoned(path: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace the file `path` by this text in UTF-8; its folder is made if need be. Raises OSError."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace the file `path` by this content; its folder is made if need be. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(content)

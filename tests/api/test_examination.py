@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import importlib
 import os
 import signal
 import sys
@@ -27,6 +28,12 @@ from epcheck.conformance.test_data.model_file import ModelFileError
 
 MODEL = Path("a.onnx")
 Say = Callable[[str], None]
+MODULES = {
+    "validate": "models.validate", "reduce": "models.reduce", "doctor": "models.doctor", "harvest": "models.harvest",
+    "replay": "suite.replay",
+}  # fmt: skip
+"""Command -> where it has a model examined."""
+
 ADD = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }'
 
 
@@ -189,6 +196,27 @@ def test_what_is_no_model_is_one_sentence(tmp_path: Path, command: str) -> None:
     path.write_bytes(b"\xff" * 100)
     done = call(command, str(path), "-t", "cpu")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize("command", ["validate", "reduce", "doctor", "harvest", "replay"])
+def test_what_examines_a_strangers_model_is_bound_as_the_targets_workers_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """And it writes none of the files that the command was asked for."""
+    bound: list[tuple[str, ...]] = []
+
+    def instead(_function: Any, _options: Any, model: Path, _say: Say, _deadline_s: float, targets: Any = ()) -> None:
+        bound.append(tuple(target.name for target in targets))
+        raise ExaminationError(f"{model} is not looked at")
+
+    monkeypatch.setattr(importlib.import_module(f"epcheck.api.{MODULES[command]}"), "examined", instead)
+    path = tmp_path / "add.onnx"
+    onnx.save(onnx.parser.parse_model(ADD), path)
+    arguments = {"harvest": ("--out", str(tmp_path / "out")), "doctor": ("--write", str(tmp_path / "out"))}
+    done = call(command, str(path), "-t", "cpu", *arguments.get(command, ()))
+    assert (done.code, "is not looked at" in done.err) == (2, True)
+    assert {name for names in bound for name in names} - {"reference"} == {"cpu"}
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_signs_of_life_are_not_sent_too_often() -> None:
