@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.models.examination import examined
+from epcheck.api.models.examining.examination import examined
 from epcheck.api.models.option_types import Dims, FeedsFile, StepDeadline
 from epcheck.api.models.parsing import only_target
 from epcheck.api.models.validate_models import models_of

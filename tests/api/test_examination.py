@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import importlib
@@ -10,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,12 @@ import pytest
 from command_line import call
 
 from epcheck import api
-from epcheck.api.models import examination, examiner, messages
-from epcheck.api.models.examination import ExaminationError, examined
-from epcheck.conformance.targets.target import MEBIBYTE
+from epcheck.api.models.examining import examination, examiner, messages
+from epcheck.api.models.examining.examination import ExaminationError, examined
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.conformance.workers.program import jail
 
 MODEL = Path("a.onnx")
 Say = Callable[[str], None]
@@ -42,7 +46,7 @@ def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """This module has a name that the other process can import."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     monkeypatch.setitem(sys.modules, "test_examination", sys.modules[__name__])
-    for function in (answers, refused, raises, missing, dies, hangs, eats, prints, lies, orphans):
+    for function in (answers, refused, raises, missing, dies, hangs, eats, prints, lies, orphans, tells_its_bounds):
         monkeypatch.setattr(function, "__module__", "test_examination")
 
 
@@ -101,8 +105,33 @@ def orphans(options: str, _say: Say) -> None:
     raise ModelFileError("it is a test")
 
 
+def tells_its_bounds(options: str, _say: Say) -> tuple[int, bool, bool]:
+    """Its parent, whether it gains no privileges, whether it could write to a file."""
+    written = False
+    with contextlib.suppress(OSError):
+        Path(options).write_text("x")
+        written = True
+    return os.getppid(), "NoNewPrivs:\t1" in Path("/proc/self/status").read_text(), written
+
+
 def examine(function: Callable[[str, Say], Any], options: str = "m", deadline_s: float = 60.0) -> Any:
     return examined(function, options, MODEL, lambda _words: None, deadline_s)
+
+
+@pytest.mark.skipif(not jail.available()["landlock"], reason="this kernel has no Landlock")
+def test_examinations_are_forks_of_one_process_and_each_has_bounds_of_its_own(tmp_path: Path) -> None:
+    def bounds(*targets: Target) -> tuple[int, bool, bool]:
+        found: tuple[int, bool, bool] = examined(
+            tells_its_bounds, str(tmp_path / "a"), MODEL, lambda _words: None, 60.0, targets
+        )
+        return found
+
+    cpu = resolve("cpu")
+    (first, *bound), (second, *free), (third, *allowed) = (
+        bounds(cpu), bounds(), bounds(replace(cpu, writable=(str(tmp_path),)))
+    )  # fmt: skip
+    assert (bound, free, allowed) == ([True, False], [False, True], [True, True])
+    assert first == second == third != os.getpid()
 
 
 def test_what_a_function_gives_and_says_arrives() -> None:
