@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import hypothesis
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from command_line import call
+from command_line import call, refused
 from damage import examples
 from hostile_models import MODELS, hostile
 from onnx import TensorProto, helper
@@ -161,6 +162,40 @@ def test_a_call_with_too_many_inputs_is_an_error_of_the_oracle() -> None:
     model.graph.node[0].input.append("x")
     with pytest.raises(OracleError, match="cannot be put in place"):
         oracle.evaluate(model, {})
+
+
+def with_external_data(folder: Path, **entries: str) -> onnx.ModelProto:
+    """A model whose weight has its bytes in the file `data`, of which `hard` is a second name."""
+    (folder / "data").write_bytes(np.array([1, 2, 3], np.float32).tobytes())
+    (folder / "hard").hardlink_to(folder / "data")
+    model = an_add()
+    weight = model.graph.initializer[0]
+    weight.CopyFrom(TensorProto(name="w", data_type=1, dims=[3], data_location=TensorProto.EXTERNAL))
+    for key, value in entries.items():
+        weight.external_data.add(key=key, value=value)
+    onnx.save_model(model, folder / "model.onnx")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"location": "data", "offset": "x"}, "does not say where its data is"),
+        ({"location": "\\\\\\\\host\\\\share"}, "no path inside the model's folder"),
+        ({"location": "../data"}, "outside the model's folder"),
+        ({"location": "data", "offset": str(2**62)}, "has its data at bytes 4611686018427387904"),
+    ],
+)
+def test_harvest_reads_external_data_as_validate_does(tmp_path: Path, entries: dict[str, str], words: str) -> None:
+    model = with_external_data(tmp_path, **entries)
+    with pytest.raises(ModelFileError, match=words):
+        model_file.array_of(model.graph.initializer[0], tmp_path)
+    assert words in refused("harvest", str(tmp_path / "model.onnx"), "--out", str(tmp_path / "out"))
+
+
+def test_a_file_with_two_names_is_read(tmp_path: Path) -> None:
+    model = with_external_data(tmp_path, location="hard", length="12")
+    assert model_file.array_of(model.graph.initializer[0], tmp_path).tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))

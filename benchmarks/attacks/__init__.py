@@ -1,0 +1,1 @@
+"""Attacks on epcheck from outside, counted: hostile models, killed processes, damaged files. See README.md here."""
