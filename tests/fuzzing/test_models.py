@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import hypothesis
@@ -148,6 +149,39 @@ def test_a_function_that_calls_itself_is_refused(tmp_path: Path, through: int) -
         node = helper.make_node(called, ["a"], ["b"], domain="own")
         model.functions.append(helper.make_function("own", name, ["a"], ["b"], [node], opsets))
     assert refusal(tmp_path, model) == f"its function '{min(names)}' calls itself"
+
+
+@pytest.mark.parametrize(
+    ("depth", "words"),
+    [
+        (500, "its functions call each other more than 100 deep"),
+        (60, "it has more than 1,048,576 nodes, with those of the functions that it calls"),
+        (21, "it has more than 1,048,576 nodes, with those of the functions that it calls"),
+        (10, ""),
+    ],
+)
+def test_functions_that_double_with_each_call_are_counted(tmp_path: Path, depth: int, words: str) -> None:
+    model = an_add(2)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    names = ["Twice", *(f"F{number}" for number in range(depth))]
+    del model.functions[:]
+    for name, called in pairwise(names):
+        nodes = [
+            helper.make_node(called, ["a"], ["m"], domain="own"),
+            helper.make_node(called, ["m"], ["b"], domain="own"),
+        ]
+        model.functions.append(helper.make_function("own", name, ["a"], ["b"], nodes, opsets))
+    neg = helper.make_node("Neg", ["a"], ["b"])
+    model.functions.append(helper.make_function("own", names[-1], ["a"], ["b"], [neg], opsets))
+    if words:
+        assert refusal(tmp_path, model) == words
+    else:
+        assert model_file.parse(saved(tmp_path, model)) == model
+
+
+def saved(tmp_path: Path, model: onnx.ModelProto) -> Path:
+    onnx.save(model, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
 
 
 def test_an_if_without_a_condition_is_an_error_of_the_oracle() -> None:
