@@ -63,8 +63,7 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
         within = ["--jail", json.dumps(bounds)]
         command = [*command, *within] if target.owns_group else [*confinement.launcher(bounds), *command]
     environment = None if target.environment is None else dict(target.environment)
-    process: subprocess.Popen[bytes] = subprocess.Popen(command, bufsize=BUFFER, env=environment, **options)
-    return process
+    return confinement.started(command, is_bound=target.is_jailed, bufsize=BUFFER, env=environment, **options)
 
 
 class ForkedWorker:

@@ -24,6 +24,7 @@ from typing import IO, Any
 import psutil
 
 from epcheck.api.models.examining import messages
+from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.fork_server import Child, ForkedWorker, ForkServer
 
 LOG_LINES, LINE_BYTES = 20, 4096
@@ -158,4 +159,5 @@ def _start(*arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "epcheck.api.models.examining.examiner", *arguments]
     if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
         command.append("--end-with-parent")
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, start_new_session=True, **streams)
+    environment = {**os.environ, "PYTHONPATH": path}
+    return confinement.started(command, env=environment, start_new_session=sys.platform != "win32", **streams)
