@@ -22,7 +22,7 @@ from epcheck.api.models.option_types import (
     Snr,
     StepDeadline,
 )
-from epcheck.api.models.written_files import write_files
+from epcheck.api.models.written_files import page_bytes, write_files
 from epcheck.api.option import Option
 from epcheck.api.option_types import JsonFile, OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
@@ -112,7 +112,7 @@ def _doctor(wanted: _Wanted, say: Callable[[str], None]) -> tuple[Diagnosis, dic
         files[options.write] = found.mended.SerializeToString()
         found = replace(found, written=options.write)
     if options.html:
-        files[options.html] = page.render(found).encode()
+        files[options.html] = page_bytes(page.render(found))
     if options.json:
         files[options.json] = strict_json.dumps(document(found)).encode()
     return replace(found, mended=None), files

@@ -20,7 +20,7 @@ from epcheck.api.models.option_types import (
     Snr,
     StepDeadline,
 )
-from epcheck.api.models.written_files import write_files
+from epcheck.api.models.written_files import page_bytes, write_files
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
@@ -103,7 +103,7 @@ def _validate(wanted: _Wanted, say: Callable[[str], None]) -> tuple[Validation, 
     manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed,
                     options.advice)  # fmt: skip
     found = validation.validate(options.model, wanted.evaluators, feeding, manner, say)
-    html = {options.html: page.render(found).encode()} if options.html else {}
+    html = {options.html: page_bytes(page.render(found))} if options.html else {}
     return found, {**html, **({options.json: strict_json.dumps(document(found)).encode()} if options.json else {})}
 
 

@@ -7,6 +7,13 @@ from pathlib import Path
 
 from epcheck.conformance.records import atomic_file
 from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.reports.text import visible
+
+
+def page_bytes(page: str) -> bytes:
+    """A page as its file has it: characters that are invisible or turn the direction of writing are written out, since
+    names of a stranger's model are on it."""
+    return visible(page).encode()
 
 
 def write_files(files: Mapping[Path, bytes]) -> None:
