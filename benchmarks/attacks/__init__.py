@@ -1,1 +1,1 @@
-"""Attacks on epcheck from outside, counted: hostile models, killed processes, damaged files. See README.md here."""
+"""Attacks on epcheck from outside, counted: hostile models, signals, damaged files, full disks."""

@@ -11,9 +11,11 @@ no model is read, took more than 500 MiB.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -219,7 +221,12 @@ def main() -> int:
     random.Random(options.seed).shuffle(models)
     models += mutated(options.mutated, options.seed) if options.mutated else []
     until = time.monotonic() + options.seconds
-    found = report(list(attack(models, options.commands.split(","), until, folder)))
+    ended: list[Ended] = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        for each in attack(models, options.commands.split(","), until, folder):
+            ended.append(each)
+    found = report(ended)
     print(json.dumps({"models": len(models), **found}))
     return int(bool(found["faults"]) or found["parent_mib"] > MEMORY_MIB)
 
