@@ -73,9 +73,9 @@ def one_trouble(scene: Scene, place: str, trouble: str, folder: Path, truth: Any
         mount(folder / place, trouble, REMOUNT)
     ended = Attacked(scene.command, folder, folder / "cache").ended()
     found = faults("nothing", ended)
-    said = sum(any(reason in line for reason in REASONS) for line in ended.printed.splitlines())
-    if said > 1:
-        found.append(f"says it {said} times: {ended.printed[-500:]}")
+    lines = sum(any(reason in line for reason in REASONS) for line in ended.printed.splitlines())
+    if lines > 1:
+        found.append(f"says it on {lines} lines: {ended.printed[-500:]}")
     kept = scene.kept(folder)
     mount(folder / place, ROOM, REMOUNT)
     done = Attacked(scene.again(folder), folder, folder / "cache").ended()

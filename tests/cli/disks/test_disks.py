@@ -13,7 +13,6 @@ from stored_records import a_run, many, stored
 
 from epcheck.reports.store.store import open_store
 
-HERE = Path(__file__).parent
 MOUNT = (
     'mkdir -p "$1" && mount -t tmpfs -o "$2" none "$1" && [ -z "$3" ] || mount -o "remount,$3" "$1"; shift 3; exec "$@"'
 )
