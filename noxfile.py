@@ -90,6 +90,17 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def attacks(session: nox.Session) -> None:
+    """Attacks epcheck and counts what breaks: kills, hostile models, damaged files, full disks. Takes hours; Linux.
+
+    `nox -s attacks -- kills --count 50` does one of them, with its options.
+    """
+    name, *options = session.posargs or ("",)
+    for program in [name] if name else ["corruptions", "disks", "kills", "models"]:
+        session.run("python", f"benchmarks/attacks/{program}.py", *options)
+
+
+@nox.session
 def benchmarks(session: nox.Session) -> None:
     """Measures what benchmarks/README.md promises."""
     session.run("python", "benchmarks/table.py", *session.posargs)

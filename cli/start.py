@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import signal
@@ -17,6 +18,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 def main() -> None:
     """What `epcheck` starts."""
+    atexit.register(_ignore_signals)  # the last to be called
     end_on_signals()
     open_streams()
     if os.environ.get("_EPCHECK_COMPLETE", "").startswith("complete_"):  # a shell asks, and a person waits
@@ -33,6 +35,12 @@ def end_on_signals() -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
+
+
+def _ignore_signals() -> None:
+    """All is done, and Python gives its memory back: it would have signals end the process as if nobody heard them."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def open_streams() -> None:

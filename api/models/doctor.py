@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.models.examination import examined
+from epcheck.api.models.examining.examination import examined
 from epcheck.api.models.option_types import (
     Agreement,
     Atol,
@@ -22,10 +22,12 @@ from epcheck.api.models.option_types import (
     Snr,
     StepDeadline,
 )
+from epcheck.api.models.written_files import page_bytes, write_files
 from epcheck.api.option import Option
 from epcheck.api.option_types import JsonFile, OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
+from epcheck.conformance.targets.target import Target
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.evaluators import choose
 from epcheck.models.execution.session import DEADLINE_S
@@ -78,27 +80,42 @@ def doctor(options: DoctorOptions, *, progress: Progress = SILENT) -> Diagnosis:
     model so, the page and the JSON document where that is asked for.
 
     Raises DoctorError where no node computes in float16; ModelFileError, ExaminationError, FeedError, DimsError for
-    files and options that cannot be used; TargetError, TargetDown.
+    files and options that cannot be used, ModelFileError also for a file that cannot be written; TargetError,
+    TargetDown.
     """
     with progress.working() as say:
-        if not options.own_process:
-            return _doctor(options, say)
-        return examined(_doctor, options, options.model, say, options.deadline_s)
+        wanted = _Wanted(options, choose(options.target, "none", options.vulkan).candidate)
+        if options.own_process:
+            found, files = examined(_doctor, wanted, options.model, say, options.deadline_s, (wanted.target,))
+        else:
+            found, files = _doctor(wanted, say)
+    write_files(files)
+    return found
 
 
-def _doctor(options: DoctorOptions, say: Callable[[str], None]) -> Diagnosis:
-    target = choose(options.target, "none", options.vulkan).candidate
+@dataclass(frozen=True)
+class _Wanted:
+    options: DoctorOptions
+    target: Target
+
+
+def _doctor(wanted: _Wanted, say: Callable[[str], None]) -> tuple[Diagnosis, dict[Path, bytes]]:
+    """What is found, and the content of each file that is asked for."""
+    options = wanted.options
     override = Override(options.rtol, options.atol, options.snr, options.agreement)
     limits = Limits(sessions=options.sessions, seconds=options.seconds)
-    manner = Manner(options.float16, options.level, override, limits, options.deadline_s, options.write)
+    manner = Manner(options.float16, options.level, override, limits, options.deadline_s, options.write is not None)
     feeding = Feeding(options.feeds, options.seeds, options.dims)
-    found = precision.diagnose(options.model, target, feeding, manner, say)
+    found = precision.diagnose(options.model, wanted.target, feeding, manner, say)
+    files = {}
+    if options.write and found.mended is not None:
+        files[options.write] = found.mended.SerializeToString()
+        found = replace(found, written=options.write)
     if options.html:
-        page.write(found, options.html)
+        files[options.html] = page_bytes(page.render(found))
     if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(strict_json.dumps(document(found)), encoding="utf-8")
-    return found
+        files[options.json] = strict_json.dumps(document(found)).encode()
+    return replace(found, mended=None), files
 
 
 def default_page(model: Path) -> Path:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.models.examination import examined
+from epcheck.api.models.examining.examination import examined
 from epcheck.api.models.option_types import Dims, FeedsFile, StepDeadline
 from epcheck.api.models.parsing import only_target
 from epcheck.api.models.validate_models import models_of
@@ -87,10 +87,13 @@ def harvest(options: HarvestOptions, *, progress: Progress = SILENT) -> Harvest:
     found = []
     cases = 0
     with progress.working() as say:
+        target = options.target
+        if not isinstance(target, Target):
+            ((target,), _) = stream.choose((target or BASELINE,), "none", options.vulkan)
         for name, path in models_of(options.models):
-            request = _Request(path, name, options)
+            request = _Request(path, name, options, target)
             if options.own_process:
-                model = examined(_harvest, request, path, say, options.deadline_s)
+                model = examined(_harvest, request, path, say, options.deadline_s, (target,))
             else:
                 model = _harvest(request, say)
             kept = harvest_folder.write(options.out, model)
@@ -104,13 +107,11 @@ class _Request:
     path: Path
     name: str
     options: HarvestOptions
+    target: Target
 
 
 def _harvest(request: _Request, say: Callable[[str], None]) -> HarvestedModel:
     options = request.options
-    target = options.target
-    if not isinstance(target, Target):
-        ((target,), _) = stream.choose((target or BASELINE,), "none", options.vulkan)
     feeding = Feeding(options.feeds, options.seeds, options.dims)
-    with ModelSessions(replace(target), options.deadline_s) as sessions:
+    with ModelSessions(request.target, options.deadline_s) as sessions:
         return harvest_model(request.path, request.name, feeding, sessions, say)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import onnx
 
-from epcheck.api.models.examination import examined
+from epcheck.api.models.examining.examination import examined
 from epcheck.api.models.option_types import Candidate, MostSeconds, MostSessions, OptimisationLevel
 from epcheck.api.models.parsing import sizes_of
 from epcheck.api.option import Option

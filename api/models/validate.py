@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.models.examination import examined
+from epcheck.api.models.examining.examination import examined
 from epcheck.api.models.option_types import (
     Agreement,
     Atol,
@@ -20,12 +20,12 @@ from epcheck.api.models.option_types import (
     Snr,
     StepDeadline,
 )
+from epcheck.api.models.written_files import page_bytes, write_files
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.evaluators import Evaluators, choose
 from epcheck.models.execution.session import DEADLINE_S
@@ -85,12 +85,7 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Valida
             found, files = examined(_validate, wanted, options.model, say, options.deadline_s, evaluators.targets)
         else:
             found, files = _validate(wanted, say)
-    for path, text in files.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise ModelFileError(f"'{path}' cannot be written: {error.strerror or error}") from None
+    write_files(files)
     return found
 
 
@@ -100,7 +95,7 @@ class _Wanted:
     evaluators: Evaluators
 
 
-def _validate(wanted: _Wanted, say: Callable[[str], None]) -> tuple[Validation, dict[Path, str]]:
+def _validate(wanted: _Wanted, say: Callable[[str], None]) -> tuple[Validation, dict[Path, bytes]]:
     """What is found, and the content of each file that is asked for."""
     options = wanted.options
     feeding = Feeding(options.feeds, options.seeds, options.dims)
@@ -108,8 +103,8 @@ def _validate(wanted: _Wanted, say: Callable[[str], None]) -> tuple[Validation, 
     manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed,
                     options.advice)  # fmt: skip
     found = validation.validate(options.model, wanted.evaluators, feeding, manner, say)
-    html = {options.html: page.render(found)} if options.html else {}
-    return found, {**html, **({options.json: strict_json.dumps(document(found))} if options.json else {})}
+    html = {options.html: page_bytes(page.render(found))} if options.html else {}
+    return found, {**html, **({options.json: strict_json.dumps(document(found)).encode()} if options.json else {})}
 
 
 def default_page(model: Path) -> Path:

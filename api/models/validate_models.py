@@ -9,6 +9,7 @@ from typing import Annotated
 
 from epcheck.api.models import ci_files
 from epcheck.api.models.validate import ValidateOptions, validate
+from epcheck.api.models.written_files import page_bytes, write_files
 from epcheck.api.option import Group, Option, OptionError
 from epcheck.api.option_types import AnnotationsFile, JUnitFile, MarkdownFile
 from epcheck.api.progress import SILENT, Progress
@@ -29,7 +30,7 @@ from epcheck.reports.ci.annotation import write_annotations
 
 EACH = Group(
     ("baseline", "feeds", "dims", "seeds", "level", "rtol", "atol", "snr", "agreement", "culprit", "advice",
-     "deadline_s", "speed", "vulkan"),
+     "deadline_s", "speed", "vulkan", "own_process"),
     {"feeds": Option("An .npz or a folder of ONNX test data; of several models a folder with MODEL.npz or MODEL.",
                      flags=("--feeds",))},
 )  # fmt: skip
@@ -147,7 +148,7 @@ def check(options: ValidateOptions, name: str, limits: GateLimits, progress: Pro
 def write(gate: Gate, options: ValidateModelsOptions) -> None:
     """The files that are asked for."""
     if options.html is not None:
-        _write(options.html, page.render(gate))
+        write_files({options.html: page_bytes(page.render(gate))})
     if options.json is not None:
         _write(options.json, strict_json.dumps(document(gate)))
     if options.junit is not None:

@@ -14,7 +14,7 @@ from typing import Annotated, Self
 import numpy as np
 import onnx
 
-from epcheck.api.models.examination import examined
+from epcheck.api.models.examining.examination import examined
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess
 from epcheck.conformance.preparation import prepared_case

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import platform
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -25,7 +28,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     killed left behind goes when its file is written again.
     """
     _remove_abandoned(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{machine()}-{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
             yield file
@@ -35,18 +38,38 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files of `path` whose process has ended. One that changed lately is left: it may be written by a
-    process of another machine."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        number = left.name.removeprefix(f".{path.name}.").removesuffix(".tmp")
+    """Remove temporary files of `path` whose process has ended. Of another machine it is not known: its files go when
+    they have not changed lately."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*-*.tmp"):
+        where, _, number = left.name.removeprefix(f".{path.name}.").removesuffix(".tmp").rpartition("-")
+        if not number.isdecimal() or len(number) > 9:
+            continue
         with contextlib.suppress(OSError):
-            is_old = time.time() - left.stat().st_mtime > LATELY_S
-            if is_old and number.isdecimal() and len(number) < 10 and not psutil.pid_exists(int(number)):
+            is_over = not psutil.pid_exists(int(number)) if where == machine() else _is_old(left)
+            if is_over:
                 left.unlink()
+
+
+def _is_old(file: Path) -> bool:
+    return time.time() - file.stat().st_mtime > LATELY_S
+
+
+@cache
+def machine() -> str:
+    """This machine, among those that share a folder; where the system has them, this namespace of process ids."""
+    space = ""
+    with contextlib.suppress(OSError):
+        space = str(Path("/proc/self/ns/pid").readlink())
+    return f"{zlib.crc32(f'{platform.node()} {space}'.encode()):08x}"
 
 
 def write_text(path: Path, text: str) -> None:
     """Replace the file `path` by this text in UTF-8; its folder is made if need be. Raises OSError."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace the file `path` by this content; its folder is made if need be. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(content)

@@ -14,6 +14,12 @@ from onnx import TensorProto
 
 MOST_ELEMENTS = 1 << 48
 
+MOST_CALLS = 100
+"""How deep functions may call each other: onnx's inliner takes no more."""
+
+MOST_NODES = 1 << 20
+"""Of a model with each call of a function replaced by what is called."""
+
 _BITS = {
     **dict.fromkeys(("DOUBLE", "INT64", "UINT64", "COMPLEX64"), 64),
     **dict.fromkeys(("FLOAT", "INT32", "UINT32"), 32),
@@ -115,18 +121,24 @@ def _is_tensor(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> bool:
 
 
 def _check_calls(model: onnx.ModelProto) -> None:
-    """No function calls itself, not through others either."""
+    """No function calls itself, not through others either; and a model with each call replaced by what is called has a
+    bounded size."""
     calls = {
-        (function.domain, function.name): {(node.domain, node.op_type) for node in _nodes(function)}
+        (function.domain, function.name): [(node.domain, node.op_type) for node in _nodes(function)]
         for function in model.functions
     }
-    calls = {name: called & calls.keys() for name, called in calls.items()}
-    while ended := [name for name, called in calls.items() if not called]:
-        for name in ended:
-            del calls[name]
-        calls = {name: called & calls.keys() for name, called in calls.items()}
-    if calls:
-        raise _ComplaintError(f"its function '{min(calls)[1]}' calls itself")
+    sizes: dict[tuple[str, str], int] = {}
+    for _ in range(MOST_CALLS):
+        left = calls.keys() - sizes.keys()
+        ready = [name for name in left if left.isdisjoint(calls[name])]
+        if left and not ready:
+            raise _ComplaintError(f"its function '{min(left)[1]}' calls itself")
+        sizes |= {name: sum(sizes.get(called, 1) for called in calls[name]) for name in ready}
+    if len(sizes) < len(calls):
+        raise _ComplaintError(f"its functions call each other more than {MOST_CALLS} deep")
+    nodes = sum(sizes.get((node.domain, node.op_type), 1) for node in _nodes(model.graph)) if sizes else 0
+    if nodes > MOST_NODES:
+        raise _ComplaintError(f"it has more than {MOST_NODES:,} nodes, with those of the functions that it calls")
 
 
 def _nodes(graph: Any) -> Iterator[onnx.NodeProto]:

@@ -95,6 +95,22 @@ def external_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     return (tensor for tensor in _tensors(model) if tensor.data_location == onnx.TensorProto.EXTERNAL)
 
 
+def array_of(tensor: onnx.TensorProto, folder: Path) -> Array:
+    """The values of a tensor of a model that `parse` has read. folder: that of the model, where external data lies.
+
+    Raises ModelFileError, for external data as `load`.
+    """
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        place = _place(tensor, folder / "model.onnx")
+        content = _read(place.file, place.offset, place.length)
+        tensor = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=content)
+    try:
+        array: Array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelFileError(f"tensor '{tensor.name}' cannot be read: {error}") from None
+    return array
+
+
 def load_tensor(path: Path) -> Array:
     """The array of a file with a serialized TensorProto, as ONNX's test data has them.
 

@@ -1,4 +1,5 @@
-"""Where a worker may write, and whether it may talk to others: what `program/jail.py` has the system enforce.
+"""Where a worker may write, and whether it may talk to others: what `program/jail.py` has the system enforce; on
+Windows what `job_object.py` has.
 
 A worker of ONNX Runtime is bound by default, for a model may exploit a bug of its provider; a callable is not: it is
 the user's own program, and may well ask another machine. `jail` and `writable` of a target change both.
@@ -11,17 +12,20 @@ import contextlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import platformdirs
+import psutil
 
 from epcheck.conformance.targets.target import WORKER, Target
+from epcheck.conformance.workers.job_object import EnclosedProcess
 from epcheck.conformance.workers.program import jail
 
 SWITCH = "EPCHECK_JAIL"
@@ -69,6 +73,15 @@ def launcher(bounds: Mapping[str, Any]) -> tuple[str, ...]:
     return sys.executable, "-I", "-S", str(Path(jail.__file__)), json.dumps(bounds)
 
 
+def started(command: Sequence[str], *, is_bound: bool = True, **options: Any) -> subprocess.Popen[bytes]:
+    """A process; on Windows in a job object, unless it shall not be bound. options: of Popen. Raises OSError or
+    ValueError."""
+    if sys.platform == "win32" and is_bound and not is_off():
+        return EnclosedProcess(command, psutil.virtual_memory().total, **options)
+    process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)
+    return process
+
+
 def is_off() -> bool:
     """Whether the user wants no jail at all."""
     return os.environ.get(SWITCH, "") == "off"
@@ -78,6 +91,9 @@ def in_words() -> str:
     """What this system keeps workers from."""
     if is_off():
         return f"off: {SWITCH} is 'off'"
+    if sys.platform == "win32":
+        return ("workers end with the runner, with all that they start, and commit no more memory than the machine has "
+                "(job objects); nothing bounds files and network")  # fmt: skip
     if sys.platform != "linux":
         return "none: this system has no Landlock and no seccomp"
     parts = jail.available()

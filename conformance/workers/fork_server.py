@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import IO, Any, Protocol, cast
 
 from epcheck.conformance.targets.target import Target
@@ -62,8 +63,7 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
         within = ["--jail", json.dumps(bounds)]
         command = [*command, *within] if target.owns_group else [*confinement.launcher(bounds), *command]
     environment = None if target.environment is None else dict(target.environment)
-    process: subprocess.Popen[bytes] = subprocess.Popen(command, bufsize=BUFFER, env=environment, **options)
-    return process
+    return confinement.started(command, is_bound=target.is_jailed, bufsize=BUFFER, env=environment, **options)
 
 
 class ForkedWorker:
@@ -121,12 +121,13 @@ class ForkedWorker:
 
 
 class ForkServer:
-    """The fork server of a target. `fork` never blocks; a thread reads what it reports of its workers."""
+    """A fork server. `fork` never blocks; a thread reads what it reports of its workers."""
 
-    def __init__(self, target: Target) -> None:
-        """Nothing is started before the first worker is asked for."""
+    def __init__(self, name: str, start: Callable[..., subprocess.Popen[bytes]]) -> None:
+        """name: of its thread. start: called with `--fork-server`, a file descriptor, and options of Popen, when the
+        first worker is asked for."""
         self.process: subprocess.Popen[bytes]
-        self._target = target
+        self._name, self._start_process = name, start
         self._control: socket.socket | None = None
         self._workers: dict[int, ForkedWorker] = {}
         self._requests = 0
@@ -183,9 +184,9 @@ class ForkServer:
             nothing = subprocess.DEVNULL
             number = theirs.fileno()
             streams = {"stdin": nothing, "stdout": nothing, "stderr": stderr}
-            self.process = start(self._target, "--fork-server", str(number), pass_fds=[number], **streams)
+            self.process = self._start_process("--fork-server", str(number), pass_fds=[number], **streams)
         self._control = ours
-        threading.Thread(target=self._read, args=(ours,), name=f"{self._target.name} fork server", daemon=True).start()
+        threading.Thread(target=self._read, args=(ours,), name=f"{self._name} fork server", daemon=True).start()
 
     def _read(self, control: socket.socket) -> None:
         with control, contextlib.suppress(OSError), control.makefile("rb") as reports:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import queue
+from functools import partial
 
 from epcheck.conformance.targets.target import CPU, DML, Target
-from epcheck.conformance.workers.fork_server import ForkServer, can_fork
+from epcheck.conformance.workers.fork_server import ForkServer, can_fork, start
 from epcheck.conformance.workers.process import Event, WorkerProcess, started_as
 from epcheck.conformance.workers.session_options import session_options
 
@@ -71,7 +72,7 @@ class IdleWorkers:
         for made, server in self._fork_servers:
             if made == wanted:
                 return server
-        server = ForkServer(target)
+        server = ForkServer(target.name, partial(start, target))
         self._fork_servers.append((wanted, server))
         return server
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import psutil
 
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers import confinement
+from epcheck.conformance.workers import confinement, wine_server
 from epcheck.conformance.workers.fork_server import BUFFER, Child, ForkedWorker, ForkServer, piped
 from epcheck.conformance.workers.program import protocol
 from epcheck.conformance.workers.session_options import session_options
@@ -196,6 +196,8 @@ class WorkerProcess:
                 continue
         self._kill_group()
         self.process.kill()
+        if self.target.in_lab:
+            wine_server.continue_stopped(self.target.environment)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(PATIENCE_S)
 

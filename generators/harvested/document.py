@@ -4,13 +4,16 @@ values is kept has `spread` in place of `values`.
     {"op_type": "Relu", "domain": "", "since_version": 14, "dtypes": ["float32"], "outputs": ["Y"], "attributes": {},
      "inputs": [{"name": "X", "dtype": "float32", "shape": [1, 64, 56, 56], "parameter": false,
                  "spread": {"quantiles": [...], "zeros": 0.0, "nans": 0.0, "above": 0.0, "below": 0.0}}],
-     "models": {"resnet.onnx": 16}}
+     "models": {"resnet.onnx": 16}, "crc32": "89abcdef"}
+
+The checksum is of the text before it. Whoever changes a line deletes it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +31,9 @@ from epcheck.generators.written.document import (
     dtype_of,
 )
 
+MEMBERS = {"op_type", "domain", "since_version", "dtypes", "inputs", "outputs", "attributes", "models", "crc32"}
+CHECKSUM = ', "crc32": "'
+
 
 def encode(node: HarvestedNode) -> str:
     """The node as one line of JSON."""
@@ -41,13 +47,18 @@ def encode(node: HarvestedNode) -> str:
         "attributes": {name: attribute_fields(value) for name, value in node.attributes.items()},
         "models": dict(node.models),
     }
-    return json.dumps(fields, ensure_ascii=True, allow_nan=False)
+    body = json.dumps(fields, ensure_ascii=True, allow_nan=False)[:-1]
+    return f'{body}, "crc32": "{zlib.crc32(body.encode()):08x}"}}'
 
 
 def decode(line: str) -> HarvestedNode:
     """The node that `encode` wrote. Raises DocumentError."""
     try:
         fields = json.loads(line)
+        if strange := fields.keys() - MEMBERS:
+            raise ValueError(f"it has the member {min(strange)!r}")
+        if "crc32" in fields and fields["crc32"] != f"{zlib.crc32(line.rpartition(CHECKSUM)[0].encode()):08x}":
+            raise ValueError("its checksum does not fit, so it was changed; harvest again, or delete its crc32")
         return HarvestedNode(
             str(fields["op_type"]),
             str(fields["domain"]),

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
 from epcheck.models.graph.feedable import is_feedable
 from epcheck.models.graph.values import bodies, inferred, of_graph
@@ -63,7 +64,7 @@ class Wiring:
             return _of_constant(self.model.graph.node[self.producer[name]])
         for tensor in self.model.graph.initializer:
             if tensor.name == name and (folder is not None or tensor.data_location != onnx.TensorProto.EXTERNAL):
-                return numpy_helper.to_array(tensor, str(folder or ""))
+                return model_file.array_of(tensor, folder or Path())
         return None
 
     def made_by(self, node: int) -> tuple[str, ...]:

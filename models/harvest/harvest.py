@@ -41,7 +41,9 @@ def harvest_model(path: Path, name: str, feeding: Feeding, sessions: ModelSessio
 
     Raises ModelFileError, FeedError, DimsError, HarvestError, and TargetDown.
     """
-    model = runnable(path, model_file.parse(path))
+    parsed = model_file.parse(path)
+    model_file.external_data(parsed, path)
+    model = runnable(path, parsed)
     found: list[HarvestedNode] = []
     left_out: dict[tuple[str, str], NotHarvested] = {}
     for trial in trials(model.graph, feeding):

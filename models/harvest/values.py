@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
+from epcheck.conformance.test_data import model_file
 from epcheck.conformance.workers import alive
 from epcheck.generators import schema
 from epcheck.generators.array import Array
@@ -44,11 +44,11 @@ def known_values(
     wiring: Wiring, feeds: Mapping[str, Feed], run: Run, folder: Path | None
 ) -> dict[str, KnownValue | None]:
     """Every value of the main graph; None for one that is no tensor of numbers. Values that no session returns are left
-    out. folder: of external data. Raises HarvestError where the model does not run."""
+    out. folder: of external data. Raises ModelFileError, and HarvestError where the model does not run."""
     found = {name: known_value(value) for name, value in feeds.items()}
     for tensor in wiring.model.graph.initializer:
         if tensor.name in wiring.constants:
-            found[tensor.name] = known_value(numpy_helper.to_array(tensor, str(folder or "")))
+            found[tensor.name] = known_value(model_file.array_of(tensor, folder or Path()))
             alive.sign()
     for name in wiring.constants & wiring.producer.keys():
         constant = wiring.constant(name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, checker, defs, helper, inliner, version_converter
+from onnx import TensorProto, checker, defs, helper, inliner, shape_inference, version_converter
 
 from epcheck.generators import schema
 from epcheck.generators.claims import Claims
@@ -28,6 +28,8 @@ INSTEAD = {
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 DOMAIN = "epcheck.definition"
 MOST_VERSIONS = 3
+NOT_CONVERTED = (RuntimeError, ValueError, checker.ValidationError, shape_inference.InferenceError)
+"""What onnx raises of a model that it cannot convert, inline or accept."""
 
 
 def changes(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:
@@ -98,7 +100,7 @@ def _in_opset(alone: LoneNode, opset: int) -> onnx.ModelProto | None:
         if [n.name for n in converted.graph.node if n.op_type == alone.node.op_type] == [alone.node.name]:
             checker.check_model(converted)
             return converted
-    except (RuntimeError, ValueError, checker.ValidationError):  # it has no adapter, or does not know the model
+    except NOT_CONVERTED:  # it has no adapter, or does not know the model
         pass
     changed = alone.copy()
     for entry in changed.opset_import:
@@ -106,7 +108,7 @@ def _in_opset(alone: LoneNode, opset: int) -> onnx.ModelProto | None:
             entry.version = opset
     try:
         checker.check_model(changed)
-    except (checker.ValidationError, ValueError):
+    except NOT_CONVERTED:
         return None
     return changed
 
@@ -186,7 +188,7 @@ def _defined(alone: LoneNode) -> Iterator[Change]:
     changed.ir_version = max(changed.ir_version, 8)
     try:
         inlined = inliner.inline_local_functions(changed)
-    except (RuntimeError, ValueError):
+    except NOT_CONVERTED:
         return
     kept = [entry for entry in inlined.opset_import if entry.domain != DOMAIN]
     inlined.ClearField("opset_import")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import onnx
 
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.session import Level
@@ -52,10 +54,10 @@ class Diagnosis:
 
     converted: whether a float32 model was asked what it were in float16. facts: of the target's worker. truth: who
     computed it. nodes: all that compute in float16, in the order of the graph; those that have to stay in float32 are
-    marked. before: the model in float16. after: with those nodes in float32, read again from `written` where that was
-    asked for; None where there are none. is_minimal: whether it was shown for each single node of the set that the
-    fault comes back without it. sessions: of the target. obstacle: why nobody can tell, and what to do. made_up:
-    whether the feeds were generated.
+    marked. before: the model in float16. after: with those nodes in float32; None where there are none. mended: that
+    model, where it was asked for. written: its file. is_minimal: whether it was shown for each single node of the set
+    that the fault comes back without it. sessions: of the target. obstacle: why nobody can tell, and what to do.
+    made_up: whether the feeds were generated.
     """
 
     path: Path
@@ -71,6 +73,7 @@ class Diagnosis:
     is_minimal: bool
     sessions: int
     written: Path | None = None
+    mended: onnx.ModelProto | None = field(default=None, repr=False, compare=False)
     obstacle: str = ""
     made_up: bool = False
 
@@ -117,7 +120,8 @@ class Diagnosis:
 
 def document(diagnosis: Diagnosis) -> dict[str, Any]:
     """The diagnosis as a JSON document. Scalars may be infinite."""
-    found = asdict(diagnosis)
+    found = asdict(replace(diagnosis, mended=None))
+    del found["mended"]
     found["path"] = str(diagnosis.path)
     found["written"] = None if diagnosis.written is None else str(diagnosis.written)
     for each, node in zip(found["nodes"], diagnosis.nodes, strict=True):

@@ -53,15 +53,15 @@ class DoctorError(EpcheckError, ValueError):
 @dataclass(frozen=True)
 class Manner:
     """converted: ask of a float32 model what it were in float16. level: of graph optimisation. override: of thresholds.
-    limits: of the search for the smallest set. deadline_s: seconds for each step of a session. write: the file of the
-    model that is right; None writes none."""
+    limits: of the search for the smallest set. deadline_s: seconds for each step of a session. mended: give the model
+    that is right, checked as the bytes of its file."""
 
     converted: bool = False
     level: Level = "all"
     override: Override = field(default_factory=Override)
     limits: Limits = field(default_factory=Limits)
     deadline_s: float = DEADLINE_S
-    write: Path | None = None
+    mended: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,16 +148,13 @@ class _Doctor:
         return replace(found, facts=self._sessions.facts, sessions=self._sessions.created)
 
     def _with_set(self, found: Diagnosis, smallest: SmallestSet) -> Diagnosis:
-        """The diagnosis with the smallest set, whose model is written and checked again from the file."""
+        """The diagnosis with the smallest set, whose model is checked again as a file has it."""
         kept = set(smallest.nodes)
         nodes = tuple(replace(each, keeps=each.node.index in kept) for each in found.nodes)
         model = self._subject.with_wide(smallest.nodes)
-        written = self._manner.write
-        if written is not None:
-            written.parent.mkdir(parents=True, exist_ok=True)
-            written.write_bytes(model.SerializeToString())
-        after = self._attempt(model if written is None else written.absolute()) if kept or written else None
-        return replace(found, nodes=nodes, after=after, is_minimal=smallest.is_minimal, written=written)
+        mended = onnx.ModelProto.FromString(model.SerializeToString()) if self._manner.mended else None
+        after = self._attempt(mended or model) if kept or mended is not None else None
+        return replace(found, nodes=nodes, after=after, is_minimal=smallest.is_minimal, mended=mended)
 
     def _compute_truth(self) -> str:
         """Why there is none; empty where there is."""
@@ -175,7 +172,7 @@ class _Doctor:
                 self._ranges[name] = joined((self._ranges.get(name, Range()), found))
         return ""
 
-    def _attempt(self, model: onnx.ModelProto | Path, is_search: bool = False) -> Attempt:
+    def _attempt(self, model: onnx.ModelProto, is_search: bool = False) -> Attempt:
         """A model on the target. is_search: stop at the first trial that is not right."""
         found: list[verdict.Verdict] = []
         for known in self._known:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from importlib.resources import files
-from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.precision.diagnosis import Diagnosis
 from epcheck.models.validation import page
 from epcheck.models.validation.formatting import number, percent
@@ -35,12 +33,3 @@ def render(diagnosis: Diagnosis) -> str:
         kept=[n for n in diagnosis.nodes if n.keeps],
     )  # the style is ours, and known by its hash
     return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name
-
-
-def write(diagnosis: Diagnosis, path: Path) -> None:
-    """Write the page. Raises ModelFileError when it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(render(diagnosis), encoding="utf-8")
-    except OSError as error:
-        raise ModelFileError(f"the page cannot be written to '{path}': {error.strerror or error}") from None

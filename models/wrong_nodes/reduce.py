@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from epcheck.conformance.test_data import model_file
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.truth import Output
 from epcheck.models.accuracy import closeness
@@ -106,7 +107,7 @@ class _Reduction:
         part, feeds = search.part(nodes, self._values)
         outcome, expected = self._outcomes[nodes], search.baseline(part, feeds)
         if search.options.folder is not None:
-            onnx.load_external_data_for_model(part, str(search.options.folder))
+            model_file.embedded(part, search.options.folder / "model.onnx")
         return Reduced(
             model=part,
             nodes=search.graph_nodes(nodes),

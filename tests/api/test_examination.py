@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
+import importlib
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +23,21 @@ import pytest
 from command_line import call
 
 from epcheck import api
-from epcheck.api.models import examination, examiner, messages
-from epcheck.api.models.examination import ExaminationError, examined
-from epcheck.conformance.targets.target import MEBIBYTE
+from epcheck.api.models.examining import examination, examiner, messages
+from epcheck.api.models.examining.examination import ExaminationError, examined
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.conformance.workers.program import jail
 
 MODEL = Path("a.onnx")
 Say = Callable[[str], None]
+MODULES = {
+    "validate": "models.validate", "reduce": "models.reduce", "doctor": "models.doctor", "harvest": "models.harvest",
+    "replay": "suite.replay",
+}  # fmt: skip
+"""Command -> where it has a model examined."""
+
 ADD = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }'
 
 
@@ -35,7 +46,7 @@ def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """This module has a name that the other process can import."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     monkeypatch.setitem(sys.modules, "test_examination", sys.modules[__name__])
-    for function in (answers, refused, raises, missing, dies, hangs, eats, prints, lies, orphans):
+    for function in (answers, refused, raises, missing, dies, hangs, eats, prints, lies, orphans, tells_its_bounds):
         monkeypatch.setattr(function, "__module__", "test_examination")
 
 
@@ -94,8 +105,33 @@ def orphans(options: str, _say: Say) -> None:
     raise ModelFileError("it is a test")
 
 
+def tells_its_bounds(options: str, _say: Say) -> tuple[int, bool, bool]:
+    """Its parent, whether it gains no privileges, whether it could write to a file."""
+    written = False
+    with contextlib.suppress(OSError):
+        Path(options).write_text("x")
+        written = True
+    return os.getppid(), "NoNewPrivs:\t1" in Path("/proc/self/status").read_text(), written
+
+
 def examine(function: Callable[[str, Say], Any], options: str = "m", deadline_s: float = 60.0) -> Any:
     return examined(function, options, MODEL, lambda _words: None, deadline_s)
+
+
+@pytest.mark.skipif(not jail.available()["landlock"], reason="this kernel has no Landlock")
+def test_examinations_are_forks_of_one_process_and_each_has_bounds_of_its_own(tmp_path: Path) -> None:
+    def bounds(*targets: Target) -> tuple[int, bool, bool]:
+        found: tuple[int, bool, bool] = examined(
+            tells_its_bounds, str(tmp_path / "a"), MODEL, lambda _words: None, 60.0, targets
+        )
+        return found
+
+    cpu = resolve("cpu")
+    (first, *bound), (second, *free), (third, *allowed) = (
+        bounds(cpu), bounds(), bounds(replace(cpu, writable=(str(tmp_path),)))
+    )  # fmt: skip
+    assert (bound, free, allowed) == ([True, False], [False, True], [True, True])
+    assert first == second == third != os.getpid()
 
 
 def test_what_a_function_gives_and_says_arrives() -> None:
@@ -189,6 +225,27 @@ def test_what_is_no_model_is_one_sentence(tmp_path: Path, command: str) -> None:
     path.write_bytes(b"\xff" * 100)
     done = call(command, str(path), "-t", "cpu")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize("command", ["validate", "reduce", "doctor", "harvest", "replay"])
+def test_what_examines_a_strangers_model_is_bound_as_the_targets_workers_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """And it writes none of the files that the command was asked for."""
+    bound: list[tuple[str, ...]] = []
+
+    def instead(_function: Any, _options: Any, model: Path, _say: Say, _deadline_s: float, targets: Any = ()) -> None:
+        bound.append(tuple(target.name for target in targets))
+        raise ExaminationError(f"{model} is not looked at")
+
+    monkeypatch.setattr(importlib.import_module(f"epcheck.api.{MODULES[command]}"), "examined", instead)
+    path = tmp_path / "add.onnx"
+    onnx.save(onnx.parser.parse_model(ADD), path)
+    arguments = {"harvest": ("--out", str(tmp_path / "out")), "doctor": ("--write", str(tmp_path / "out"))}
+    done = call(command, str(path), "-t", "cpu", *arguments.get(command, ()))
+    assert (done.code, "is not looked at" in done.err) == (2, True)
+    assert {name for names in bound for name in names} - {"reference"} == {"cpu"}
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_signs_of_life_are_not_sent_too_often() -> None:

@@ -48,6 +48,25 @@ def test_a_signal_while_epcheck_is_imported_is_130_and_no_traceback(tmp_path: Pa
     assert (done.returncode, done.stderr, done.stdout) == (130, b"epcheck: interrupted\n", b"")
 
 
+AT_THE_END = """
+import atexit, os, signal, sys
+def late():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(os.getpid(), number)
+        print(signal.getsignal(number).name, flush=True)
+atexit.register(late)
+import epcheck.cli.start
+sys.argv = ["epcheck", "--version"]
+epcheck.cli.start.main()
+"""
+
+
+def test_signals_when_all_is_done_change_nothing(tmp_path: Path) -> None:
+    """Python itself sets them back to what ends a process, and goes on for a while."""
+    done = ended([sys.executable, "-c", AT_THE_END], tmp_path)
+    assert (done.returncode, done.stderr, done.stdout.split()[-3:]) == (0, b"", [b"SIG_IGN"] * 3)
+
+
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT"])
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, name: str) -> None:
     def ignore() -> None:

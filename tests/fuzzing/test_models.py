@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import hypothesis
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from command_line import call
+from command_line import call, refused
 from damage import examples
 from hostile_models import MODELS, hostile
 from onnx import TensorProto, helper
@@ -149,6 +151,39 @@ def test_a_function_that_calls_itself_is_refused(tmp_path: Path, through: int) -
     assert refusal(tmp_path, model) == f"its function '{min(names)}' calls itself"
 
 
+@pytest.mark.parametrize(
+    ("depth", "words"),
+    [
+        (500, "its functions call each other more than 100 deep"),
+        (60, "it has more than 1,048,576 nodes, with those of the functions that it calls"),
+        (21, "it has more than 1,048,576 nodes, with those of the functions that it calls"),
+        (10, ""),
+    ],
+)
+def test_functions_that_double_with_each_call_are_counted(tmp_path: Path, depth: int, words: str) -> None:
+    model = an_add(2)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    names = ["Twice", *(f"F{number}" for number in range(depth))]
+    del model.functions[:]
+    for name, called in pairwise(names):
+        nodes = [
+            helper.make_node(called, ["a"], ["m"], domain="own"),
+            helper.make_node(called, ["m"], ["b"], domain="own"),
+        ]
+        model.functions.append(helper.make_function("own", name, ["a"], ["b"], nodes, opsets))
+    neg = helper.make_node("Neg", ["a"], ["b"])
+    model.functions.append(helper.make_function("own", names[-1], ["a"], ["b"], [neg], opsets))
+    if words:
+        assert refusal(tmp_path, model) == words
+    else:
+        assert model_file.parse(saved(tmp_path, model)) == model
+
+
+def saved(tmp_path: Path, model: onnx.ModelProto) -> Path:
+    onnx.save(model, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
 def test_an_if_without_a_condition_is_an_error_of_the_oracle() -> None:
     model = an_add(1)
     del model.graph.node[0].input[:]
@@ -161,6 +196,40 @@ def test_a_call_with_too_many_inputs_is_an_error_of_the_oracle() -> None:
     model.graph.node[0].input.append("x")
     with pytest.raises(OracleError, match="cannot be put in place"):
         oracle.evaluate(model, {})
+
+
+def with_external_data(folder: Path, **entries: str) -> onnx.ModelProto:
+    """A model whose weight has its bytes in the file `data`, of which `hard` is a second name."""
+    (folder / "data").write_bytes(np.array([1, 2, 3], np.float32).tobytes())
+    (folder / "hard").hardlink_to(folder / "data")
+    model = an_add()
+    weight = model.graph.initializer[0]
+    weight.CopyFrom(TensorProto(name="w", data_type=1, dims=[3], data_location=TensorProto.EXTERNAL))
+    for key, value in entries.items():
+        weight.external_data.add(key=key, value=value)
+    onnx.save_model(model, folder / "model.onnx")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"location": "data", "offset": "x"}, "does not say where its data is"),
+        ({"location": "\\\\\\\\host\\\\share"}, "no path inside the model's folder"),
+        ({"location": "../data"}, "outside the model's folder"),
+        ({"location": "data", "offset": str(2**62)}, "has its data at bytes 4611686018427387904"),
+    ],
+)
+def test_harvest_reads_external_data_as_validate_does(tmp_path: Path, entries: dict[str, str], words: str) -> None:
+    model = with_external_data(tmp_path, **entries)
+    with pytest.raises(ModelFileError, match=words):
+        model_file.array_of(model.graph.initializer[0], tmp_path)
+    assert words in refused("harvest", str(tmp_path / "model.onnx"), "--out", str(tmp_path / "out"))
+
+
+def test_a_file_with_two_names_is_read(tmp_path: Path) -> None:
+    model = with_external_data(tmp_path, location="hard", length="12")
+    assert model_file.array_of(model.graph.initializer[0], tmp_path).tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from compared_rows import a_compared_run, a_row
+from hostile_names import DANGEROUS, NAMES, Tags
 from rich.console import Console
 from stored_records import a_run, a_wrong_slice, an_opinion, stored
 
@@ -24,30 +24,6 @@ from epcheck.reports.diff.junit import junit
 from epcheck.reports.diff.markdown import markdown
 from epcheck.reports.runs.summary import summarize
 
-NAMES = {
-    "markup": "<img src=x onerror=alert(1)>",
-    "end of a script": "</script><script>alert(1)</script>",
-    "end of CDATA": "]]>&amp;<!-- \"'",
-    "markup of rich": "[red]x[/red][link=http://x]y[/]",
-    "Markdown": "|`@everyone`[x](javascript:1)\n# x",
-    "colour": "\x1b[31mred\x1b[2J",
-    "OSC title": "\x1b]0;owned\x07",
-    "OSC link": "\x1b]8;;http://x\x1b\\x\x1b]8;;\x1b\\",
-    "C1": "\x9b31m\x9d0;owned\x9c",
-    "right to left": "\u202egnp.exe\u2066x\u200f",
-    "newlines": "a\nb\r\nc\u2028d\x85e",
-    "controls": "\0\x08\x7f\x0b",
-    "half a pair": "\ud800\udc80\ufffe",
-    "path": "../../etc/passwd",
-    "dots": "..",
-    "device": "a:b\\c*?",
-    "template": "{{ 7 * 7 }}{% raw %}",
-    "long": "n" * 3000,
-}
-
-DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What a terminal, a viewer of text or a parser of XML would obey or refuse."""
-
 
 @pytest.fixture(params=list(NAMES))
 def name(request: pytest.FixtureRequest) -> str:
@@ -56,20 +32,6 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def wrong(name: str) -> Record:
     return a_wrong_slice(case_id=name, operator=name, reason=name, candidate=an_opinion(name, name, message=name))
-
-
-class Tags(HTMLParser):
-    """Counts of the elements of a page, and the names of all attributes that run something."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: dict[str, int] = {}
-        self.handlers: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements[tag] = self.elements.get(tag, 0) + 1
-        self.handlers += [key for key, _ in attrs if key.startswith("on")]
 
 
 def test_the_page_has_the_elements_that_it_has_with_a_harmless_name(tmp_path: Path, name: str) -> None:

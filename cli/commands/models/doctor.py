@@ -68,7 +68,7 @@ def show(console: Console, found: Diagnosis) -> None:
     if found.status != UNJUDGED:
         console.print(safe(f"   in float16: {found.before.words[:MESSAGE]}"))
     if found.after is not None:
-        where = f", read again from {found.written}" if found.written else ""
+        where = f", as written to {found.written}" if found.written else ""
         with_them = "with these nodes in float32" if found.keep else "as written"
         console.print(safe(f"   {with_them}{where}: {found.after.words[:MESSAGE]}"))
     console.print(safe(found.headline), style=f"bold {COLOURS[found.status]}")

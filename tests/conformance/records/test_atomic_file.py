@@ -52,13 +52,15 @@ def test_what_a_killed_process_left_goes_when_the_file_is_written_again(tmp_path
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     path = tmp_path / "a[1].json"
-    left = {name: tmp_path / f".{path.name}.{name}.tmp" for name in (str(ended.pid), str(os.getpid()), "x", "9" * 30)}
-    foreign, new = tmp_path / f".b.json.{ended.pid}.tmp", tmp_path / f".{path.name}.{ended.pid}0.tmp"
-    for file in (*left.values(), foreign, new):
+    here, there = atomic_file.machine(), "00c0ffee"
+    over = [tmp_path / f".{path.name}.{where}-{ended.pid}.tmp" for where in (here, there)]
+    own = tmp_path / f".{path.name}.{here}-{os.getpid()}.tmp"
+    others = [tmp_path / f".{path.name}.{name}.tmp" for name in (f"{here}-{os.getppid()}", "x", f"{here}-" + "9" * 30)]
+    foreign, new = tmp_path / f".b.json.{here}-{ended.pid}.tmp", tmp_path / f".{path.name}.{there}-{ended.pid}0.tmp"
+    for file in (*over, own, *others, foreign, new):
         file.write_bytes(b"half")
         os.utime(file, (1, 1))
-    os.utime(new)
-    atomic_file.write_text(path, "whole")
-    del left[str(ended.pid)]
-    left.pop(str(os.getpid()))  # this process took the name for its own
-    assert {*tmp_path.iterdir()} == {path, foreign, new, *left.values()}
+    for file in (over[0], new):  # of this machine it is known that the process has ended
+        os.utime(file)
+    atomic_file.write_text(path, "whole")  # which takes the name of `own`
+    assert {*tmp_path.iterdir()} == {path, foreign, new, *others}

@@ -197,6 +197,13 @@ def test_status_claims_what_the_kernel_has(
     assert confinement.in_words() == words
 
 
+def test_windows_has_job_objects_and_says_what_they_do_not_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    words = confinement.in_words()
+    assert words.startswith("workers end with the runner")
+    assert words.endswith("(job objects); nothing bounds files and network")
+
+
 @on_linux
 def test_what_the_kernel_is_said_to_have_is_what_it_does(found: dict[str, Any]) -> None:
     parts = jail.available()

@@ -49,8 +49,17 @@ def test_a_line_says_all_that_a_node_is() -> None:
     assert digest(again) == digest(RESHAPE)
 
 
+def test_a_digit_that_flipped_in_a_line_is_noticed() -> None:
+    line = document.encode(RELU)
+    for old, new in (('"zeros": 0.25', '"zeros": 0.26'), ('"a.onnx": 2', '"a.onnx": 3'), ('"crc32', '"crb32')):
+        assert old in line
+        with pytest.raises(document.DocumentError, match=r"its checksum does not fit|has the member 'crb32'"):
+            document.decode(line.replace(old, new))
+
+
 def changed(**fields: Any) -> str:
     line = json.loads(document.encode(RELU))
+    del line["crc32"]
     line["inputs"][0].update(fields)
     return json.dumps(line)
 

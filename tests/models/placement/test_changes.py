@@ -165,3 +165,14 @@ def test_dynamic_sizes_are_fixed() -> None:
 def test_an_attribute_that_counts_stays(operator: str, attributes: dict[str, Any], constants: dict[str, Any]) -> None:
     alone = lone(operator, inputs="x k" if constants else "x", constants=constants, **attributes)
     assert not [each for each in changes(alone, None) if "leave out" in each.words or "storage_order" in each.words]
+
+
+@pytest.mark.parametrize("entries", [(), (("own", 1),)])
+def test_a_model_without_an_opset_of_onnx_has_changes_or_none(entries: tuple[tuple[str, int], ...]) -> None:
+    """A runtime may run it; onnx's converter says that it cannot infer a type."""
+    alone = lone("Add", inputs="x x")
+    model = alone.copy()
+    del model.opset_import[:]
+    model.opset_import.extend(helper.make_opsetid(*entry) for entry in entries)
+    for change in changes(LoneNode(model, alone.feeds, alone.at), CLAIMS):
+        assert change.model.graph.node

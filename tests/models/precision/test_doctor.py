@@ -30,24 +30,26 @@ def diagnosed(tmp_path: Path, model: onnx.ModelProto, feeds: Any, **manner: Any)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_smallest_set_is_found_and_written(fault: str, tmp_path: Path) -> None:
     subject = planted(fault, 2, 0)
-    found = diagnosed(tmp_path, subject.model, subject.feeds, write=tmp_path / "fixed.onnx")
+    found = diagnosed(tmp_path, subject.model, subject.feeds, mended=True)
     assert found.status == "mended"
     assert not found.before.right
     assert found.is_minimal
     assert {node.name for node in found.keep} == subject.smallest
     assert found.after is not None
     assert found.after.right
-    fixed = onnx.load(tmp_path / "fixed.onnx")
+    fixed = found.mended
+    assert fixed is not None
     onnx.checker.check_model(fixed, full_check=True)
     assert [value.type.tensor_type.elem_type for value in fixed.graph.input] == [TensorProto.FLOAT16]
 
 
 def test_a_float32_model_is_asked_what_it_were_in_float16(tmp_path: Path) -> None:
     subject = planted("scaled up and down", 2, 0, np.float32)
-    found = diagnosed(tmp_path, subject.model, subject.feeds, converted=True, write=tmp_path / "fixed.onnx")
+    found = diagnosed(tmp_path, subject.model, subject.feeds, converted=True, mended=True)
     assert found.status == "mended"
     assert {node.name for node in found.keep} == subject.smallest
-    fixed = onnx.load(tmp_path / "fixed.onnx")
+    fixed = found.mended
+    assert fixed is not None
     assert sum(tensor.data_type == TensorProto.FLOAT16 for tensor in fixed.graph.initializer) == 4
     assert [value.type.tensor_type.elem_type for value in fixed.graph.input] == [TensorProto.FLOAT]
 

@@ -9,21 +9,16 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import pickle
 import queue
-import signal
-import subprocess
-import sys
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
-from epcheck.api.models import messages
+from epcheck.api.models.examining import messages
+from epcheck.api.models.examining.examiner_process import ExaminerProcess
 from epcheck.conformance.records.error import EpcheckError
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers import confinement
@@ -39,7 +34,6 @@ TIMES_THE_FILES = 8
 machine has free."""
 
 SHARE = 0.75
-LOG_LINES, LINE_BYTES = 20, 4096
 
 T = TypeVar("T")
 Options = TypeVar("Options")
@@ -65,7 +59,7 @@ def examined(
     Raises EpcheckError, ExaminationError among them, and OSError, as the function does; nothing else.
     """
     memory = _memory(model)
-    with _Process(function, options, confinement.policy_of_all(targets)) as process:
+    with ExaminerProcess(function, options, confinement.policy_of_all(targets)) as process:
         heard = time.monotonic()
         while True:
             try:
@@ -88,7 +82,7 @@ def examined(
                     raise _error(model, message, process)
 
 
-def _error(model: Path, message: tuple[Any, ...] | None, process: _Process) -> Exception:
+def _error(model: Path, message: tuple[Any, ...] | None, process: ExaminerProcess) -> Exception:
     match message:
         case (messages.REFUSED, str(module), str(name), str(sentence)):
             return _refusal(module, name, sentence)
@@ -120,76 +114,3 @@ def _memory(model: Path) -> int:
         with os.scandir(folder) as entries:
             size = sum(entry.stat().st_size for entry in entries if entry.is_file())
     return int(min(LEAST_MEMORY + TIMES_THE_FILES * size, SHARE * psutil.virtual_memory().available))
-
-
-class _Process:
-    """The process, whose messages arrive in a queue; None is the last. It ends with the block."""
-
-    def __init__(self, function: Callable[..., Any], options: Any, bounds: Mapping[str, Any] | None) -> None:
-        """bounds: as `confinement.policy` has them."""
-        self.messages: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
-        self._log: deque[str] = deque(maxlen=LOG_LINES)
-        request = pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
-        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-        self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            [*(confinement.launcher(bounds) if bounds else ()), sys.executable, "-m", "epcheck.api.models.examiner"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
-        )  # fmt: skip
-        self._readers = [
-            threading.Thread(target=serve, args=arguments, daemon=True)
-            for serve, arguments in ((self._write, (request,)), (self._read, ()), (self._read_log, ()))
-        ]
-
-    def __enter__(self) -> _Process:
-        for reader in self._readers:
-            reader.start()
-        return self
-
-    def __exit__(self, *_raised: object) -> None:
-        """Also what it has started; where the system has process groups, after it has ended itself, too."""
-        with contextlib.suppress(psutil.Error):
-            family = psutil.Process(self._process.pid)
-            for member in (*family.children(recursive=True), family):
-                with contextlib.suppress(psutil.Error):
-                    member.kill()
-        if sys.platform != "win32":
-            with contextlib.suppress(OSError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for reader in self._readers:
-            reader.join(POLL_S)
-
-    def resident_bytes(self) -> int:
-        try:
-            return int(psutil.Process(self._process.pid).memory_info().rss)
-        except psutil.Error:
-            return 0
-
-    def last_words(self) -> str:
-        """How it ended, and the end of what it wrote to stderr."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1)
-        code = self._process.returncode
-        last = f"; {self._log[-1]}" if self._log else ""
-        return f"{f'killed by signal {-code}' if code is not None and code < 0 else f'exit code {code}'}{last}"
-
-    def _write(self, request: bytes) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError), self._process.stdin as pipe:
-            pipe.write(request)
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        pipe: IO[bytes] = self._process.stdout
-        with contextlib.suppress(messages.MessageError, OSError, MemoryError), pipe:
-            while (message := messages.read(pipe)) is not None:
-                self.messages.put(message)
-        self.messages.put(None)
-
-    def _read_log(self) -> None:
-        assert self._process.stderr is not None
-        with contextlib.suppress(OSError), self._process.stderr as pipe:
-            while line := pipe.readline(LINE_BYTES):
-                if text := line.decode("utf-8", "replace").strip():
-                    self._log.append(text)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
+import importlib
 import os
 import pickle
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from epcheck.api.models import messages
+from epcheck.api.models.examining import messages
 from epcheck.conformance.workers import alive
+from epcheck.conformance.workers.program import jail
+from epcheck.conformance.workers.program.fork import fork_workers
 from epcheck.conformance.workers.program.serve import take_streams
 from epcheck.conformance.workers.program.watch import ParentWatch, end_with_parent
 from epcheck.generators.error import EpcheckError
@@ -45,11 +49,36 @@ class Sender:
             self.send(messages.ALIVE)
 
 
-def main() -> None:
-    """Read (a function (options, say) -> result, options) from stdin, which our own process wrote."""
-    end_with_parent()
-    ParentWatch()
+def main(arguments: Sequence[str]) -> None:
+    """Examine a model, or fork who does.
+
+    A request is what our own process writes to stdin: the bounds, as `jail.enter` takes them, or None, then (a function
+    (options, say) -> result, options), both pickled. Whatever reads the model is imported before the bounds hold;
+    nothing of the model is.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--import", dest="module")
+    parser.add_argument("--fork-server", type=int)
+    parser.add_argument("--end-with-parent", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.end_with_parent:
+        end_with_parent()
+    if options.module:
+        importlib.import_module(options.module)
+    if options.fork_server is not None:
+        if threading.active_count() > 1:  # it cannot fork, and a thread would not be bound
+            raise SystemExit(f"{options.module} has started threads")
+        if not fork_workers(options.fork_server):
+            return
+        end_with_parent()
+    _examine()
+
+
+def _examine() -> None:
     requests, answers = take_streams()
+    if bounds := pickle.load(requests):
+        jail.enter(bounds)
+    ParentWatch()
     sender = Sender(answers)
     alive.on_sign(sender.sign)
     function, options = pickle.load(requests)
@@ -82,4 +111,4 @@ def _in_words(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

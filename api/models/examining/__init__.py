@@ -1,0 +1,1 @@
+"""Examination of strangers' models in processes of their own."""

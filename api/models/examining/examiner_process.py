@@ -1,0 +1,163 @@
+"""The process that examines one model, seen from ours.
+
+Where the system can fork, one process imports what an examination needs, and each examination is a fork of it:
+importing takes a second, most examinations less.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from epcheck.api.models.examining import messages
+from epcheck.conformance.workers import confinement
+from epcheck.conformance.workers.fork_server import Child, ForkedWorker, ForkServer
+
+LOG_LINES, LINE_BYTES = 20, 4096
+JOIN_S = 0.1
+DYING_S = 10.0
+"""How long a process that was killed may take to give its memory back, in seconds."""
+
+OF_PYTEST = "PYTEST_CURRENT_TEST"
+"""An environment variable that changes from test to test and means nothing here."""
+
+
+class ExaminerProcess:
+    """The process, whose messages arrive in a queue; None is the last. It ends with the block."""
+
+    def __init__(self, function: Callable[..., Any], options: Any, bounds: Mapping[str, Any] | None) -> None:
+        """bounds: as `confinement.policy` has them. Raises OSError."""
+        self.messages: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        request = pickle.dumps(bounds) + pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
+        self._process = _started(function.__module__)
+        self._readers = [
+            threading.Thread(target=serve, args=arguments, daemon=True)
+            for serve, arguments in ((self._write, (request,)), (self._read, ()), (self._read_log, ()))
+        ]
+
+    def __enter__(self) -> ExaminerProcess:
+        for reader in self._readers:
+            reader.start()
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        """Also what it has started; where the system has process groups, after it has ended itself, too."""
+        pid = self._process.pid
+        with contextlib.suppress(psutil.Error):
+            family = psutil.Process(pid)
+            for member in (*family.children(recursive=True), family):
+                with contextlib.suppress(psutil.Error):
+                    member.kill()
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+        self._wait()
+        for reader in self._readers:
+            reader.join(JOIN_S)
+
+    def resident_bytes(self) -> int:
+        try:
+            return int(psutil.Process(self._process.pid).memory_info().rss)
+        except psutil.Error:
+            return 0
+
+    def last_words(self) -> str:
+        """How it ended, and the end of what it wrote to stderr."""
+        code = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(1)
+        last = f"; {self._log[-1]}" if self._log else ""
+        return f"{f'killed by signal {-code}' if code is not None and code < 0 else f'exit code {code}'}{last}"
+
+    def _wait(self) -> None:
+        """Until it has ended. A fork ends with its fork server, if that does not report its end in time."""
+        try:
+            self._process.wait(DYING_S)
+        except subprocess.TimeoutExpired:
+            if isinstance(self._process, ForkedWorker):
+                self._process.give_up()
+            self._process.wait()
+
+    def _write(self, request: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError), self._process.stdin as pipe:
+            pipe.write(request)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        pipe: IO[bytes] = self._process.stdout
+        with contextlib.suppress(messages.MessageError, OSError, MemoryError), pipe:
+            while (message := messages.read(pipe)) is not None:
+                self.messages.put(message)
+        self.messages.put(None)
+
+    def _read_log(self) -> None:
+        assert self._process.stderr is not None
+        with contextlib.suppress(OSError), self._process.stderr as pipe:
+            while line := pipe.readline(LINE_BYTES):
+                if text := line.decode("utf-8", "replace").strip():
+                    self._log.append(text)
+
+
+class _Server:
+    """The fork server that has imported what an examination needs, and what it was started with."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._server: ForkServer | None = None
+        self._made_for: object = None
+
+    def fork(self, module: str) -> ForkedWorker:
+        """A fork. Another server is started where environment, folder or path of modules have changed."""
+        environment = {name: value for name, value in os.environ.items() if name != OF_PYTEST}
+        wanted = environment, Path.cwd(), tuple(sys.path)
+        with self._lock:
+            if self._server is None or self._server.is_spent or self._made_for != wanted:
+                self._close()
+                self._server, self._made_for = ForkServer("examiner", partial(_start, "--import", module)), wanted
+            return self._server.fork()
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+
+_server = _Server()
+atexit.register(_server.close)
+
+
+def _started(module: str) -> Child:
+    """A process that waits for its request. module: what it will need."""
+    if sys.platform != "win32":
+        return _server.fork(module)
+    pipe = subprocess.PIPE
+    return _start(stdin=pipe, stdout=pipe, stderr=pipe)
+
+
+def _start(*arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    command = [sys.executable, "-m", "epcheck.api.models.examining.examiner", *arguments]
+    if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
+        command.append("--end-with-parent")
+    environment = {**os.environ, "PYTHONPATH": path}
+    return confinement.started(command, env=environment, start_new_session=sys.platform != "win32", **streams)

@@ -1,0 +1,1 @@
+"""Attacks on epcheck from outside, counted: hostile models, signals, damaged files, full disks."""

@@ -1,0 +1,72 @@
+"""The programs that attack epcheck: they make what they say, and see what is wrong."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if sys.platform == "win32":
+    pytest.skip("the attacks are made with POSIX signals and processes", allow_module_level=True)
+
+from attacks import corruptions, crafted_models, kills, models
+from attacks.kills import Ended
+
+
+def test_crafted_models_are_many_and_different(tmp_path: Path) -> None:
+    found = list(crafted_models.crafted(750, tmp_path / "in"))
+    assert len(found) == 750
+    assert len({data for _, data in found}) > 730
+    assert {name.split()[0] for name, _ in found} >= {"greedy", "external", "graphs", "model", "bytes"}
+
+
+def test_mutated_models_are_as_many_as_asked_for() -> None:
+    found = models.mutated(30, 1)
+    assert len(found) == 30
+    assert len({data for _, data in found}) > 20
+
+
+@pytest.mark.parametrize(
+    ("words", "ended", "fault"),
+    [
+        ("SIGINT to the command", Ended(130, "", ()), ""),
+        ("SIGKILL to the command", Ended(-9, "", ()), ""),
+        ("SIGINT to the command", Ended(-2, "", ()), "exit code -2"),
+        ("SIGKILL to process 1 of 2", Ended(-9, "", ()), "exit code -9"),
+        ("SIGTERM to the command", Ended(130, "Traceback (most", ()), "traceback"),
+        ("SIGTERM to the command", Ended(130, "", ("python worker.py",)), "processes are left"),
+        ("SIGSTOP to process 1 of 2", Ended(-1000, "", ()), "hangs"),
+    ],
+)
+def test_how_an_attacked_command_may_end(words: str, ended: Ended, fault: str) -> None:
+    found = kills.faults(words, ended)
+    assert (len(found), fault in " ".join(found)) == (int(bool(fault)), True)
+
+
+def test_a_process_is_known_by_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kills.MARK, "x")
+    with subprocess.Popen(["sleep", "20"], cwd=tmp_path) as process:
+        assert [found.pid for found in kills.marked("x")] == [process.pid]
+        process.kill()
+    assert kills.marked("x") == []
+
+
+@pytest.mark.parametrize("name", ["journal", "run.json", "cache"])
+def test_accidents_leave_a_sentence_or_the_right_answer(tmp_path: Path, name: str) -> None:
+    counts, faults = corruptions.attack(name, corruptions.KINDS[name](tmp_path), 12, random.randrange(10**6))
+    assert (counts["wrong"], faults, counts.total()) == (0, [], 12)
+
+
+def test_another_number_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "number"
+    path.write_text("12345678")
+
+    def answer() -> Any:
+        return path.read_bytes()
+
+    counts, faults = corruptions.attack("number", corruptions.Kind(path, answer, corruptions.same), 5, 1)
+    assert counts["wrong"] == len(faults) > 0

@@ -1,0 +1,59 @@
+"""Windows' job objects, under Wine: a worker and what it has started end with a runner that is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import enclosed_program
+import pytest
+
+from epcheck.conformance import lab
+from epcheck.conformance.workers import job_object
+
+PROGRAM = Path(enclosed_program.__file__)
+
+
+@pytest.mark.parametrize(("how", "survive"), [("enclosed", False), ("free", True)])
+def test_a_worker_ends_with_a_runner_that_is_killed(
+    installed_lab: None,  # noqa: ARG001
+    tmp_path: Path,
+    how: str,
+    survive: bool,
+) -> None:
+    launch = lab.python_launch()
+    code = Path(job_object.__file__).parent
+    places = [lab.windows_path(path) for path in (PROGRAM, code, tmp_path)]
+    command = [*launch.argv, places[0], "runner", *places[1:], how]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    subprocess.run(command, env=launch.env, timeout=60, check=False, **streams)  # type: ignore[call-overload]
+    assert (tmp_path / "runner").read_text() == "killed"
+    time.sleep(1)
+    before = beats(tmp_path)
+    time.sleep(1)
+    assert {name: text != before[name] for name, text in beats(tmp_path).items()} == dict.fromkeys(before, survive)
+    if survive:
+        end(tmp_path)
+
+
+def beats(folder: Path) -> dict[str, str]:
+    return {name: (folder / name).read_text() for name in ("worker", "child")}
+
+
+def end(folder: Path) -> None:
+    """Processes that nothing ends any more cannot write to their files, and end."""
+    for name in ("worker", "child"):
+        (folder / name).unlink()
+        (folder / name).mkdir()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there it is in a job")
+def test_elsewhere_the_process_is_an_ordinary_one() -> None:
+    with job_object.EnclosedProcess([sys.executable, "-c", "print(1)"], 0, stdout=subprocess.PIPE) as process:
+        assert process.communicate() == (b"1\n", None)
+    assert process.job is None
+    job = job_object.JobObject()
+    job.add(process.pid)
+    job.close()
