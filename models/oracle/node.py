@@ -67,14 +67,25 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, 
     Raises OracleError.
     """
     wide = _with_wide_types(node)
-    if node.op_type == "STFT" and not node.domain and isinstance(inputs[0], np.ndarray) and inputs[0].ndim == 2:
-        inputs = [inputs[0][..., np.newaxis], *inputs[1:]]  # torch.onnx leaves the 1 out, and runtimes accept that
+    inputs = _as_runtimes_read(node, inputs)
     try:
         return _computed(wide, inputs, opsets)
     except OracleError:
         raise
     except Exception as error:  # of numpy, of onnx, whatever a model makes them do
         raise OracleError(f"{described(node)} cannot be computed: {type(error).__name__}: {error}") from error
+
+
+def _as_runtimes_read(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]:
+    """The inputs with the shapes that the standard asks for, where exporters write others and all runtimes agree."""
+    first, *rest = (*inputs, None, None, None)
+    if node.op_type == "STFT" and not node.domain and isinstance(first, np.ndarray) and first.ndim == 2:
+        return [first[..., np.newaxis], *inputs[1:]]  # torch.onnx leaves the 1 out
+    if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+        scale, zero, *_ = map(np.asarray, rest)
+        if zero.dtype.kind != "O" and zero.size == scale.size == 1 and zero.shape != scale.shape:
+            return [first, scale.reshape(()), zero.reshape(()), *inputs[3:]]  # of one element each: for all of x
+    return inputs
 
 
 def described(node: onnx.NodeProto) -> str:
