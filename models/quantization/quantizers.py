@@ -82,8 +82,11 @@ class Quantizer:
 
 def quantizers(wiring: Wiring) -> tuple[Quantizer, ...]:
     """Those of the main graph whose scale is a constant, in its order."""
-    types = values.of_graph(values.inferred(wiring.model, {}).graph)
-    types |= values.of_graph(onnx.GraphProto(initializer=wiring.model.graph.initializer))
+    graph = wiring.model.graph
+    if not any(node.op_type in (QUANTIZE, DEQUANTIZE) for node in graph.node):
+        return ()
+    types, declared = values.of_graph(values.inferred(wiring.model, {}).graph), values.of_graph(graph)
+    types |= {tensor.name: declared[tensor.name] for tensor in graph.initializer}
     constants = _constants(wiring)
     return tuple(_found(wiring, types, constants))
 
