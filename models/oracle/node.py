@@ -78,13 +78,13 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, 
 
 def _as_runtimes_read(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]:
     """The inputs with the shapes that the standard asks for, where exporters write others and all runtimes agree."""
-    first, *rest = (*inputs, None, None, None)
-    if node.op_type == "STFT" and not node.domain and isinstance(first, np.ndarray) and first.ndim == 2:
-        return [first[..., np.newaxis], *inputs[1:]]  # torch.onnx leaves the 1 out
-    if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-        scale, zero, *_ = map(np.asarray, rest)
-        if zero.dtype.kind != "O" and zero.size == scale.size == 1 and zero.shape != scale.shape:
-            return [first, scale.reshape(()), zero.reshape(()), *inputs[3:]]  # of one element each: for all of x
+    x, scale, zero, *_ = (*inputs, None, None, None)
+    if node.op_type == "STFT" and not node.domain and isinstance(x, np.ndarray) and x.ndim == 2:
+        return [x[..., np.newaxis], *inputs[1:]]  # torch.onnx leaves the 1 out
+    if node.op_type in ("QuantizeLinear", "DequantizeLinear") and isinstance(zero, np.ndarray):
+        steps = np.asarray(scale)
+        if zero.size == steps.size == 1 and zero.shape != steps.shape:  # of one element each: for all of x
+            return [x, steps.reshape(()), zero.reshape(()), *inputs[3:]]
     return inputs
 
 

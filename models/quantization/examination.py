@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -140,7 +140,7 @@ class _Examination:
         return max(worst, default=None), ""
 
 
-def _touches(pair: Pair, nodes: Collection[int]) -> bool:
+def _touches(pair: Pair, nodes: Set[int]) -> bool:
     return not nodes.isdisjoint((pair.quantizer.node.index, *pair.readers))
 
 

@@ -145,7 +145,8 @@ def _dtype(
 
 def _integer(name: str) -> np.dtype[Any] | None:
     if name in quantization.NARROW:
-        return np.dtype(getattr(ml_dtypes, name))
+        found: np.dtype[Any] | None = np.dtype(getattr(ml_dtypes, name))
+        return found
     try:
         found = np.dtype(name) if name else None
     except TypeError:
