@@ -1,4 +1,5 @@
-"""What float16 does to a model on a target, and the smallest set of nodes that has to stay in float32."""
+"""What float16 and quantisation do to a model on a target: the smallest set of nodes that has to stay in float32, and
+the quantisers at fault."""
 
 from __future__ import annotations
 
@@ -34,6 +35,7 @@ from epcheck.models.execution.session import DEADLINE_S
 from epcheck.models.feeds.trials import SEEDS, Feeding
 from epcheck.models.precision import doctor as precision
 from epcheck.models.precision import page
+from epcheck.models.precision.diagnosis import FAULTY as FAULTY
 from epcheck.models.precision.diagnosis import MENDED as MENDED
 from epcheck.models.precision.diagnosis import NOT_MENDED as NOT_MENDED
 from epcheck.models.precision.diagnosis import RIGHT as RIGHT
@@ -79,9 +81,9 @@ def doctor(options: DoctorOptions, *, progress: Progress = SILENT) -> Diagnosis:
     """Run a model in float16 on a target, find the smallest set of nodes that has to stay in float32, and write the
     model so, the page and the JSON document where that is asked for.
 
-    Raises DoctorError where no node computes in float16; ModelFileError, ExaminationError, FeedError, DimsError for
-    files and options that cannot be used, ModelFileError also for a file that cannot be written; TargetError,
-    TargetDown.
+    Raises DoctorError where no node computes in float16 or quantises; ModelFileError, ExaminationError, FeedError,
+    DimsError for files and options that cannot be used, ModelFileError also for a file that cannot be written;
+    TargetError, TargetDown.
     """
     with progress.working() as say:
         wanted = _Wanted(options, choose(options.target, "none", options.vulkan).candidate)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,20 @@ class Peer:
     left: int
     reduce_s: float
     failed: str = ""
+
+
+def named(places: Sequence[Place], subject: Subject) -> list[str]:
+    """The outputs that differ where every value is marked, of a model with these faults, in the order of the graph.
+    Raises ChildFailed."""
+    environment = {**os.environ, wrong_node.FAULT: "\n".join(place.description for place in places)}
+    environment.pop("PYTHONPATH", None)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        onnx.save(subject.model, folder / "model.onnx")
+        np.savez(folder / "values.npz", **subject.feeds)
+        arguments = [str(polygraphy_environment.interpreter()), str(SCRIPT), "run", "model.onnx", "values.npz"]
+        found: list[str] = child_process.run(arguments, environment, folder).report["differing"]
+        return found
 
 
 def measured(place: Place, subject: Subject) -> Peer:

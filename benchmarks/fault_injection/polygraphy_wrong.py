@@ -1,7 +1,8 @@
 """A wrong node by Polygraphy's Python API; runs in the environment that has Polygraphy, not epcheck.
 
-    python polygraphy_wrong.py run MODEL VALUES     # prints {"first": the first output that differs, or null} python
-    polygraphy_wrong.py check MODEL VALUES   # exit code 1 where the outputs differ, for `polygraphy debug reduce`
+    python polygraphy_wrong.py run MODEL VALUES     # prints {"first": the first output that differs, or null,
+                                                    #         "differing": all of them}
+    python polygraphy_wrong.py check MODEL VALUES   # exit code 1 where outputs differ, for `polygraphy debug reduce`
 
 ONNX Runtime on CPU against the candidate of `wrong_node`, as Polygraphy's example of a custom runner does it: every
 value is marked as an output, `Comparator` runs and compares with its default tolerances. VALUES: an .npz with the feeds
@@ -67,7 +68,8 @@ def main(what: str, path: str, stored: str) -> int:
         if what == "check":
             return int(bool(differing(BytesFromPath(path)(), values)))
         marked = BytesFromOnnx(ModifyOutputs(OnnxFromPath(path), outputs=constants.MARK_ALL))()
-        print(json.dumps({"first": next(iter(_in_order(marked, differing(marked, values))), None)}))
+        names = _in_order(marked, differing(marked, values))
+        print(json.dumps({"first": next(iter(names), None), "differing": names}))
     return 0
 
 

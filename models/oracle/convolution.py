@@ -19,10 +19,24 @@ def evaluate(node: Node) -> Array | str:
         return parsed
     x, w, bias, windows, group = parsed
     x, w = x.astype(np.float64, copy=False), w.astype(np.float64, copy=False)
-    weights = w.reshape(group, w.shape[0] // group, w.shape[1] * windows.taps_each)
-    images = [weights @ _columns(image.reshape(group, w.shape[1], *image.shape[1:]), windows) for image in x]
+    if w.shape[1] == 1 and 1 < group == w.shape[0]:
+        images = [_by_taps(image, w, windows) for image in x]
+    else:
+        weights = w.reshape(group, w.shape[0] // group, w.shape[1] * windows.taps_each)
+        images = [weights @ _columns(image.reshape(group, w.shape[1], *image.shape[1:]), windows) for image in x]
     total = np.array(images, np.float64).reshape(x.shape[0], w.shape[0], *windows.output)
     return total if bias is None else total + bias.reshape(-1, *(1,) * windows.rank)
+
+
+def _by_taps(image: Array, w: Array, windows: Windows) -> Array:
+    """Each channel with a kernel of its own, one tap after the other: products of so few terms take longer to lay out
+    than to compute. [channels, *image], [channels, 1, *kernel] -> [channels, *output]."""
+    under = taps(image, windows, 0)
+    total = np.zeros((w.shape[0], *windows.output))
+    for at in np.ndindex(*windows.kernel):
+        weight = w[(slice(None), 0, *at)]
+        total += under[(..., *at)] * weight.reshape(-1, *(1,) * windows.rank)
+    return total
 
 
 def _columns(image: Array, windows: Windows) -> Array:

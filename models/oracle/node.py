@@ -67,14 +67,25 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, 
     Raises OracleError.
     """
     wide = _with_wide_types(node)
-    if node.op_type == "STFT" and not node.domain and isinstance(inputs[0], np.ndarray) and inputs[0].ndim == 2:
-        inputs = [inputs[0][..., np.newaxis], *inputs[1:]]  # torch.onnx leaves the 1 out, and runtimes accept that
+    inputs = _as_runtimes_read(node, inputs)
     try:
         return _computed(wide, inputs, opsets)
     except OracleError:
         raise
     except Exception as error:  # of numpy, of onnx, whatever a model makes them do
         raise OracleError(f"{described(node)} cannot be computed: {type(error).__name__}: {error}") from error
+
+
+def _as_runtimes_read(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]:
+    """The inputs with the shapes that the standard asks for, where exporters write others and all runtimes agree."""
+    x, scale, zero, *_ = (*inputs, None, None, None)
+    if node.op_type == "STFT" and not node.domain and isinstance(x, np.ndarray) and x.ndim == 2:
+        return [x[..., np.newaxis], *inputs[1:]]  # torch.onnx leaves the 1 out
+    if node.op_type in ("QuantizeLinear", "DequantizeLinear") and isinstance(zero, np.ndarray):
+        steps = np.asarray(scale)
+        if zero.size == steps.size == 1 and zero.shape != steps.shape:  # of one element each: for all of x
+            return [x, steps.reshape(()), zero.reshape(()), *inputs[3:]]
+    return inputs
 
 
 def described(node: onnx.NodeProto) -> str:

@@ -12,9 +12,10 @@ import onnx
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.session import Level
 from epcheck.models.precision.node_precision import NodePrecision
+from epcheck.models.quantization.result import Quantization
 from epcheck.models.wrong_nodes.culprit import GraphNode
 
-RIGHT, MENDED, NOT_MENDED, UNJUDGED = "right", "mended", "not-mended", "unjudged"
+RIGHT, MENDED, NOT_MENDED, FAULTY, UNJUDGED = "right", "mended", "not-mended", "faulty", "unjudged"
 """Statuses of a diagnosis."""
 
 SCHEMA = 1
@@ -57,7 +58,8 @@ class Diagnosis:
     marked. before: the model in float16. after: with those nodes in float32; None where there are none. mended: that
     model, where it was asked for. written: its file. is_minimal: whether it was shown for each single node of the set
     that the fault comes back without it. sessions: of the target. obstacle: why nobody can tell, and what to do.
-    made_up: whether the feeds were generated.
+    made_up: whether the feeds were generated. quantization: of its QuantizeLinear and DequantizeLinear nodes; None
+    where there are none.
     """
 
     path: Path
@@ -76,6 +78,7 @@ class Diagnosis:
     mended: onnx.ModelProto | None = field(default=None, repr=False, compare=False)
     obstacle: str = ""
     made_up: bool = False
+    quantization: Quantization | None = None
 
     @property
     def keep(self) -> tuple[GraphNode, ...]:
@@ -89,13 +92,20 @@ class Diagnosis:
 
     @property
     def status(self) -> str:
-        """`right`: float16 is right as it is. `mended`: it is with some nodes in float32. `not-mended`: not with all of
-        them. `unjudged`: nobody can tell."""
+        """`right`: float16 and quantisation are right as they are. `mended`: float16 is with some nodes in float32.
+        `not-mended`: not with all of them. `faulty`: quantisers are at fault. `unjudged`: nobody can tell."""
+        if self.quantization is not None and self.quantization.faults:
+            return FAULTY
         if self.obstacle:
             return UNJUDGED
-        if self.before.right:
+        if self.before.right or not self.nodes:
             return RIGHT
         return MENDED if self.after is not None and self.after.right else NOT_MENDED
+
+    @property
+    def subject(self) -> str:
+        """What was asked: float16 or, in a model without it, quantisation."""
+        return "float16" if self.nodes or self.quantization is None else "quantisation"
 
     @property
     def headline(self) -> str:
@@ -103,6 +113,12 @@ class Diagnosis:
         name = f"{self.path.name}{' in float16' if self.converted else ''}"
         where = self.provider or self.target
         match self.status:
+            case "faulty":
+                assert self.quantization is not None
+                return f"{name}: {self.quantization.words}"
+            case "right" if not self.nodes and self.quantization is not None:
+                feeds = ", on made-up feeds" if self.made_up else ""
+                return f"{name} is quantised rightly{feeds}: {self.quantization.words}"
             case "right":
                 feeds = ", on made-up feeds" if self.made_up else ""
                 return f"{name} is right on {where}{feeds}: all of its {len(self.nodes)} float16 nodes may stay so"
@@ -115,7 +131,7 @@ class Diagnosis:
             case "not-mended":
                 return (f"{name} is not right on {where}, and precision is not why: it is not with all nodes in "
                         "float32 either; `epcheck validate` names the nodes at fault")  # fmt: skip
-        return f"{name}: what float16 does to it on {where} cannot be told: {self.obstacle}"
+        return f"{name}: what {self.subject} does to it on {where} cannot be told: {self.obstacle}"
 
 
 def document(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Which nodes of a model float16 harms on a target, and the smallest set of them that has to stay in float32.
+"""Which nodes of a model float16 harms on a target, the smallest set of them that has to stay in float32, and which of
+its quantisers are at fault.
 
     diagnosis = diagnose(Path("model.onnx"), evaluators, Feeding(), Manner(converted=True))
     diagnosis.keep                        # the nodes; empty where float16 is right as it is
@@ -32,6 +33,7 @@ from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.wiring import wire
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.node import OracleError
 from epcheck.models.placement import placement
@@ -41,6 +43,8 @@ from epcheck.models.precision.node_precision import NodePrecision, Observed
 from epcheck.models.precision.ranges import Range, Recorder, joined
 from epcheck.models.precision.smallest_set import SmallestSet, smallest_set
 from epcheck.models.precision.subject import Subject, subject
+from epcheck.models.quantization import examination
+from epcheck.models.quantization.result import Quantization
 from epcheck.models.validation.truth import ORACLE_S, tensors_by_name
 from epcheck.models.wrong_nodes.options import Limits, SearchOptions
 from epcheck.models.wrong_nodes.search import LimitsReached, Search
@@ -84,8 +88,8 @@ def diagnose(
 
     model: an ONNX file; its external data lies beside it. report: called with the name of each phase as it begins.
 
-    Raises DoctorError where no node computes in float16; ModelFileError, FeedError and DimsError for files and options
-    that cannot be used, TargetDown for a target that cannot be started.
+    Raises DoctorError where no node computes in float16 or quantises; ModelFileError, FeedError and DimsError for files
+    and options that cannot be used, TargetDown for a target that cannot be started.
     """
     manner, path = manner or Manner(), model.absolute()
     report("looking at the file")
@@ -95,15 +99,32 @@ def diagnose(
     whole = model_file.embedded(parsed, path)
     graph = placement.named(inliner.inline_local_functions(whole) if whole.functions else whole)
     asked = subject(graph, manner.converted)
-    if not asked.nodes:
-        what = (
-            "in float32 that could be in float16" if manner.converted else "in float16; --float16 asks what it were so"
-        )
-        raise DoctorError(f"'{model}' has no node {what}")
     tried = tuple(trials(graph, feeding))
     with ExitStack() as resources:
         sessions = resources.enter_context(ModelSessions(target, manner.deadline_s))
-        return _Doctor(asked, sessions, tried, manner).diagnosis(path, report)
+        report("looking at its quantisers")
+        quantization = examination.examine(wire(graph), sessions, tried, manner.level, manner.limits)
+        if asked.nodes:
+            found = _Doctor(asked, sessions, tried, manner).diagnosis(path, report)
+        elif quantization is not None:
+            found = _of_quantizers(quantization, Diagnosis(
+                path, target.name, target.provider, manner.level, manner.converted, sessions.facts, "", (), Attempt(),
+                None, False, 0, made_up=tried[0].is_generated,
+            ))  # fmt: skip
+        else:
+            what = "in float32 that could be in float16" if manner.converted else "in float16"
+            ask = "" if manner.converted else ", and none that quantises; --float16 asks what it were in float16"
+            raise DoctorError(f"'{model}' has no node {what}{ask}")
+        return replace(found, quantization=quantization, sessions=sessions.created)
+
+
+def _of_quantizers(quantization: Quantization, found: Diagnosis) -> Diagnosis:
+    """The diagnosis of a model without float16."""
+    obstacle = quantization.obstacle
+    if not obstacle and quantization.error is None:
+        obstacle = quantization.failure or "it has no output that can be compared"
+    truth = f"no oracle: {quantization.obstacle}" if quantization.obstacle else "an oracle in float64"
+    return replace(found, truth=truth, obstacle=obstacle)
 
 
 class _Doctor:

@@ -25,6 +25,7 @@ from epcheck.models.execution.model_outcome import CREATE, RUN, ModelOutcome
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
+from epcheck.models.graph.wiring import wire
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement import placement
@@ -37,6 +38,7 @@ from epcheck.models.validation.truth import Truth
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, Step, Validation
 from epcheck.models.wrong_nodes.all_wrong_nodes import all_wrong_nodes
 from epcheck.models.wrong_nodes.culprit import Culprit, Kind
+from epcheck.models.wrong_nodes.node_check import is_random
 from epcheck.models.wrong_nodes.options import SearchOptions
 
 
@@ -112,6 +114,8 @@ class _Validator:
         self._manner, self._evaluators, self._model, self._trials = manner, evaluators, model, list(tried)
         self._phases, self._resources = phases, resources
         self._steps: list[Step] = []
+        self._chance: set[str] = set()
+        """Outputs that differ, and depend on random numbers."""
         self._whole = model.graph
         """The model with its weights in it, as an oracle needs it."""
 
@@ -148,7 +152,7 @@ class _Validator:
             inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, level, facts,
             inspection, placed, tuple(self._steps), verdicts, known.words, None,
             made_up=self._trials[0].is_generated, same_runtime=self._evaluators.compares_with_itself,
-            seconds=self._phases.seconds,
+            seconds=self._phases.seconds, random=tuple(sorted(self._chance)),
             speeds=Speeds(self._timed_trial(outcomes), fast, baseline_fast) if fast else None,
         )  # fmt: skip
         if found.status in (RIGHT, UNJUDGED):
@@ -166,7 +170,7 @@ class _Validator:
         for at, trial in enumerate(tried):  # which grows on the way
             outcome = sessions.run(self._model.run, trial.inputs, level=level, folder=self._model.folder)
             outcomes.append(outcome)
-            self._steps.append(_step(trial, sessions.target, outcome))
+            self._steps.append(_step(trial, sessions.target, outcome, self._changed(outcome)))
             if outcome.stage == RUN and trial.instead is not None and tried is self._trials:
                 self._trials.insert(at + 1, trial.instead)
             if outcome.stage == CREATE or not sessions.has_worker:
@@ -223,8 +227,28 @@ class _Validator:
                 started = time.monotonic()
                 judged = list(verdict.judge(*asked, truth.rounded(self._whole, trial, seconds)))
                 seconds -= time.monotonic() - started
-            found += judged
+            found += (each for each in judged if each.right or not self._differs_by_chance(each.output))
         return tuple(found)
+
+    def _changed(self, outcome: ModelOutcome) -> tuple[str, ...]:
+        """The outputs that a second run changed, but for those that depend on random numbers."""
+        return tuple(name for name in outcome.repeat_differs if not self._differs_by_chance(name))
+
+    def _differs_by_chance(self, output: str) -> bool:
+        """Whether an output that differs depends on random numbers: then nothing is wrong, and it is kept in mind."""
+        if output in self._random:
+            self._chance.add(output)
+        return output in self._random
+
+    @cached_property
+    def _random(self) -> frozenset[str]:
+        """The outputs that depend on random numbers."""
+        wiring = wire(self._model.graph)
+        reached: set[str] = set()
+        for at in range(wiring.nodes):
+            if not reached.isdisjoint(wiring.reads[at]) or is_random(wiring, at):
+                reached.update(wiring.made_by(at))
+        return frozenset(reached.intersection(wiring.outputs))
 
     @cached_property
     def _thresholds(self) -> dict[str, Threshold]:
@@ -285,9 +309,10 @@ def _free_memory(sessions: ModelSessions, inspection: Inspection) -> None:
         sessions.end_worker()
 
 
-def _step(trial: Trial, target: Target, outcome: ModelOutcome) -> Step:
+def _step(trial: Trial, target: Target, outcome: ModelOutcome, changed: tuple[str, ...]) -> Step:
+    """changed: outputs that the second run changed and had to keep."""
     return Step(trial.name, target.name, outcome.stage, outcome.during, outcome.message, outcome.create_s,
-                outcome.run_s, outcome.unwritten, outcome.repeat_differs, tuple(outcome.outputs),
+                outcome.run_s, outcome.unwritten, changed, tuple(outcome.outputs),
                 trial.instead is not None)  # fmt: skip
 
 
@@ -304,10 +329,12 @@ def _allowed(found: Validation, trial: Trial, bounds: Mapping[str, Threshold]) -
 def _first_failing(found: Validation, tried: Sequence[Trial], outcomes: Sequence[ModelOutcome]) -> int:
     """The index of the first trial that is not right."""
     wrong = {judged.trial for judged in found.verdicts if judged.wrong}
+    steady = {step.trial for step in found.steps if step.target == found.target
+              and not (step.unwritten or step.repeat_differs)}  # fmt: skip
     return next(
         index
         for index, outcome in enumerate(outcomes)
-        if not outcome.is_done or outcome.repeat_differs or outcome.unwritten or tried[index].name in wrong
+        if not outcome.is_done or tried[index].name not in steady or tried[index].name in wrong
     )
 
 

@@ -55,7 +55,8 @@ class Validation:
     that take no output beyond its threshold; remainder: a sentence about the model without all of these. again:
     arguments of `epcheck reduce` that show the same failure, empty where nothing fails. made_up: whether the feeds were
     generated. same_runtime: whether the baseline is the candidate's own runtime at another level of optimisation.
-    seconds: phase -> how long it took. speeds: where they were asked for.
+    seconds: phase -> how long it took. speeds: where they were asked for. random: outputs that differ
+    because they depend on random numbers: they count as not compared.
     """
 
     path: Path
@@ -78,6 +79,7 @@ class Validation:
     harmless: tuple[Culprit, ...] = ()
     remainder: str = ""
     speeds: Speeds | None = None
+    random: tuple[str, ...] = ()
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
@@ -105,6 +107,9 @@ class Validation:
         where = self.provider or self.target
         if self.unsuitable and not any(step.stage == DONE for step in self._candidate_steps):
             return f"the baseline '{self.baseline}' fails as well: the made-up feeds do not suit the model", GIVE_FEEDS
+        if not self.verdicts and self.random:
+            return (f"nothing was compared: {', '.join(self.random)}: random numbers, which differ from run to run"
+                    ), "make them an input of the model"  # fmt: skip
         if not self.verdicts:
             missing = f"'{self.baseline}' gives nothing to compare with" if self.baseline else "there is no baseline"
             return f"nothing was compared: {missing}, and {self.truth}", "name another --baseline"

@@ -1,4 +1,4 @@
-"""`epcheck doctor`: which nodes float16 harms on a target, and which have to stay in float32."""
+"""`epcheck doctor`: which nodes float16 harms on a target, which need float32, and which quantisers are wrong."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from epcheck.api.models.doctor import (
+    FAULTY,
     MENDED,
     NOT_MENDED,
     RIGHT,
@@ -25,8 +26,9 @@ from epcheck.cli.terminal.progress import TerminalProgress
 
 app = typer.Typer(add_completion=False)
 
-EXIT_CODES = {RIGHT: failure.GOOD, MENDED: failure.FAILURES, NOT_MENDED: failure.FAILURES, UNJUDGED: failure.CANNOT}
-COLOURS = {RIGHT: "green", MENDED: "yellow", NOT_MENDED: "red", UNJUDGED: "yellow"}
+EXIT_CODES = {RIGHT: failure.GOOD, MENDED: failure.FAILURES, NOT_MENDED: failure.FAILURES, FAULTY: failure.FAILURES,
+              UNJUDGED: failure.CANNOT}  # fmt: skip
+COLOURS = {RIGHT: "green", MENDED: "yellow", NOT_MENDED: "red", FAULTY: "red", UNJUDGED: "yellow"}
 
 SHOWN = 12
 """Rows of the table in the terminal; the page has all."""
@@ -41,8 +43,10 @@ WIDTH = 120
 @command(app, DoctorOptions)
 def examine(options: DoctorOptions) -> int:
     """Which nodes overflow, underflow or lose digits in float16, and the smallest set that has to stay in float32.
+    In a quantised model: which QuantizeLinear and DequantizeLinear nodes saturate, waste their range, or have a scale,
+    zero point or axis that cannot be right.
 
-    Exit code: 0 the model is right in float16, 1 it is not, 2 it cannot be told, bad input, or it could not run.
+    Exit code: 0 the model is right as it is, 1 it is not, 2 it cannot be told, bad input, or it could not run.
     """
     console = Console(emoji=False, highlight=False, soft_wrap=True)
     console.width = console.width if console.is_terminal else WIDTH
@@ -65,10 +69,26 @@ def show(console: Console, found: Diagnosis) -> None:
         console.print(table)
     if len(rows) > SHOWN:
         console.print(f"   and {len(rows) - SHOWN} more, which the page has")
-    if found.status != UNJUDGED:
+    show_quantizers(console, found)
+    if found.status != UNJUDGED and found.nodes:
         console.print(safe(f"   in float16: {found.before.words[:MESSAGE]}"))
     if found.after is not None:
         where = f", as written to {found.written}" if found.written else ""
         with_them = "with these nodes in float32" if found.keep else "as written"
         console.print(safe(f"   {with_them}{where}: {found.after.words[:MESSAGE]}"))
     console.print(safe(found.headline), style=f"bold {COLOURS[found.status]}")
+
+
+def show_quantizers(console: Console, found: Diagnosis) -> None:
+    """The quantisers at fault, and those whose scales suit badly without effect."""
+    rows = (*found.quantization.faults, *found.quantization.harmless) if found.quantization else ()
+    if rows:
+        table = Table(box=None, pad_edge=True)
+        for name in ("quantiser", "what is wrong", "error alone", "better scale", "matters"):
+            table.add_column(name, overflow="fold")
+        for each in rows[:SHOWN]:
+            effect = (f"{each.effect.alone:.2g}", f"{each.effect.better:.2g}") if each.effect else ("", "")
+            table.add_row(safe(str(each.node)), safe(each.words), *effect, "yes" if each.matters else "no")
+        console.print(table)
+    if len(rows) > SHOWN:
+        console.print(f"   and {len(rows) - SHOWN} more, which the page has")

@@ -107,6 +107,12 @@ def test_a_quantisation_in_the_middle_stays_one() -> None:
     assert says(built, {"x": x})["y"].tolist() == [0.5, -1.0, 3.0, 100.0]
 
 
+def test_a_scalar_zero_point_beside_a_scale_of_one_element_is_read_as_runtimes_do() -> None:
+    built = model("g (uint8[3] x, float[1] s, uint8 z) => (float[3] y) { y = DequantizeLinear(x, s, z) }")
+    inputs = {"x": np.array([0, 5, 9], np.uint8), "s": np.array([0.5], np.float32), "z": np.array(5, np.uint8)}
+    assert says(built, inputs)["y"].tolist() == [-2.5, 0, 2]
+
+
 def test_values_of_the_middle_can_be_asked_for() -> None:
     built = model("g (float[2] x) => (float[2] y) { h = Neg(x) y = Relu(h) }")
     found = says(built, {"x": np.array([1, -2], np.float32)}, "h", "y")
@@ -172,6 +178,20 @@ def test_a_convolution_by_the_definition(attributes: str) -> None:
         window = padded[n, first : first + channels, rows : rows + 2 * dilations[0] + 1 : dilations[0],
                         columns : columns + dilations[1] + 1 : dilations[1]]  # fmt: skip
         assert found[n, m, row, column] == pytest.approx((window * w[m]).sum() + b[m], rel=1e-12, abs=1e-12)
+
+
+def test_a_convolution_of_each_channel_with_its_own_kernel() -> None:
+    x, w = normal(2, 5, 7, 6), normal(5, 1, 3, 2)
+    attributes = "strides = [2, 1], pads = [1, 0, 2, 1], dilations = [1, 2]"
+    whole = model(f"g (float[2,5,7,6] x, float[5,1,3,2] w) => (float[N,C,H,W] y) {{"
+                  f" y = Conv<group = 5, {attributes}>(x, w) }}")  # fmt: skip
+    single = model(f"g (float[2,1,7,6] x, float[1,1,3,2] w) => (float[N,C,H,W] y) {{ y = Conv<{attributes}>(x, w) }}")
+    found = says(whole, {"x": x, "w": w})["y"]
+    assert found.shape == (2, 5, 4, 5)
+    for channel in range(5):
+        part = slice(channel, channel + 1)
+        expected = says(single, {"x": x[:, part], "w": w[part]})["y"]
+        np.testing.assert_allclose(found[:, part], expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_convolution_that_the_standard_forbids_is_named() -> None:

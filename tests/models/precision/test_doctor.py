@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from fault_injection.planted_precision import FAULTS, planted
 from onnx import TensorProto
-from precision.planted import FAULTS, planted
 
 from epcheck import api
 from epcheck.conformance.targets.specification import resolve

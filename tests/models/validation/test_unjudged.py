@@ -67,6 +67,19 @@ def test_where_neither_baseline_nor_oracle_answers_nobody_can_tell(tmp_path: Pat
     assert "cannot be told" in done.output
 
 
+@pytest.mark.parametrize("baseline", ["none", "cpu"])
+def test_an_output_of_random_numbers_is_not_wrong_where_it_differs(tmp_path: Path, baseline: str) -> None:
+    noise = "g (float[4] x) => (float[4] y, float[4] z) { r = RandomNormalLike(x) y = Add(x, r) z = Neg(x) }"
+    found = checked(saved(tmp_path, noise), "cpu", baseline, seeds=(0,), own_process=False)
+    assert found.random == ("y",)
+    if baseline == "none":
+        assert found.status == UNJUDGED
+        assert "nothing was compared: y: random numbers, which differ from run to run" in found.headline
+    else:
+        assert (found.status, {each.output for each in found.verdicts}) == (RIGHT, {"z"})
+        assert "1 of 1 trials were not compared" in found.headline
+
+
 def test_a_baseline_that_crashes_leaves_the_oracle(tmp_path: Path) -> None:
     relu = "g (float[1, 4] x) => (float[1, 4] y) { y = Relu(x) }"
     found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,), own_process=False)
