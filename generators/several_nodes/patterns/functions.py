@@ -136,6 +136,11 @@ def _normalizations() -> Samples:
         "layer_normalization_epsilon_of_rank_4",
         partial(_layer_normalization, [-1], 2.0, [[[[1e-5]]]], True),
     )
+    yield GraphSample(
+        "apart",
+        "rms_normalization_epsilon_of_rank_4",
+        partial(_layer_normalization, [-1], 2.0, [[[[1e-5]]]], False),
+    )
     yield GraphSample("apart", "rms_normalization_of_axis_1", partial(_layer_normalization, [1], 2.0, 1e-5, False))
     for leaves in (False, True):
         yield GraphSample(

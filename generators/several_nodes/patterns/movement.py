@@ -241,6 +241,14 @@ def _of_axes(operator: str, axes: list[int], sketch: Sketch) -> None:
     sketch.leave(sketch.node("Transpose", changed, perm=[0, 3, 1, 2]))
 
 
+def _of_blocks(sketch: Sketch) -> None:
+    """Between two transposes, DequantizeLinear with a scale for every two elements along an axis."""
+    turned = sketch.node("Transpose", sketch.bytes(2, 3, 4, 5), perm=[0, 2, 3, 1])
+    scales = sketch.weight(2, 2, 5, 3, low=0.5, high=1.0)
+    real = sketch.node("DequantizeLinear", turned, scales, axis=1, block_size=2)
+    sketch.leave(sketch.node("Transpose", real, perm=[0, 3, 1, 2]))
+
+
 def _folding() -> Samples:
     """Nodes of constants alone, and shapes that are known."""
     for operator in (
@@ -276,3 +284,4 @@ def _split_or_joined() -> Samples:
             yield GraphSample(
                 "moved", f"transpose_{operator.lower()}_{name}_transpose", partial(_of_axes, operator, axes), opset=18
             )
+    yield GraphSample("moved", "transpose_dequantizelinear_of_blocks_transpose", _of_blocks, opset=21)
