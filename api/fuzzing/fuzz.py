@@ -156,7 +156,7 @@ def _search(
     ended = ""
     with progress.working() as doing, Rounds(Plan((), (target,), jobs=options.jobs), workers) as rounds:
         facts = rounds.facts.get(target.name, {})
-        search = Search(rounds, target.narrowed(facts).expectations, doing)
+        search = Search(rounds, target.narrowed(facts), doing)
         try:
             search.run(operators, options.seed, Limits(60 * options.minutes, options.nodes), kept.nodes)
         except KeyboardInterrupt:
@@ -183,7 +183,8 @@ def _search_graphs(
         Rounds(Plan((), (target,), jobs=options.jobs), workers) as plain,
         RoundsByLevel(plan_at, workers) as levels,
     ):
-        search = GraphSearch(plain, levels, doing)
+        facts = plain.facts.get(target.name, {})
+        search = GraphSearch(plain, levels, doing, target.narrowed(facts).claims)
         graphs = [graph for graph in kept.graphs if isinstance(graph, NodeGraph)]
         search.found.open_examples = len(kept.graphs) - len(graphs)
         try:
@@ -192,7 +193,6 @@ def _search_graphs(
             ended = "interrupted"
         except TargetDown as error:
             ended = str(error)
-        facts = plain.facts.get(target.name, {})
     if not ended and not search.found.ran:
         ended = f"no graph ran on {target.name}, so nothing is known of it"
     return search.found, facts, ended

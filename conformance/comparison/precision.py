@@ -35,6 +35,9 @@ FORMATS: Mapping[str, Format] = {
 NVIDIA A100 architecture whitepaper (TF32)."""
 
 
+FAR = 4096.0
+"""Times the smallest normal number from which on flushing it changes next to nothing."""
+
 MOVED, COMPUTED = 1.0, 3.0
 """ULP of the format that a result may be off by at least. What is moved is rounded once, to the nearest or not. Of what
 is computed, two operands and the result are rounded, each by a relative error of half an ULP at 1, which is at most one
@@ -64,7 +67,8 @@ def without_shaders(output: Output) -> Output:
     """The output without what only shaders may be off by.
 
     The floor of an elementary function is what a shader's formula allows; any other is derived from the sum that was
-    computed, but for the smallest normal number, below which Direct3D flushes to zero.
+    computed, but for the smallest normal number, below which Direct3D flushes to zero: where the exact value is far
+    above it, it is no less than what the sum may be off by.
     """
     bound = output.bound
     if not isinstance(bound, Ulp) or output.value.dtype.kind != "f":
@@ -73,7 +77,8 @@ def without_shaders(output: Output) -> Output:
     if bound.source.startswith(OPENCL):
         floor: float | Array = 0.0
     elif np.ndim(bound.floor):
-        floor = np.where(np.asarray(bound.floor) <= tiny, 0.0, bound.floor)
+        exact = np.abs(np.asarray(output.value, np.float64) if output.exact is None else output.exact)
+        floor = np.where((np.asarray(bound.floor) <= tiny) & (exact < FAR * tiny), 0.0, bound.floor)
     else:
         floor = 0.0 if float(bound.floor) <= tiny else bound.floor
     return replace(output, bound=replace(bound, floor=floor))

@@ -16,6 +16,7 @@ from epcheck.conformance.fuzzing.symptom import Symptom, symptom
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.target import NO_CLAIMS, Target
+from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import drawing
 from epcheck.generators.fuzzing.drawing import Drawn
 from epcheck.generators.fuzzing.drawn_case import case_of as node_case
@@ -58,9 +59,12 @@ class FoundGraphs(Found):
 class GraphSearch:
     """The search on one target."""
 
-    def __init__(self, plain: Rounds, levels: RoundsByLevel, say: Callable[[str], None]) -> None:
-        """plain: judges single nodes. levels: judges graphs, by the level of optimisation. say: as in `Search`."""
-        self._plain, self._levels, self._say = plain, levels, say
+    def __init__(
+        self, plain: Rounds, levels: RoundsByLevel, say: Callable[[str], None], claims: Claims | None = None
+    ) -> None:
+        """plain: judges single nodes. levels: judges graphs, by the level of optimisation. say: as in `Search`. claims:
+        of the target, as in `Source`."""
+        self._plain, self._levels, self._say, self._claims = plain, levels, say, claims
         self._seen: Counter[tuple[str, str]] = Counter()
         self.found = FoundGraphs()
 
@@ -90,32 +94,23 @@ class GraphSearch:
 
     def _vetted(self, names: Sequence[str], seed: int) -> list[Drawn]:
         """Nodes that the provider takes and computes right alone."""
-        by_id = {node_case(d).id: d for d in composing.templates(seed, TEMPLATES, names)}
-        records = self._plain.judge(map(node_case, by_id.values()))
-        found = [by_id[record.case_id] for record in records if record.status == terms.PASS]
+        drawn = composing.templates(seed, TEMPLATES, names, self._claims)
+        found = [d for d, record in self._plain.judge_drawn(drawn, node_case) if record.status == terms.PASS]
         self.found.templates = len(found)
         return found
 
     def _round(self, composer: Composer, wanted: int, until: float) -> int:
         started = time.monotonic()
-        graphs: list[NodeGraph] = []
-        for _ in range(20 * wanted):
-            if len(graphs) >= wanted:
-                break
-            if (graph := composer.compose()) is not None:
-                graphs.append(graph)
-        if not graphs:
-            return 0
-        records = self._records(graphs, "all")
+        judged = self._levels["all"].judge_drawn(islice(_composed(composer, 20 * wanted), wanted), case_of)
         self.found.judging_s += time.monotonic() - started
-        for graph, record in records:
+        for graph, record in judged:
             self.found.judged += 1
             self.found.statuses[record.status] += 1
             if record.status in FAILING:
                 self._take(graph, record, until)
-        rate = self.found.judged / self.found.judging_s
+        rate = self.found.judged / max(self.found.judging_s, 1e-9)
         self._say(f"{self.found.judged:,} graphs judged, {rate:,.0f} a second; {len(self.found.faults)} faults")
-        return len(graphs)
+        return len(judged)
 
     def _judge(self, graphs: list[NodeGraph], until: float, replayed: bool) -> None:
         for graph, record in self._records(graphs, "all"):
@@ -123,8 +118,7 @@ class GraphSearch:
                 self._take(graph, record, until, replayed)
 
     def _records(self, graphs: Sequence[NodeGraph], level: str) -> list[tuple[NodeGraph, Record]]:
-        by_id = {case_of(graph).id: graph for graph in graphs}
-        return [(by_id[r.case_id], r) for r in self._levels[level].judge(map(case_of, by_id.values()))]
+        return self._levels[level].judge_drawn(graphs, case_of)
 
     def _take(self, graph: NodeGraph, record: Record, until: float, replayed: bool = False) -> None:
         """A graph that fails: make it small, and see whether one of its nodes fails alone."""
@@ -165,9 +159,8 @@ class GraphSearch:
 
     def _alone(self, graph: NodeGraph) -> str:
         """The operator of a node of the graph that is wrong alone, with the values that it reads; empty for none."""
-        by_id = {node_case(d).id: d for d in self._drawn(graph)}
-        failing = [r for r in self._plain.judge(map(node_case, by_id.values())) if r.status in FAILING]
-        return by_id[failing[0].case_id].operator.key if failing else ""
+        judged = self._plain.judge_drawn(self._drawn(graph), node_case)
+        return next((drawn.operator.key for drawn, record in judged if record.status in FAILING), "")
 
     def _drawn(self, graph: NodeGraph) -> Iterator[Drawn]:
         for step in graph.steps:
@@ -191,3 +184,10 @@ class GraphSearch:
                 break
             graph, record = better
         return graph, record, rounds
+
+
+def _composed(composer: Composer, attempts: int) -> Iterator[NodeGraph]:
+    """The graphs that so many attempts give."""
+    for _ in range(attempts):
+        if (graph := composer.compose()) is not None:
+            yield graph

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
+
+Item = TypeVar("Item")
+
+AT_ONCE = 32
+"""Cases that are handed on together while others are made up."""
 
 
 class Rounds:
@@ -44,14 +49,32 @@ class Rounds:
         return self._session.facts
 
     def judge(self, cases: Iterable[Case]) -> list[Record]:
-        """The records of the cases, in their order; of two with the same id one is run. Raises TargetDown."""
-        distinct = {case.id: case for case in cases}
+        """The records of the cases, in their order; of two with the same id one is run. The first run while others are
+        still made up. Raises TargetDown."""
         self._records = {}
-        for case in distinct.values():
+        distinct: dict[str, None] = {}
+        for case in cases:
+            if case.id in distinct:
+                continue
+            distinct[case.id] = None
             self._session.submit(case)
+            if len(distinct) % AT_ONCE == 0:
+                self._session.turn(more=True, wait=False)
         while self._session.under_way:
             self._session.turn()
         return [self._records[case_id] for case_id in distinct if case_id in self._records]
+
+    def judge_drawn(self, drawn: Iterable[Item], case_of: Callable[[Item], Case]) -> list[tuple[Item, Record]]:
+        """What was drawn with its record, as `judge` judges the cases that `case_of` makes."""
+        by_id: dict[str, Item] = {}
+
+        def cases() -> Iterator[Case]:
+            for item in drawn:
+                case = case_of(item)
+                by_id.setdefault(case.id, item)
+                yield case
+
+        return [(by_id[record.case_id], record) for record in self.judge(cases())]
 
     def _take(self, record: Record) -> None:
         self._records[record.case_id] = record

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from epcheck.conformance.fuzzing.symptom import Symptom, resembling, symptom
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import FAILURE
-from epcheck.conformance.targets.expectation import Expectation
+from epcheck.conformance.targets.target import Target
 from epcheck.generators.fuzzing import drawing
 from epcheck.generators.fuzzing.drawing import Drawn, Source, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
@@ -75,10 +75,11 @@ class Limits:
 class Search:
     """The search on one target, in rounds."""
 
-    def __init__(self, rounds: Rounds, expectations: Iterable[Expectation], say: Callable[[str], None]) -> None:
-        """expectations: of the target, as they apply on this machine. say: takes how far it is, in words."""
+    def __init__(self, rounds: Rounds, target: Target, say: Callable[[str], None]) -> None:
+        """target: with the expectations and claims that apply on this machine. say: takes how far it is, in words."""
         self._rounds = rounds
-        self._expectations = tuple(expectations)
+        self._expectations = target.expectations
+        self._claims = target.claims
         self._say = say
         self._seen: Counter[Symptom] = Counter()
         self._small: dict[Symptom, Cause] = {}
@@ -91,7 +92,7 @@ class Search:
         found until then is in `found`."""
         started = time.monotonic()
         until = started + limits.seconds
-        source = Source(operators, seed)
+        source = Source(operators, seed, claims=self._claims)
         self.found.tally = source.tally
         try:
             self._replay(operators, examples, until)
@@ -120,14 +121,12 @@ class Search:
     def _round(self, source: Source, count: int, until: float) -> float:
         """One round of drawn nodes; the seconds that drawing and judging them took, 0 where nothing is drawn."""
         started = time.monotonic()
-        drawn = {case_of(node).id: node for node in source.draw(count)}
-        if not drawn:
+        judged = self._rounds.judge_drawn(source.each(count), case_of)
+        if not judged:
             return 0.0
-        records = self._rounds.judge(map(case_of, drawn.values()))
         taken = time.monotonic() - started
         self.found.judging_s += taken
-        for record in records:
-            node = drawn[record.case_id]
+        for node, record in judged:
             self.found.judged += 1
             self.found.statuses[record.status] += 1
             if record.status == terms.UNPLACED and record.reading != FAILURE:

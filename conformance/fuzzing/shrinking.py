@@ -65,10 +65,9 @@ def _candidates(drawn: Drawn, tried: set[str]) -> Iterator[Drawn]:
 
 def _best(rounds: Rounds, batch: list[Drawn], wanted: Symptom) -> tuple[Drawn, Record] | None:
     """The smallest of those that fail as is wanted."""
-    by_id = {case_of(drawn).id: drawn for drawn in batch}
     failing = [
-        (by_id[record.case_id], record)
-        for record in rounds.judge(map(case_of, batch))
+        (drawn, record)
+        for drawn, record in rounds.judge_drawn(batch, case_of)
         if record.reading == FAILURE and symptom(record) == wanted
     ]
     return min(failing, key=lambda pair: reduction.measure(pair[0].node), default=None)

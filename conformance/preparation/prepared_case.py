@@ -80,6 +80,11 @@ class PreparedCase(_PreparedCase):
 
 FULL, EMPTY = b"full", b"empty"
 
+MEBIBYTE = 1 << 20
+
+MOST_BYTES = 256 * MEBIBYTE
+"""Model, inputs and outputs of a case, at most: hundreds of cases are under way at a time, and each is sent whole."""
+
 
 @dataclass(frozen=True)
 class UnbuiltCase:
@@ -93,10 +98,18 @@ class UnbuiltCase:
 def prepare(case: Case) -> PreparedCase | UnbuiltCase:
     """Build a case and everything that follows from it. Whatever its generator raises costs this case alone."""
     try:
-        return of(case.build())
+        prepared = of(case.build())
+        if prepared.size_bytes > MOST_BYTES:
+            why = f"the case has {_mebibytes(prepared.size_bytes)} of model, inputs and outputs"
+            return UnbuiltCase(case, f"{why}; {_mebibytes(MOST_BYTES)} are the most: make its tensors smaller", "")
+        return prepared
     except Exception as error:
         why = " ".join(f"the case cannot be built: {type(error).__name__}: {error}".split())
         return UnbuiltCase(case, why, "".join(traceback.format_exception(error)).rstrip())
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / MEBIBYTE:,.0f} MiB"
 
 
 def of(built: BuiltCase) -> PreparedCase:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
@@ -14,6 +14,7 @@ import numpy as np
 
 from epcheck.generators import schema, suite
 from epcheck.generators.case import Binding
+from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import node_mutation, oracle
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.fuzzing.sample_mutation import mutated
@@ -33,6 +34,7 @@ UNTAKEN, FOREVER = 3, 10**9
 """Nodes of a version and dtypes that a provider did not take, after which they are drawn rarely."""
 
 RARELY = 0.02
+"""How often what the provider does not take, or does not claim, is drawn nevertheless."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,12 @@ class Tally:
 
 @dataclass(frozen=True)
 class Space:
-    """The nodes of one operator that can be drawn. opset: of ai.onnx, where only the version that it resolves to is."""
+    """The nodes of one operator that can be drawn. opset: of ai.onnx, where only the version that it resolves to is.
+    claims: of the provider that they are for; what it does not claim is drawn rarely."""
 
     operator: Operator[Any]
     opset: int | None = None
+    claims: Claims | None = None
 
     @cached_property
     def samples(self) -> tuple[Any, ...]:
@@ -85,6 +89,15 @@ class Space:
             versions = tuple(version for version in versions if version <= self.opset)[-1:]
         every = [(version, dtypes) for version in reversed(versions) for dtypes in self.operator.dtypes(version)]
         return tuple(pair for pair in every if any(self._bindings(sample, *pair) for sample in self.samples))
+
+    @cached_property
+    def claimed(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """The applications that the provider claims; all where its claims are not known."""
+        return tuple(pair for pair in self.applications if self._is_claimed(*pair))
+
+    def _is_claimed(self, version: int, dtypes: tuple[str, ...]) -> bool:
+        types = dict(zip(self.operator.varied, dtypes, strict=False))
+        return self.claims is None or not self.claims.why_not(self.operator.domain, self.operator.name, version, types)
 
     def draw(self, random: Random, tally: Tally) -> Drawn | None:
         """A node that the oracle can judge; None where this draw gives none."""
@@ -111,8 +124,10 @@ class Space:
 
     def _application(self, random: Random) -> tuple[int, tuple[str, ...]]:
         """The newest version half of the time: what is wrong there is wrong in the others, mostly."""
-        newest = [pair for pair in self.applications if pair[0] == self.applications[0][0]]
-        return random.choice(newest if random.random() < 0.5 else self.applications)
+        is_any = self.claims is not None and (not self.claimed or random.random() < RARELY)
+        pairs = self.applications if is_any else self.claimed
+        newest = [pair for pair in pairs if pair[0] == pairs[0][0]]
+        return random.choice(newest if random.random() < 0.5 else pairs)
 
     def _bindings(self, sample: Any, version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         try:
@@ -155,26 +170,32 @@ def _elements(value: Any) -> int:
 class Source:
     """Nodes of several operators in turn, without end. The same seed and the same answers give the same nodes."""
 
-    def __init__(self, operators: Iterable[Operator[Any]], seed: int, opset: int | None = None) -> None:
-        """opset: as in `Space`."""
+    def __init__(
+        self, operators: Iterable[Operator[Any]], seed: int, opset: int | None = None, claims: Claims | None = None
+    ) -> None:
+        """opset, claims: as in `Space`."""
         self.tally = Tally()
         self._random = Random(seed)
-        self._spaces = [space for space in (Space(operator, opset) for operator in operators) if space.applications]
+        spaces = (Space(operator, opset, claims) for operator in operators)
+        self._spaces = [space for space in spaces if space.applications]
         self._next = 0
         self._untaken: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
         self._costly: Counter[str] = Counter()
 
     def draw(self, count: int) -> list[Drawn]:
         """So many nodes; fewer where the operators give none any more."""
-        found: list[Drawn] = []
+        return list(self.each(count))
+
+    def each(self, count: int) -> Iterator[Drawn]:
+        """The same, one after the other."""
         tries = TRIES * max(count, len(self._spaces)) if self._spaces else 0
-        while len(found) < count and tries:
+        while count and tries:
             tries -= 1
             space = self._spaces[self._next]
             self._next = (self._next + 1) % len(self._spaces)
             if self._wants(space) and (drawn := space.draw(self._random, self.tally)) and self._is_worth(drawn):
-                found.append(drawn)
-        return found
+                count -= 1
+                yield drawn
 
     def untaken(self, drawn: Drawn) -> None:
         """The provider does not take the node, and need not: others of that version and dtypes are not worth much."""
@@ -189,6 +210,8 @@ class Source:
         self._costly[drawn.operator.key] += 1
 
     def _wants(self, space: Space) -> bool:
+        if not space.claimed and self._random.random() > RARELY:
+            return False
         crashes = self._costly[space.operator.key]
         return crashes < UNTAKEN or self._random.random() < 1 / crashes**2
 

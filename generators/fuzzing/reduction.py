@@ -85,23 +85,25 @@ def _with_arrays(node: Node, arrays: Mapping[int, Array]) -> Node:
 
 
 def _shorter(node: Node) -> Iterator[Node]:
-    """Every dimension of one size cut to fewer wherever that size stands; then one dimension of one input alone."""
+    """Every dimension of one size cut to its first elements wherever that size stands, or to its last ones; then one
+    dimension of one input alone."""
     arrays = _arrays(node)
     found = sorted({size for array in arrays.values() for size in array.shape if size > 1}, reverse=True)
     for size in found:
         for count in dict.fromkeys((1, 2, size // 2, size - 1)):
             if 0 < count < size:
-                yield _cut(node, arrays, lambda _place, _axis, old: old == size, count)  # noqa: B023
+                for kept in (slice(count), slice(-count, None)):
+                    yield _cut(node, arrays, lambda _place, _axis, old: old == size, kept)  # noqa: B023
     for place, array in arrays.items():
         for axis, size in enumerate(array.shape):
             for count in dict.fromkeys((1, 2, size // 2, size - 1)):
                 if 0 < count < size:
-                    yield _cut(node, arrays, lambda p, a, _old: (p, a) == (place, axis), count)  # noqa: B023
+                    yield _cut(node, arrays, lambda p, a, _old: (p, a) == (place, axis), slice(count))  # noqa: B023
 
 
-def _cut(node: Node, arrays: Mapping[int, Array], chosen: Callable[[int, int, int], bool], count: int) -> Node:
+def _cut(node: Node, arrays: Mapping[int, Array], chosen: Callable[[int, int, int], bool], kept: slice) -> Node:
     cut = {
-        place: array[tuple(slice(count) if chosen(place, a, s) else slice(None) for a, s in enumerate(array.shape))]
+        place: array[tuple(kept if chosen(place, a, s) else slice(None) for a, s in enumerate(array.shape))]
         for place, array in arrays.items()
     }
     return _with_arrays(node, cut)

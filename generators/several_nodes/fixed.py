@@ -20,7 +20,7 @@ from epcheck.generators.error import EpcheckError
 from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.operator import Operator, random_source
 from epcheck.generators.several_nodes import graph_truth
-from epcheck.generators.several_nodes.graph_model import OPSET, as_node, model
+from epcheck.generators.several_nodes.graph_model import as_node, model
 from epcheck.generators.several_nodes.graph_sample import PREFIX, GraphSample
 from epcheck.generators.several_nodes.node_graph import NodeGraph
 from epcheck.generators.several_nodes.patterns import convolution, functions, matmul, movement, quantized, structure
@@ -71,7 +71,7 @@ def kind_of(case: Case) -> str:
 
 def _of_sample(sample: GraphSample, operators: Operators) -> Iterator[Case]:
     for dtype in sample.dtypes:
-        sketch = Sketch(np.dtype(dtype), np.random.default_rng(0))
+        sketch = Sketch(np.dtype(dtype), np.random.default_rng(0), sample.opset)
         sample.write(sketch)
         last = sketch.steps[-1].node
         needed = {step.key: operators[step.key] for step in sketch.steps}
@@ -91,13 +91,13 @@ def judged(sample: GraphSample, dtype: str, operators: Operators, case_id: str) 
     rng = random_source(case_id)
     reason = ""
     for _ in range(TRIES):
-        sketch = Sketch(np.dtype(dtype), rng)
+        sketch = Sketch(np.dtype(dtype), rng, sample.opset)
         sample.write(sketch)
         seed = int.from_bytes(hashlib.sha256(case_id.encode()).digest()[:4], "little")
         judge = partial(_truth, operators)
         graph = graph_truth.judged(judge, sketch.steps, sketch.sources, sketch.outputs, seed)
         if not isinstance(graph, Open):
-            return graph
+            return replace(graph, opset=sample.opset)
         reason = graph.reason
     raise GraphError(f"the graph {sample.sample} cannot be judged: {reason}")
 
@@ -119,7 +119,9 @@ def _built(sample: GraphSample, operators: tuple[Operator[Any], ...], case: Case
     types = {**graphs.type_bindings(last), **_results(graph)}
     around = replace(node.surroundings, types=types, level=LEVEL, elsewhere=sample.elsewhere)
     feeds = {operand.name: operand.value for operand in graph.sources if not operand.parameter}
-    return BuiltCase(case, replace(node, surroundings=around), OPSET, model(graph), feeds, graph.truth, types, None)
+    return BuiltCase(
+        case, replace(node, surroundings=around), graph.opset, model(graph), feeds, graph.truth, types, None
+    )
 
 
 def _results(graph: NodeGraph) -> Mapping[str, str]:

@@ -10,9 +10,6 @@ from epcheck.generators import schema
 from epcheck.generators.node import Node, Surroundings
 from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 
-OPSET = 17
-"""Of ai.onnx, for all nodes of a graph: the newest that the releases of the last three years read."""
-
 
 def as_node(graph: NodeGraph) -> Node:
     """The last node of the graph, and the others around it."""
@@ -51,10 +48,10 @@ def model(graph: NodeGraph) -> bytes:
     initializers = [numpy_helper.from_array(o.value, o.name) for o in graph.sources if o.parameter]
     nodes = [_proto(step, number) for number, step in enumerate(graph.steps)]
     domains = sorted({step.node.domain for step in graph.steps} - {""})
-    imports = [helper.make_opsetid("", OPSET), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    imports = [helper.make_opsetid("", graph.opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
     made: onnx.GraphProto = helper.make_graph(nodes, "graph", inputs, outputs, initializers)
     built: onnx.ModelProto = helper.make_model(
-        made, opset_imports=imports, ir_version=graphs.ir_version_for(OPSET), producer_name="epcheck"
+        made, opset_imports=imports, ir_version=graphs.ir_version_for(graph.opset), producer_name="epcheck"
     )
     serialized: bytes = built.SerializeToString(deterministic=True)
     return serialized

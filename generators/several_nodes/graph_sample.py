@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from epcheck.generators.several_nodes.node_graph import OPSET
 from epcheck.generators.several_nodes.sketch import Sketch
 
 KINDS = {
@@ -33,7 +34,7 @@ FLOAT32, BOTH = ("float32",), ("float32", "float16")
 class GraphSample:
     """kind: one of KINDS. write: puts the graph into a sketch. dtypes: numpy names, of the graph's numbers.
 
-    elsewhere: op_types of nodes that need not be on the provider.
+    elsewhere: op_types of nodes that need not be on the provider. opset: of ai.onnx, where the graph is about another.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class GraphSample:
     write: Callable[[Sketch], None]
     dtypes: tuple[str, ...] = FLOAT32
     elsewhere: tuple[str, ...] = ()
+    opset: int = OPSET
 
     @property
     def sample(self) -> str:

@@ -41,22 +41,30 @@ LARGEST_SHARE = 0.02
 
 
 def judged(
-    judge: Judge, steps: Sequence[Step], sources: Sequence[Operand], outputs: Sequence[str], seed: int = 0
+    judge: Judge,
+    steps: Sequence[Step],
+    sources: Sequence[Operand],
+    outputs: Sequence[str],
+    seed: int = 0,
+    known: Mapping[str, Output] | None = None,
 ) -> NodeGraph | Open:
-    """The graph with its truth, or why it is open. seed: of the random changes."""
+    """The graph with its truth, or why it is open. seed: of the random changes. known: the truth of every value that a
+    step makes, where it was evaluated before."""
     entering = {operand.name: operand.value for operand in sources}
-    exact = _evaluated(judge, steps, entering, _unmoved)
+    exact = _evaluated(judge, steps, entering, _unmoved) if known is None else dict(known)
     if isinstance(exact, Open):
         return exact
     values = {**entering, **{name: output.value for name, output in exact.items()}}
     changes = {name: np.zeros(output.value.shape) for name, output in exact.items()}
     rng = np.random.default_rng(seed)
     for direction in DIRECTIONS if len(steps) > 1 else ():
-        moved = _evaluated(judge, steps, entering, partial(_moved, rng, direction))
+        moved = _evaluated(judge, steps, entering, partial(_moved, rng, direction), exact)
         if isinstance(moved, Open):
             return Open(f"small errors change it: {moved.reason}")
         for name, output in exact.items():
             other = moved[name].value
+            if other is output.value:
+                continue
             if other.shape != output.value.shape:
                 return Open("small errors change a shape")
             if output.value.dtype.kind != "f":
@@ -75,28 +83,48 @@ def judged(
 
 
 def _evaluated(
-    judge: Judge, steps: Sequence[Step], entering: Mapping[str, Array], move: Callable[[Output], Array]
+    judge: Judge,
+    steps: Sequence[Step],
+    entering: Mapping[str, Array],
+    move: Callable[[Output], Array],
+    exact: Mapping[str, Output] | None = None,
 ) -> dict[str, Output] | Open:
-    """Value -> its truth, of every value that a step makes. move: what is read of each."""
-    values, found = dict(entering), dict[str, Output]()
+    """Value -> its truth, of every value that a step makes. move: what is read of each. exact: the truth where nothing
+    is moved, which holds for each step that reads no moved value."""
+    values, found, moved = dict(entering), dict[str, Output](), set[str]()
     for step in steps:
-        truth = judge(step.key, step.reading(values))
-        if not isinstance(truth, Outputs):
-            return truth if isinstance(truth, Open) else Open("a node has no single result")
-        named = {output.name: output for output in truth.outputs}
-        for own, name in zip(step.node.outputs, step.outputs, strict=True):
-            if not own:
-                continue
-            output = named[own]
-            if not _is_moderate(output.value):
-                return Open("a value is no ordinary number")
+        if exact is not None and moved.isdisjoint(step.inputs):
+            results: Mapping[str, Output] | Open = {name: exact[name] for name in step.outputs if name}
+        else:
+            results = _results(judge, step, values)
+        if isinstance(results, Open):
+            return results
+        for name, output in results.items():
             found[name] = output
             values[name] = move(output)
+            if values[name] is not output.value:
+                moved.add(name)
     return found
 
 
-def _is_moderate(value: Array) -> bool:
-    return value.dtype.kind != "f" or bool((np.abs(value) < LARGEST).all())
+def _results(judge: Judge, step: Step, values: Mapping[str, Array]) -> dict[str, Output] | Open:
+    """Value -> its truth, of those that a step makes."""
+    truth = judge(step.key, step.reading(values))
+    if not isinstance(truth, Outputs):
+        return truth if isinstance(truth, Open) else Open("a node has no single result")
+    found = named(step, truth)
+    return found if all(map(is_moderate, found.values())) else Open("a value is no ordinary number")
+
+
+def named(step: Step, truth: Outputs) -> dict[str, Output]:
+    """The outputs of a step by the names that they have in the graph."""
+    outputs = {output.name: output for output in truth.outputs}
+    return {name: outputs[own] for own, name in zip(step.node.outputs, step.outputs, strict=True) if own}
+
+
+def is_moderate(output: Output) -> bool:
+    """Whether the value may go on to another node: no NaN, nothing as large as LARGEST."""
+    return output.value.dtype.kind != "f" or bool((np.abs(output.value) < LARGEST).all())
 
 
 def _unmoved(output: Output) -> Array:

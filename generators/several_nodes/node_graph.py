@@ -10,6 +10,9 @@ from epcheck.generators.array import Array
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Outputs
 
+OPSET = 17
+"""Of ai.onnx, for the nodes of most graphs: the newest that the releases of the last three years read."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -37,7 +40,7 @@ class Step:
 class NodeGraph:
     """steps: in an order in which each reads what earlier ones make. sources: what enters the graph: `parameter` for
     an initializer; some may be read by nobody. outputs: the values that leave the graph. truth: of these outputs.
-    values: of every name.
+    values: of every name. opset: of ai.onnx, for all nodes.
     """
 
     steps: tuple[Step, ...]
@@ -45,6 +48,7 @@ class NodeGraph:
     outputs: tuple[str, ...]
     truth: Outputs
     values: Mapping[str, Array] = field(compare=False, repr=False)
+    opset: int = OPSET
 
     @cached_property
     def operators(self) -> tuple[str, ...]:

@@ -13,8 +13,7 @@ import onnx.defs
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute, Node, Operand, qualified_name
-from epcheck.generators.several_nodes.graph_model import OPSET
-from epcheck.generators.several_nodes.node_graph import Step
+from epcheck.generators.several_nodes.node_graph import OPSET, Step
 
 Data = Array | float | Sequence[Any]
 
@@ -22,12 +21,14 @@ Data = Array | float | Sequence[Any]
 @dataclass
 class Sketch:
     """A graph while it is written down. dtype: of its floating-point values. rng: what its data is drawn from.
+    opset: of ai.onnx, for all nodes.
 
     Methods that add something return the name of its value, which later nodes read.
     """
 
     dtype: np.dtype[Any]
     rng: np.random.Generator
+    opset: int = OPSET
     steps: list[Step] = field(default_factory=list)
     sources: list[Operand] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
@@ -60,7 +61,7 @@ class Sketch:
 
     def node(self, operator: str, *inputs: str | None, outputs: int = 1, domain: str = "", **attributes: Any) -> str:
         """A node and the name of its first output; the others are that name with 1, 2, ... in place of 0."""
-        revision = _revision(operator, domain)
+        revision = _revision(operator, domain, self.opset)
         number = len(self.steps)
         placeholder = np.zeros((), self.dtype)
         operands = tuple(
@@ -100,7 +101,7 @@ class _Formals:
 
 @dataclass(frozen=True)
 class _Revision:
-    """The revision of an operator that OPSET has."""
+    """The revision of an operator that an opset has."""
 
     since_version: int
     inputs: _Formals
@@ -108,8 +109,8 @@ class _Revision:
 
 
 @cache
-def _revision(operator: str, domain: str) -> _Revision:
-    found = schema.schema(operator, 1, domain) if domain else onnx.defs.get_schema(operator, OPSET, "")
+def _revision(operator: str, domain: str, opset: int) -> _Revision:
+    found = schema.schema(operator, 1, domain) if domain else onnx.defs.get_schema(operator, opset, "")
     return _Revision(found.since_version, _formals(found.inputs), _formals(found.outputs))
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from random import Random
 
+import fuzzed
 import pytest
 from mutant import Mutant
-from test_mutants import MUTANTS, NO_MEANING, is_wrong
-
-from epcheck.generators import suite
-from epcheck.generators.fuzzing.drawing import Space, Tally
-from epcheck.generators.fuzzing.drawn_case import case_of
+from test_mutants import MUTANTS
 
 SAMPLED, DRAWS = 60, 4000
 """Mutants, and draws for each: on one core that is a second or two, and at most some ten."""
@@ -18,17 +16,7 @@ SAMPLED, DRAWS = 60, 4000
 
 def is_told(mutant: Mutant) -> bool:
     """Whether a drawn node of its operator tells the mutant."""
-    space, tally, random = Space(suite.operator_of(mutant.operator)), Tally(), Random(1)
-    for _ in range(DRAWS):
-        drawn = space.draw(random, tally)
-        if drawn is None:
-            continue
-        try:
-            if is_wrong(mutant.answer, case_of(drawn).build()):
-                return True
-        except NO_MEANING:
-            continue
-    return False
+    return any(drawn is not None and fuzzed.tells(mutant, drawn) for drawn in islice(fuzzed.draws(mutant), DRAWS))
 
 
 @pytest.mark.slow
@@ -38,3 +26,13 @@ def test_drawn_nodes_tell_the_mutants() -> None:
     sampled = Random(7).sample(MUTANTS, SAMPLED)
     missed = [f"{mutant.operator}: {mutant.fault}" for mutant in sampled if not is_told(mutant)]
     assert len(missed) <= SAMPLED // 20, missed
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_tells_a_mutant_is_made_small() -> None:
+    """What shows a fault may be the last element of many."""
+    mutant = next(m for m in MUTANTS if (m.operator, m.fault) == ("Transpose", "denormals become 0"))
+    found = fuzzed.search(mutant, 20)
+    assert found.drawn is not None
+    assert found.is_small
+    assert fuzzed.tells(mutant, found.drawn)

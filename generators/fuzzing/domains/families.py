@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from epcheck.generators.fuzzing.domains import places
 from epcheck.generators.node import Node
 from epcheck.generators.operators.reduction import reduction
 
@@ -31,8 +32,8 @@ def _rotary(node: Node) -> str:
     sequence = x.value.shape[1] if x.value.ndim == 3 else x.value.shape[2]
     ids = node.value("position_ids")
     if cache.ndim == 2 and (ids is None or ids.size == 1):
-        last = sequence + (int(ids.reshape(-1)[0]) if ids is not None else 0)
-        return "positions beyond the caches" if last > cache.shape[0] else ""
+        first = int(ids.reshape(-1)[0]) if ids is not None else 0
+        return "positions beyond the caches" if first < 0 or first + sequence > cache.shape[0] else ""
     if cache.ndim == 2 and ids is not None and ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < cache.shape[0]:
         return "positions beyond the caches"
     return ""
@@ -67,12 +68,6 @@ def _cropped(node: Node) -> str:
         return ""
     left, top, right, bottom = border
     return "nothing is left" if top + bottom >= x.value.shape[2] or left + right >= x.value.shape[3] else ""
-
-
-def _unpooled(node: Node) -> str:
-    """MaxUnpool: two values at one place."""
-    places = node.value("I")
-    return "two values have one place" if places is not None and np.unique(places).size < places.size else ""
 
 
 def _matrices(node: Node) -> str:
@@ -268,7 +263,10 @@ RULES: Mapping[str, Callable[[Node], str]] = {
     **dict.fromkeys(("GroupNormalization", "GroupNorm", "InstanceNormalization", "BatchNormalization"), _epsilon),
     "ReverseSequence": _lengths,
     "Crop": _cropped,
-    "MaxUnpool": _unpooled,
+    "MaxUnpool": places.unpooled,
+    "GridSample": places.sampled,
+    "Clip": places.clipped,
+    "MultiHeadAttention": places.biased,
     "DynamicQuantizeMatMul": _matrices,
     **dict.fromkeys(("ReduceMax", "ReduceMin", "Max", "Min", "GlobalMaxPool", "MaxRoiPool"), _zeros),
     **dict.fromkeys(("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"), _normalized),

@@ -27,8 +27,8 @@ def why_not(node: Node) -> str:
     for place, formal in enumerate(definition.inputs):
         if formal.option == SINGLE and (place >= len(node.inputs) or node.inputs[place] is None):
             return f"the input {formal.name} is required"
-    if len(node.inputs) < definition.min_input:
-        return f"there are less than {definition.min_input} inputs"
+    if not definition.min_input <= len(node.inputs) <= definition.max_input:
+        return f"there are {len(node.inputs)} inputs, and must be {definition.min_input} to {definition.max_input}"
     names = [operand.name for operand in node.inputs if operand is not None]
     return "" if len(set(names)) == len(names) else "two inputs have one name"
 
@@ -36,9 +36,10 @@ def why_not(node: Node) -> str:
 def _why_not_around(node: Node) -> str:
     around = node.surroundings
     assert around is not None
-    least = schema.schema(node.op_type, node.since_version, node.domain).min_input
-    if len(around.inputs) < least:
-        return f"there are less than {least} inputs"
+    definition = schema.schema(node.op_type, node.since_version, node.domain)
+    least, most = definition.min_input, definition.max_input
+    if not least <= len(around.inputs) <= most:
+        return f"there are {len(around.inputs)} inputs, and must be {least} to {most}"
     made = {operand.name for operand in node.inputs if operand is not None}
     names = [proto.name for proto in (*around.before, *around.after) if proto.name]
     if len(set(names)) != len(names):

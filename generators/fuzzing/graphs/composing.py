@@ -12,14 +12,14 @@ import onnx.defs
 
 from epcheck.generators import suite
 from epcheck.generators.array import Array
+from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import oracle
 from epcheck.generators.fuzzing.drawing import Drawn, Source
 from epcheck.generators.fuzzing.graphs import graph_truth
 from epcheck.generators.node import Operand
-from epcheck.generators.several_nodes.graph_model import OPSET
-from epcheck.generators.several_nodes.graph_truth import LARGEST
-from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
-from epcheck.generators.truth import Outputs
+from epcheck.generators.several_nodes.graph_truth import is_moderate, named
+from epcheck.generators.several_nodes.node_graph import OPSET, NodeGraph, Step
+from epcheck.generators.truth import Output, Outputs
 
 MOST_STEPS, MOST_ELEMENTS = 12, 128
 """Nodes of a graph, and elements of a value, at most."""
@@ -51,10 +51,11 @@ def _is_current(op_type: str, since_version: int) -> bool:
     return not found.deprecated and found.since_version == since_version
 
 
-def templates(seed: int, count: int, names: Sequence[str] = ()) -> list[Drawn]:
-    """Nodes of which graphs are made: small, of one opset, with ordinary values, of every operator or of these."""
+def templates(seed: int, count: int, names: Sequence[str] = (), claims: Claims | None = None) -> list[Drawn]:
+    """Nodes of which graphs are made: small, of one opset, with ordinary values, of every operator or of these. claims:
+    of the provider that they are for, as in `drawing.Space`."""
     chosen = [suite.operator_of(name) for name in names] if names else list(suite.all_operators().values())
-    source, found = Source(chosen, seed, OPSET), list[Drawn]()
+    source, found = Source(chosen, seed, OPSET, claims), list[Drawn]()
     for _ in range(40):
         found += [drawn for drawn in source.draw(count) if is_of_opset(drawn) and _is_small(drawn)]
         if len(found) >= count:
@@ -76,6 +77,7 @@ class _Growing:
     sources: list[Operand]
     values: dict[str, Array]
     read: set[str]
+    known: dict[str, Output]
 
 
 class Composer:
@@ -96,13 +98,14 @@ class Composer:
         if not self._starts:
             return None
         random = self._random
-        growing = _Growing([], [], {}, set())
+        growing = _Growing([], [], {}, set(), {})
         self._add(growing, random.choice(self._starts), None)
         for _ in range(random.choice((1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 8, MOST_STEPS - 1))):
             self._grow(growing)
         if len(growing.steps) < 2:
             return None
-        graph = graph_truth.judged(growing.steps, growing.sources, self._outputs(growing), random.getrandbits(32))
+        outputs, seed = self._outputs(growing), random.getrandbits(32)
+        graph = graph_truth.judged(growing.steps, growing.sources, outputs, seed, growing.known)
         return graph if isinstance(graph, NodeGraph) else None
 
     def _grow(self, growing: _Growing) -> None:
@@ -142,8 +145,9 @@ class Composer:
         truth = oracle.judge(template.operator, step.reading(values))
         if not isinstance(truth, Outputs) or not self._is_worth(truth):
             return False
-        named = {output.name: output.value for output in truth.outputs}
-        values |= {name: named[own] for own, name in zip(template.node.outputs, outputs, strict=True) if own}
+        made = named(step, truth)
+        values |= {name: output.value for name, output in made.items()}
+        growing.known |= made
         growing.steps.append(replace(step, node=step.reading(values)))
         growing.sources += entering
         growing.values = values
@@ -151,10 +155,7 @@ class Composer:
         return True
 
     def _is_worth(self, truth: Outputs) -> bool:
-        return all(
-            0 < o.value.size <= MOST_ELEMENTS and (o.value.dtype.kind != "f" or float(np.abs(o.value).max()) < LARGEST)
-            for o in truth.outputs
-        )
+        return all(0 < o.value.size <= MOST_ELEMENTS and is_moderate(o) for o in truth.outputs)
 
     def _other(self, growing: _Growing, operand: Operand) -> str | None:
         """A value of the graph for a further input, where one has its dtype and shape: what a node made, or an

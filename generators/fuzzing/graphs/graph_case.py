@@ -9,7 +9,7 @@ from epcheck.generators import graph as graphs
 from epcheck.generators import schema
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.fuzzing.drawn_case import PREFIX, digest
-from epcheck.generators.several_nodes.graph_model import OPSET, as_node, model
+from epcheck.generators.several_nodes.graph_model import as_node, model
 from epcheck.generators.several_nodes.node_graph import NodeGraph
 
 
@@ -39,4 +39,4 @@ def _digest(graph: NodeGraph) -> str:
 
 def _built(graph: NodeGraph, case: Case) -> BuiltCase:
     feeds = {operand.name: operand.value for operand in graph.sources if not operand.parameter}
-    return BuiltCase(case, as_node(graph), OPSET, model(graph), feeds, graph.truth, {}, None)
+    return BuiltCase(case, as_node(graph), graph.opset, model(graph), feeds, graph.truth, {}, None)

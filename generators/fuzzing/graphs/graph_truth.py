@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from epcheck.generators import suite
 from epcheck.generators.fuzzing import oracle
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.several_nodes import graph_truth
 from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
-from epcheck.generators.truth import Open, Truth
+from epcheck.generators.truth import Open, Output, Truth
 
 
 def judged(
-    steps: Sequence[Step], sources: Sequence[Operand], outputs: Sequence[str], seed: int = 0
+    steps: Sequence[Step],
+    sources: Sequence[Operand],
+    outputs: Sequence[str],
+    seed: int = 0,
+    known: Mapping[str, Output] | None = None,
 ) -> NodeGraph | Open:
-    """The graph with its truth, or why it is open."""
-    return graph_truth.judged(_judge, steps, sources, outputs, seed)
+    """The graph with its truth, or why it is open. known: as in `several_nodes.graph_truth.judged`."""
+    return graph_truth.judged(_judge, steps, sources, outputs, seed, known)
 
 
 def _judge(key: str, node: Node) -> Truth | Open:

@@ -96,7 +96,7 @@ def unpool_node(sample: UnpoolSample, binding: Binding) -> Node:
 
 def _indices(sample: UnpoolSample, attributes: dict[str, Attribute], rng: np.random.Generator) -> Array:
     probe = Node("MaxUnpool", "", 11, (Operand("X", np.empty(sample.x)),), ("output",), attributes)
-    inferred = _inferred(probe)
+    inferred = inferred_shape(probe)
     room = prod(sample.x) if isinstance(inferred, str) else prod(inferred)
     chosen = rng.permutation(room)[: prod(sample.x)]
     if sample.order == "ends":
@@ -106,7 +106,7 @@ def _indices(sample: UnpoolSample, attributes: dict[str, Attribute], rng: np.ran
     return chosen.astype(np.int64).reshape(sample.x)
 
 
-def _inferred(node: Node) -> tuple[int, ...] | str:
+def inferred_shape(node: Node) -> tuple[int, ...] | str:
     x, kernel = node.array("X"), node.integers("kernel_shape", ())
     attributes = spatial_attributes(node, x.ndim - 2)
     if isinstance(attributes, str):
@@ -137,7 +137,7 @@ def unpool_truth(node: Node) -> Truth:
 
 
 def _shapes(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]] | str:
-    inferred, shape = _inferred(node), node.value("output_shape")
+    inferred, shape = inferred_shape(node), node.value("output_shape")
     if isinstance(inferred, str) or shape is None:
         return inferred if isinstance(inferred, str) else (inferred, inferred)
     if shape.shape != (len(inferred),):

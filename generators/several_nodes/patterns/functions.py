@@ -10,7 +10,7 @@ import math
 from functools import partial
 
 from epcheck.generators.several_nodes.graph_sample import GraphSample, Samples
-from epcheck.generators.several_nodes.sketch import Sketch
+from epcheck.generators.several_nodes.sketch import Data, Sketch
 
 
 def _gelu(root: float, half: float, half_first: bool, sketch: Sketch) -> None:
@@ -47,7 +47,7 @@ def _quick_gelu(alpha: float, sketch: Sketch) -> None:
     sketch.leave(sketch.node("Mul", x, sketch.node("Sigmoid", inner)))
 
 
-def _layer_normalization(axes: list[int], exponent: float, epsilon: float, centred: bool, sketch: Sketch) -> None:
+def _layer_normalization(axes: list[int], exponent: float, epsilon: Data, centred: bool, sketch: Sketch) -> None:
     """Mean, difference, mean square, root, quotient, scale and bias, each a node."""
     x = sketch.input(3, 4, 8)
     size = 8 if axes == [-1] or axes == [2] else 1
@@ -80,6 +80,12 @@ def _one_over(sketch: Sketch) -> None:
     sketch.leave(sketch.node("Mul", inverse, sketch.input(3, 5)))
 
 
+def _one_of_rank_3_over(sketch: Sketch) -> None:
+    """The quotient has a dimension more than x and y."""
+    inverse = sketch.node("Div", sketch.constant([[[1.0]]]), sketch.input(5, low=0.5))
+    sketch.leave(sketch.node("Mul", inverse, sketch.input(5)))
+
+
 def _two_over(sketch: Sketch) -> None:
     inverse = sketch.node("Div", sketch.constant(2.0), sketch.input(3, 5, low=0.5))
     sketch.leave(sketch.node("Mul", inverse, sketch.input(3, 5)))
@@ -95,6 +101,11 @@ def _clipped_twice(operator: str, low: float, high: float, sketch: Sketch) -> No
     sketch.leave(sketch.node("Clip", x, sketch.constant(low), sketch.constant(high)))
 
 
+def _clipped_below(sketch: Sketch) -> None:
+    """Limits that are attributes, both below what Relu leaves."""
+    sketch.leave(sketch.node("Clip", sketch.node("Relu", sketch.input(3, 5)), min=-3.0, max=-1.0))
+
+
 def _power(exponent: float, sketch: Sketch) -> None:
     """A power that is a product, a root or 1, and a node after it."""
     sketch.leave(sketch.node("Neg", sketch.node("Pow", sketch.input(3, 5, low=0.5), sketch.constant(exponent))))
@@ -103,6 +114,40 @@ def _power(exponent: float, sketch: Sketch) -> None:
 def _mean_of_axes(operator: str, axes: list[int], keepdims: int, sketch: Sketch) -> None:
     x = sketch.node("Relu", sketch.input(2, 3, 4, 4))
     sketch.leave(sketch.node(operator, x, axes=axes, keepdims=keepdims))
+
+
+def _normalizations() -> Samples:
+    """Layer and RMS normalization written out."""
+    yield GraphSample("fusion", "layer_normalization", partial(_layer_normalization, [-1], 2.0, 1e-5, True))
+    yield GraphSample("fusion", "rms_normalization", partial(_layer_normalization, [-1], 2.0, 1e-5, False))
+    yield GraphSample(
+        "fusion", "layer_normalization_last_axis_is_2", partial(_layer_normalization, [2], 2.0, 1e-5, True)
+    )
+    yield GraphSample("apart", "layer_normalization_of_axis_1", partial(_layer_normalization, [1], 2.0, 1e-5, True))
+    yield GraphSample(
+        "apart", "layer_normalization_of_two_axes", partial(_layer_normalization, [1, 2], 2.0, 1e-5, True)
+    )
+    yield GraphSample(
+        "apart", "layer_normalization_of_fourth_powers", partial(_layer_normalization, [-1], 4.0, 1e-5, True)
+    )
+    yield GraphSample("apart", "layer_normalization_of_epsilon_1", partial(_layer_normalization, [-1], 2.0, 1.0, True))
+    yield GraphSample(
+        "apart",
+        "layer_normalization_epsilon_of_rank_4",
+        partial(_layer_normalization, [-1], 2.0, [[[[1e-5]]]], True),
+    )
+    yield GraphSample(
+        "apart",
+        "rms_normalization_epsilon_of_rank_4",
+        partial(_layer_normalization, [-1], 2.0, [[[[1e-5]]]], False),
+    )
+    yield GraphSample("apart", "rms_normalization_of_axis_1", partial(_layer_normalization, [1], 2.0, 1e-5, False))
+    for leaves in (False, True):
+        yield GraphSample(
+            "fusion",
+            f"skip_layernormalization{'_leaves' if leaves else ''}",
+            partial(_skip_layer_normalization, leaves),
+        )
 
 
 def samples() -> Samples:
@@ -120,26 +165,7 @@ def samples() -> Samples:
     yield GraphSample("apart", "fast_gelu_of_another_cube", partial(_fast_gelu, 0.0625))
     for name, alpha in (("1_702", 1.702), ("1", 1.0), ("minus_1", -1.0), ("2", 2.0)):
         yield GraphSample("fusion", f"quick_gelu_{name}", partial(_quick_gelu, alpha))
-    yield GraphSample("fusion", "layer_normalization", partial(_layer_normalization, [-1], 2.0, 1e-5, True))
-    yield GraphSample("fusion", "rms_normalization", partial(_layer_normalization, [-1], 2.0, 1e-5, False))
-    yield GraphSample(
-        "fusion", "layer_normalization_last_axis_is_2", partial(_layer_normalization, [2], 2.0, 1e-5, True)
-    )
-    yield GraphSample("apart", "layer_normalization_of_axis_1", partial(_layer_normalization, [1], 2.0, 1e-5, True))
-    yield GraphSample(
-        "apart", "layer_normalization_of_two_axes", partial(_layer_normalization, [1, 2], 2.0, 1e-5, True)
-    )
-    yield GraphSample(
-        "apart", "layer_normalization_of_fourth_powers", partial(_layer_normalization, [-1], 4.0, 1e-5, True)
-    )
-    yield GraphSample("apart", "layer_normalization_of_epsilon_1", partial(_layer_normalization, [-1], 2.0, 1.0, True))
-    yield GraphSample("apart", "rms_normalization_of_axis_1", partial(_layer_normalization, [1], 2.0, 1e-5, False))
-    for leaves in (False, True):
-        yield GraphSample(
-            "fusion",
-            f"skip_layernormalization{'_leaves' if leaves else ''}",
-            partial(_skip_layer_normalization, leaves),
-        )
+    yield from _normalizations()
     for axis in (-1, 3, 2, 1):
         name = f"axis_{axis}".replace("-", "minus_")
         yield GraphSample("fusion", f"bias_softmax_{name}", partial(_biased_softmax, axis, (2, 1, 1, 5)))
@@ -147,7 +173,9 @@ def samples() -> Samples:
     for axis in (0, 1):
         yield GraphSample("fusion", f"log_of_softmax_axis_{axis}", partial(_log_of_softmax, axis))
     yield GraphSample("fusion", "one_over_x_times_y", _one_over)
+    yield GraphSample("apart", "one_of_rank_3_over_x_times_y", _one_of_rank_3_over)
     yield GraphSample("apart", "two_over_x_times_y", _two_over)
+    yield GraphSample("apart", "relu_clip_of_version_6_below", _clipped_below, opset=10)
     for operator in ("Relu", "Clip"):
         for name, low, high in (
             ("inside", -0.25, 0.5),

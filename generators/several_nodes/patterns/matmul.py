@@ -52,6 +52,14 @@ def _turned(sides: str, perm: list[int], into: str, sketch: Sketch) -> None:
     sketch.leave(sketch.node(into, *operands))
 
 
+def _turned_by_vector(sketch: Sketch, batch: tuple[int, ...] = ()) -> None:
+    """Transpose before a MatMul whose second operand has one dimension."""
+    rank = 2 + len(batch)
+    perm = [*range(rank - 2), rank - 1, rank - 2]
+    turned = sketch.node("Transpose", sketch.input(*batch, 3, 4), perm=perm)
+    sketch.leave(sketch.node("MatMul", turned, sketch.input(3)))
+
+
 def _scaled(factor: float, how: str, where: str, sketch: Sketch) -> None:
     """A product scaled by a constant, before it or after it."""
     left, right, scale = sketch.input(2, 3, 4), sketch.input(2, 4, 5), sketch.constant(factor)
@@ -145,6 +153,8 @@ def samples() -> Samples:
         yield GraphSample(
             "apart", f"transposed_without_rows_{sides}_matmul", partial(_turned, sides, [1, 0, 2, 3], "MatMul")
         )
+    yield GraphSample("apart", "transposed_left_matmul_vector", _turned_by_vector)
+    yield GraphSample("apart", "transposed_left_of_rank_3_matmul_vector", partial(_turned_by_vector, batch=(2,)))
     for how in ("Mul", "Div"):
         for where in ("before", "after"):
             yield GraphSample("fusion", f"matmul_{how.lower()}_{where}", partial(_scaled, 0.125, how, where))

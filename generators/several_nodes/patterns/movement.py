@@ -229,6 +229,26 @@ def _next_to_each_other() -> Samples:
         yield GraphSample("neutral", f"unsqueezed_and_squeezed_{name}", partial(_unsqueezed, axes, back))
 
 
+def _of_axes(operator: str, axes: list[int], sketch: Sketch) -> None:
+    """Between two transposes, an operator whose sizes are those of the axes that it names."""
+    turned = sketch.node("Transpose", sketch.input(1, 3, 4, 5), perm=[0, 2, 3, 1])
+    if operator == "Resize":
+        scales = sketch.constant([2.0, 3.0, 1.0, 1.0][: len(axes)], "float32")
+        changed = sketch.node("Resize", turned, None, scales, axes=axes, mode="nearest")
+    else:
+        pads = sketch.constant([1, 2, 0, 0][: len(axes)] + [0] * len(axes), "int64")
+        changed = sketch.node("Pad", turned, pads, None, sketch.constant(axes, "int64"))
+    sketch.leave(sketch.node("Transpose", changed, perm=[0, 3, 1, 2]))
+
+
+def _of_blocks(sketch: Sketch) -> None:
+    """Between two transposes, DequantizeLinear with a scale for every two elements along an axis."""
+    turned = sketch.node("Transpose", sketch.bytes(2, 3, 4, 5), perm=[0, 2, 3, 1])
+    scales = sketch.weight(2, 2, 5, 3, low=0.5, high=1.0)
+    real = sketch.node("DequantizeLinear", turned, scales, axis=1, block_size=2)
+    sketch.leave(sketch.node("Transpose", real, perm=[0, 3, 1, 2]))
+
+
 def _folding() -> Samples:
     """Nodes of constants alone, and shapes that are known."""
     for operator in (
@@ -259,3 +279,9 @@ def _split_or_joined() -> Samples:
     )
     yield GraphSample("apart", "slices_concat_backwards", partial(_space_to_depth, corners[::-1]))
     yield GraphSample("neutral", "padded_by_0", _no_padding)
+    for operator in ("Resize", "Pad"):
+        for name, axes in {"two_axes": [1, 2], "all_axes_backwards": [3, 2, 1, 0]}.items():
+            yield GraphSample(
+                "moved", f"transpose_{operator.lower()}_{name}_transpose", partial(_of_axes, operator, axes), opset=18
+            )
+    yield GraphSample("moved", "transpose_dequantizelinear_of_blocks_transpose", _of_blocks, opset=21)

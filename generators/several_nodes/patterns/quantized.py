@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import onnx
+
 from epcheck.generators.several_nodes.graph_sample import GraphSample, Samples
 from epcheck.generators.several_nodes.sketch import Sketch
 
@@ -118,6 +120,17 @@ def _channels(axis: int, sketch: Sketch) -> None:
     sketch.leave(_quantized(sketch, sketch.node("MatMul", _real(sketch, 3, 4), weight), 2.0))
 
 
+def _rescaled(scales: tuple[int, ...], is_biased: bool, sketch: Sketch) -> None:
+    """A product of integers, cast, times the product of two scales, and perhaps a bias: one node where the second
+    scale is one number, or one of each column. scales: shape of the second scale."""
+    zeros = sketch.constant(7, "uint8"), sketch.constant(3, "uint8")
+    left, right = (sketch.rng.integers(0, 24, shape) for shape in ((2, 3), (3, 4)))
+    product = sketch.node("MatMulInteger", sketch.feed(left, "uint8"), sketch.constant(right, "uint8"), *zeros)
+    scale = sketch.node("Mul", sketch.feed(0.25), sketch.weight(*scales, low=0.5, high=1.0))
+    found = sketch.node("Mul", sketch.node("Cast", product, to=onnx.TensorProto.FLOAT), scale)
+    sketch.leave(sketch.node("Add", found, sketch.weight(4)) if is_biased else found)
+
+
 def samples() -> Samples:
     """The quantised graphs."""
     unary: dict[str, tuple[dict[str, Any], float]] = {
@@ -154,3 +167,7 @@ def samples() -> Samples:
     yield GraphSample("quantized", "dequantizelinear_read_twice", _read_twice)
     for axis in (0, 1):
         yield GraphSample("quantized", f"weights_by_channel_axis_{axis}", partial(_channels, axis))
+    for name, shape in {"scale": (), "column_scales": (4,)}.items():
+        yield GraphSample("fusion", f"integer_product_{name}_bias", partial(_rescaled, shape, True))
+    yield GraphSample("apart", "integer_product_row_scales_bias", partial(_rescaled, (2, 1), True))
+    yield GraphSample("apart", "integer_product_scale_of_rank_3", partial(_rescaled, (1, 1, 1), False))

@@ -49,6 +49,15 @@ def test_a_cpu_keeps_denormals() -> None:
     assert is_wrong(output, 0.0, on_cpu=True)
 
 
+def test_a_small_result_keeps_what_its_roundings_may_add_up_to() -> None:
+    """Of a thousand factors that is less than the smallest normal number, where the product is 1e-34."""
+    exact = np.array([1e-34])
+    bound = bounds.ulp(1, "a source", np.dtype(np.float32), np.array([6e-39]))
+    output = bounds.rounded("y", exact, np.dtype(np.float32), bound)
+    assert not is_wrong(output, 1.00002e-34, on_cpu=True)
+    assert is_wrong(output, 1.0003e-34, on_cpu=True)
+
+
 def test_what_a_sum_may_be_off_by_stays() -> None:
     bound = bounds.accumulated(1000, np.dtype(np.float32), np.array([1000.0]))
     output = bounds.rounded("y", np.array([1e-3]), np.dtype(np.float32), bound)

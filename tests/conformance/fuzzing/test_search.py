@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from small_cases import HERE
@@ -35,7 +36,7 @@ def search(
 ) -> Found:
     target = resolve(f"python:fuzzing_backends:{backend}")
     with Rounds(Plan((), (target,), jobs=1)) as rounds:
-        found = Search(rounds, expectations, lambda _words: None)
+        found = Search(rounds, replace(target, expectations=tuple(expectations)), lambda _words: None)
         return found.run([suite.operator_of(key) for key in operators], seed, Limits(60, count), examples)
 
 

@@ -138,6 +138,20 @@ def test_a_case_that_cannot_be_built_is_told_with_where_and_why() -> None:
     assert "in broken" in unbuilt_case.log
 
 
+def test_a_case_of_too_many_bytes_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = prepared_case.of(TOPK.build()).size_bytes
+    monkeypatch.setattr(prepared_case, "MOST_BYTES", size)
+    assert isinstance(prepared_case.prepare(TOPK), PreparedCase)
+    monkeypatch.setattr(prepared_case, "MOST_BYTES", size - 1)
+    monkeypatch.setattr(prepared_case, "MEBIBYTE", 1)
+    found = prepared_case.prepare(TOPK)
+    assert isinstance(found, prepared_case.UnbuiltCase)
+    assert found.why == (
+        f"the case has {size:,} MiB of model, inputs and outputs; {size - 1:,} MiB are the most: "
+        "make its tensors smaller"
+    )
+
+
 def test_what_is_surely_right_is_what_the_comparison_accepts() -> None:
     """A truth that is defined to the last bit, and one that leaves an order open: the preferred answer is right."""
     built = TOPK.build()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from epcheck.generators import suite
+from epcheck.generators.claims import DML, claims_of
 from epcheck.generators.fuzzing import drawing
 from epcheck.generators.fuzzing.drawing import Drawn, Source, Space, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
@@ -74,6 +75,21 @@ def test_versions_that_a_provider_does_not_take_are_drawn_rarely() -> None:
         else:
             source.taken(drawn)
     assert sum(drawn.dtypes == ("float32",) for drawn in source.draw(200)) <= 20
+
+
+def test_what_a_provider_does_not_claim_is_drawn_rarely() -> None:
+    """Of 300 nodes all but a few; an operator of which it claims nothing gives way to the others."""
+    claims = claims_of(DML)
+    assert claims is not None
+    wanted = [suite.operator_of(key) for key in ("Relu", "Unique")]
+    drawn = Source(wanted, 1, claims=claims).draw(300)
+    unclaimed = [
+        each
+        for each in drawn
+        if claims.why_not("", each.operator.name, each.node.since_version, {"T": each.dtypes[0]}) is not None
+    ]
+    assert 1 <= len(unclaimed) <= 25
+    assert sum(each.operator.name == "Unique" for each in drawn) <= 15
 
 
 def test_a_kept_node_is_judged_again() -> None:

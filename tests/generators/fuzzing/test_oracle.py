@@ -72,6 +72,56 @@ def test_a_range_of_a_billion_elements_is_open_at_once() -> None:
     assert time.monotonic() - started < 1
 
 
+NEAR_A_TIE = np.array([[[[0.0, -0.11111111]]]], np.float32)
+CORNERS = np.arange(6).reshape(1, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "version", "inputs", "attributes", "words"),
+    [
+        (
+            "GridSample",
+            20,
+            [("X", np.ones((1, 1, 9, 1), np.float32)), ("grid", NEAR_A_TIE)],
+            {"mode": "nearest"},
+            "a location is half-way between two elements",
+        ),
+        ("Clip", 6, [("input", F32)], {"min": 0.0, "max": -1.0}, "the minimum is above the maximum"),
+        (
+            "MaxUnpool",
+            11,
+            [("X", np.ones((1, 1, 2, 3), np.float32)), ("I", CORNERS), ("output_shape", np.array([1, 2, 5, 6]))],
+            {"kernel_shape": (2, 2)},
+            "output_shape has other batches or channels",
+        ),
+        (
+            "MaxUnpool",
+            11,
+            [("X", np.ones((1, 1, 2, 3), np.float32)), ("I", CORNERS), ("output_shape", np.array([1, 1, 5, 6]))],
+            {"kernel_shape": (2, 2)},
+            "indices may count in output_shape or in the inferred shape",
+        ),
+    ],
+)
+def test_what_a_page_leaves_to_rounding_or_to_the_reader_is_open(
+    op_type: str, version: int, inputs: list[tuple[str, Array]], attributes: dict[str, object], words: str
+) -> None:
+    assert reason(op_type, version, *inputs, **attributes) == words
+
+
+def test_beside_what_is_left_open_there_is_a_truth() -> None:
+    """A location that is no tie, a Clip whose page says what comes out, rows below those that are inferred."""
+    x, grid = ("X", np.arange(9, dtype=np.float32).reshape(1, 1, 9, 1)), ("grid", NEAR_A_TIE + np.float32(0.05))
+    sampled = judged("GridSample", 20, x, grid, mode="nearest")
+    clipped = judged("Clip", 13, ("input", F32), ("min", np.float32(0)), ("max", np.float32(-1)))
+    image = np.arange(1, 7, dtype=np.float32).reshape(1, 1, 2, 3)
+    shape = ("output_shape", np.array([1, 1, 4, 4]))
+    unpooled = judged("MaxUnpool", 11, ("X", image), ("I", CORNERS), shape, kernel_shape=(2, 2))
+    values = [found.outputs[0].value.tolist() for found in (sampled, clipped, unpooled) if isinstance(found, Outputs)]
+    assert values[:2] == [[[[[4.0]]]], [[-1.0] * 3] * 2]
+    assert values[2] == [[[[1, 2, 3, 4], [5, 6, 0, 0], [0] * 4, [0] * 4]]]
+
+
 @pytest.mark.parametrize(
     ("op_type", "version", "inputs", "attributes", "words"),
     [

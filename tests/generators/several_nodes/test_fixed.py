@@ -98,6 +98,30 @@ def test_two_casts_keep_what_the_first_loses() -> None:
     assert y.tolist() == (x != 0).astype(np.float32).tolist()
 
 
+def test_a_transposed_matrix_times_a_vector() -> None:
+    (left, right), (y,) = values("apart_transposed_left_matmul_vector")
+    assert close(y, left.T @ right)
+
+
+def test_a_product_of_integers_that_is_scaled_by_rows() -> None:
+    (_, _, left, right, unit, scales, bias), (y,) = values("apart_integer_product_row_scales_bias")
+    product = (left.astype(np.int64) - 7) @ (right.astype(np.int64) - 3)
+    assert scales.shape == (2, 1)
+    assert close(y, product * (unit * scales) + bias)
+
+
+def test_graphs_of_other_opsets() -> None:
+    """Axes of Resize and Pad are opset 18's, limits of Clip that are attributes opset 10's."""
+    (x, _), (resized,) = values("moved_transpose_resize_two_axes_transpose")
+    assert np.array_equal(resized, x.repeat(2, axis=2).repeat(3, axis=3))
+    (x, _, _), (padded,) = values("moved_transpose_pad_all_axes_backwards_transpose")
+    assert np.array_equal(padded, np.pad(x, ((0, 0), (1, 0), (0, 0), (2, 0))))
+    _, (clipped,) = values("apart_relu_clip_of_version_6_below")
+    assert (clipped == -1).all()
+    assert [built(f"moved_transpose_{name}_two_axes_transpose").opset for name in ("resize", "pad")] == [18, 18]
+    assert built("apart_relu_clip_of_version_6_below").opset == 10
+
+
 def test_slices_and_a_concat_that_are_a_space_to_depth() -> None:
     (x, *_), (y,) = values("fusion_slices_concat_rows_first")
     corners = [x[:, :, row::2, column::2] for row in (0, 1) for column in (0, 1)]

@@ -1,0 +1,68 @@
+"""Nodes whose places or limits their pages leave open: locations on a border, indices into one of two shapes, limits
+that exclude each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epcheck.generators.node import Node
+from epcheck.generators.operators.convolution_pooling import unpooling
+
+CLIP_BY_PAGE = 13
+"""The version of Clip whose page says what comes out where the minimum is above the maximum."""
+
+NEAR = 8.0
+"""Units of the grid's dtype, times a location, within which rounding may move it over a threshold."""
+
+
+def sampled(node: Node) -> str:
+    """GridSample, nearest: a location between two elements, which rounding moves to one or the other."""
+    x, grid = node.inputs[0], node.value("grid")
+    if x is None or grid is None or node.text("mode", "linear") != "nearest" or grid.dtype.kind != "f":
+        return ""
+    sizes = np.array(x.value.shape[:1:-1], np.float64)
+    if grid.shape[-1:] != sizes.shape:
+        return ""
+    wide = grid.astype(np.float64)
+    aligned = bool(node.integer("align_corners", 0))
+    at = (wide + 1) / 2 * (sizes - 1) if aligned else ((wide + 1) * sizes - 1) / 2
+    unit = float(np.finfo(grid.dtype).eps)
+    near = np.abs(at - np.floor(at) - 0.5) <= NEAR * unit * (np.abs(at) + sizes)
+    return "a location is half-way between two elements" if bool(near.any()) else ""
+
+
+def unpooled(node: Node) -> str:
+    """MaxUnpool: two values at one place; an output_shape that is none of X's batch and channels, or one in which the
+    indices may count in two ways."""
+    places, x, wanted = node.value("I"), node.inputs[0], node.value("output_shape")
+    if places is not None and np.unique(places).size < places.size:
+        return "two values have one place"
+    if wanted is None or x is None:
+        return ""
+    inferred = unpooling.inferred_shape(node)
+    sizes = tuple(map(int, wanted.reshape(-1)))
+    if isinstance(inferred, str) or len(sizes) != len(inferred):
+        return ""
+    if sizes[:2] != inferred[:2]:
+        return "output_shape has other batches or channels"
+    return "indices may count in output_shape or in the inferred shape" if sizes[3:] != inferred[3:] else ""
+
+
+def clipped(node: Node) -> str:
+    """Clip: before version 13 no page says what a minimum above the maximum gives."""
+    if node.since_version >= CLIP_BY_PAGE:
+        return ""
+    limits = [node.value(name) for name in ("min", "max")]
+    low, high = (
+        node.number(name, default) if limit is None else float(limit.reshape(-1)[0]) if limit.size else default
+        for name, limit, default in zip(("min", "max"), limits, (-np.inf, np.inf), strict=True)
+    )
+    return "the minimum is above the maximum" if low > high else ""
+
+
+def biased(node: Node) -> str:
+    """MultiHeadAttention: whether the bias is added to keys and values that are given in four dimensions, which come
+    from elsewhere than the input projection, the page does not say."""
+    key = node.value("key")
+    is_of_heads = node.op_type == "MultiHeadAttention" and key is not None and key.ndim == 4
+    return "a bias beside keys of four dimensions" if is_of_heads and node.value("bias") is not None else ""
