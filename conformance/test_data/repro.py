@@ -157,8 +157,8 @@ def _kinds(output: Output) -> dict[str, Array | None]:
         "exact": output.exact,
         "allowed": absolute(output),
         "zeros": zero_signs.of(output),
-        "undefined": undefined and undefined.where,
-        "among": undefined and undefined.among,
+        "undefined": None if undefined is None else undefined.where,
+        "among": None if undefined is None else undefined.among,
     }
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
+from onnx.defs import OpSchema
+
 from epcheck.generators import graph, schema
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.claims import established_version
@@ -18,6 +20,8 @@ from epcheck.generators.operator import Operator, built_of, random_source
 from epcheck.generators.parameter_spaces import moving, recurrent, reducing, windows
 from epcheck.generators.parameter_spaces.all_pairs import all_pairs
 from epcheck.generators.parameter_spaces.parameter_space import ParameterSpace, Parts, Values
+
+OPTIONAL = OpSchema.FormalParameterOption.Optional
 
 BORDER, EMPTY, PAIRS = "border", "empty", "pairs"
 
@@ -104,7 +108,7 @@ def node_of(parts: Parts, operator: Operator[Any], version: int) -> Node:
         for index, (name, value) in enumerate(zip(names, parts.inputs, strict=False))
     )
     formals = [formal.name for formal in definition.outputs]
-    asked = parts.outputs or (True,) * sum(formal.option.name != "Optional" for formal in definition.outputs)
+    asked = parts.outputs or (True,) * sum(formal.option != OPTIONAL for formal in definition.outputs)
     outputs = [name if wanted else "" for name, wanted in zip(formals, asked, strict=False)]
     while not outputs[-1]:
         outputs.pop()
