@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     )
     from epcheck.api.runs.trend import TrendOptions, trend
     from epcheck.api.suite.claims import ClaimsError, RefreshClaimsOptions, refresh_claims
-    from epcheck.api.suite.coverage import CoverageOptions, coverage, graph_coverage, separations
+    from epcheck.api.suite.coverage import CoverageOptions, coverage, kind_coverage, separations
     from epcheck.api.suite.directml import DirectMLOptions, DirectMLResult, directml
     from epcheck.api.suite.expect import Expected, ExpectOptions, expect
     from epcheck.api.suite.listing import (
@@ -145,7 +145,7 @@ _MODULES = {
     ),
     "api.runs.trend": ("Trend", "TrendOptions", "trend"),
     "api.suite.claims": ("ClaimsError", "RefreshClaimsOptions", "refresh_claims"),
-    "api.suite.coverage": ("CoverageOptions", "coverage", "graph_coverage", "separations"),
+    "api.suite.coverage": ("CoverageOptions", "coverage", "kind_coverage", "separations"),
     "api.suite.directml": ("DirectMLOptions", "DirectMLResult", "directml"),
     "api.suite.expect": ("ExpectOptions", "Expected", "expect"),
     "api.suite.listing": (
@@ -267,9 +267,9 @@ __all__ = [
     "expect",
     "expectations",
     "fuzz",
-    "graph_coverage",
     "harvest",
     "install_lab",
+    "kind_coverage",
     "lab_status",
     "left_out",
     "merge",

@@ -22,9 +22,11 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.harvested import harvested_cases
 from epcheck.generators.operator import Operator, is_built_by
+from epcheck.generators.parameter_spaces import cases as parameter_spaces
 from epcheck.generators.restamped import restamping
 from epcheck.generators.restamped.restamping import Restamped
-from epcheck.generators.several_nodes import fixed
+from epcheck.generators.several_nodes import fixed, graph_sample
+from epcheck.generators.undefined import cases as undefined
 
 CLOSE = 3
 """Ids that the message about an unknown one names at most."""
@@ -86,6 +88,9 @@ def _groups() -> dict[str, str]:
         for operator in declared
     }
 
+
+KINDS: Mapping[str, str] = {**parameter_spaces.KINDS, **undefined.KINDS, **graph_sample.KINDS}
+"""Of cases that no operator declares itself -> what they are aimed at, in words."""
 
 LOOKED_AT = 1000
 """Cases of each operator in which DirectML operators, and tensors of them, are looked for that no case before has."""
@@ -219,29 +224,42 @@ def _joined(parts: Iterable[Callable[[], Iterable[Case]]]) -> Iterator[Case]:
 
 
 def _of_operator(key: str) -> Iterator[Case]:
-    """The cases of an operator, then those of the fixed graphs that end with it."""
+    """The cases of an operator, those by rule, those of what it leaves undefined, and those of the fixed graphs that
+    end with it."""
     yield from all_operators()[key].cases()
-    yield from _graphs().get(key, ())
+    for beside in _beside():
+        yield from beside.get(key, ())
+
+
+def by_rule() -> Iterator[Case]:
+    """The cases that no operator declares itself: those of KINDS."""
+    return (case for beside in _beside() for own in beside.values() for case in own)
 
 
 @cache
-def _graphs() -> Mapping[str, Sequence[Case]]:
-    return fixed.cases(all_operators())
+def _beside() -> tuple[Mapping[str, Sequence[Case]], ...]:
+    """Operator key -> cases that its declaration does not have."""
+    return tuple(package.cases(all_operators()) for package in (parameter_spaces, undefined, fixed))
 
 
 def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
-    """The first and the middle case of each version and dtypes, and of graphs of each kind: the last ones must be
+    """The first and the middle case of each version and dtypes, and of those by each rule: the last ones must be
     refused."""
     groups: dict[tuple[int, str, str], list[Case]] = {}
     for case in of_operator:
-        groups.setdefault((case.since_version, case.dtype, fixed.kind_of(case)), []).append(case)
+        groups.setdefault((case.since_version, case.dtype, kind_of(case)), []).append(case)
     for each in groups.values():
         yield from (each[index] for index in sorted({0, len(each) // 2}))
 
 
+def kind_of(case: Case) -> str:
+    """By which rule a case is made: one of KINDS; empty for one of an operator's declaration."""
+    return undefined.kind_of(case) or parameter_spaces.kind_of(case) or fixed.kind_of(case)
+
+
 def is_own(case: Case) -> bool:
     """Whether the case is built by this package alone, so that its id and the package's code say what it is."""
-    return fixed.is_fixed(case) or is_built_by(case, __package__)
+    return kind_of(case) != "" or is_built_by(case, __package__)
 
 
 def matches(case_id: str, pattern: str) -> bool:

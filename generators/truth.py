@@ -37,24 +37,57 @@ Bound = Exact | Ulp | OneStep
 
 
 @dataclass(frozen=True)
+class ZeroSigns:
+    """A zero of an output within ULP has the sign of the truth, which a distance in ULP does not see.
+
+    source: who defines the sign; a rule without a source is not a rule. where: for which elements it does: all, or bool
+    of the output's shape.
+    """
+
+    source: str
+    where: bool | Array = True
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """Elements of an output for which the standard defines nothing.
+
+    where: bool of the output's shape. among: 1-D, of its dtype: what may stand there, where the operator only moves
+    data; None for anything.
+    """
+
+    where: Array
+    among: Array | None = None
+
+
+@dataclass(frozen=True)
 class Output:
     """The truth of one output.
 
     value: the true result, rounded once to the output dtype.
     exact: the result before that rounding (float64), where ULP are measured; None when `value` is exact itself.
+    zeros: which zeros must have the sign of the truth, beside the bound; None where nobody defines it. `Exact` needs
+    none: it compares the signs of all.
+    undefined: the elements that have no truth; `value` holds there whatever it holds. None for none.
     """
 
     name: str
     value: Array
     bound: Bound = Exact()
     exact: Array | None = None
+    zeros: ZeroSigns | None = None
+    undefined: Undefined | None = None
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The standard defines every output element."""
+    """The standard defines every output element, but those of `Output.undefined`.
+
+    undefined: what the standard leaves open, and who says so: the node may be refused as well. Empty where it may not.
+    """
 
     outputs: tuple[Output, ...]
+    undefined: str = ""
 
 
 @dataclass(frozen=True)

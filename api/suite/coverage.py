@@ -19,7 +19,7 @@ from epcheck.conformance.judging.coverage import (
     PASSING,
     UNPLACED,
     UNREACHABLE,
-    GraphKind,
+    CaseKind,
     Triple,
 )
 from epcheck.conformance.judging.separation import Separation
@@ -37,13 +37,13 @@ __all__ = [
     "MISSING",
     "STATES",
     "UNREACHABLE",
+    "CaseKind",
     "CoverageError",
     "CoverageOptions",
-    "GraphKind",
     "Separation",
     "Triple",
     "coverage",
-    "graph_coverage",
+    "kind_coverage",
     "separations",
 ]
 
@@ -96,16 +96,17 @@ def coverage(options: CoverageOptions | None = None) -> tuple[Triple, ...]:
     return triples
 
 
-def graph_coverage(options: CoverageOptions | None = None) -> tuple[GraphKind, ...]:
-    """The kinds of graphs of several nodes that the suite has, and with a run what it says of them.
+def kind_coverage(options: CoverageOptions | None = None) -> tuple[CaseKind, ...]:
+    """The kinds of graphs of several nodes that the suite has, the cases of what the standard leaves undefined, and
+    with a run what it says of them.
 
     Raises CoverageError, and StoreError when the run cannot be read.
     """
     options = options or CoverageOptions()
     if options.run is None:
-        return claimed.graph_kinds()
+        return claimed.case_kinds()
     candidate = _candidate(options, reports.read_run(options.run))
-    return claimed.graph_kinds(r for r in reports.read_records(options.run) if r.candidate.target == candidate)
+    return claimed.case_kinds(r for r in reports.read_records(options.run) if r.candidate.target == candidate)
 
 
 def separations(operators: Sequence[str] = ()) -> Iterator[Separation]:

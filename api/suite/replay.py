@@ -31,7 +31,7 @@ from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.truth import OneStep, Output, Outputs, Ulp
+from epcheck.generators.truth import OneStep, Output, Outputs, Ulp, Undefined, ZeroSigns
 
 DEADLINE_S = 300.0
 """Seconds that a step of the folder's examination may take without a sign of life."""
@@ -161,7 +161,8 @@ def _cases(folder: Path, baseline: Target | None, exact: bool) -> Iterator[Built
             truth = _truth_of_baseline(built, baseline)
         bounds = _Bounds.of(data, len(outputs)) if (folder / "case.json").is_file() else None
         truths = (_output(at, name, value, exact, bounds) for at, (name, value) in enumerate(truth.items()))
-        yield _with_truth(built, Outputs(tuple(truths)))
+        open_ = "undefined_*.pb says what the standard leaves open" if bounds and bounds.undefined else ""
+        yield _with_truth(built, Outputs(tuple(truths), open_))
 
 
 def _arrays(data: Path, kind: str, names: Sequence[str]) -> dict[str, Array]:
@@ -206,30 +207,39 @@ class _Bounds:
     """What a folder of ours says of its outputs.
 
     Index of an output -> float64 of its shape. allowed: how far each element may be from the exact result; where there
-    is none, it must be equal. exact: that result, where it is not the output itself.
+    is none, it must be equal. exact: that result, where it is not the output itself. zeros: bool, where a zero must
+    have the sign of the output. undefined: bool, where the standard defines nothing; among: what may stand there.
     """
 
     allowed: Mapping[int, Array]
     exact: Mapping[int, Array]
+    zeros: Mapping[int, Array]
+    undefined: Mapping[int, Array]
+    among: Mapping[int, Array]
 
     @classmethod
     def of(cls, data: Path, count: int) -> Self:
         """Raises ModelFileError."""
         kinds: list[dict[int, Array]] = []
-        for kind in ("allowed", "exact"):
+        for kind in ("allowed", "exact", "zeros", "undefined", "among"):
             files = ((at, data / f"{kind}_{at}.pb") for at in range(count))
             kinds.append({at: model_file.load_tensor(file) for at, file in files if file.exists()})
         return cls(*kinds)
 
     def output(self, at: int, name: str, value: Array) -> Output:
         """Raises ModelFileError where the shapes differ."""
-        allowed, exact = self.allowed.get(at), self.exact.get(at)
-        if any(array is not None and array.shape != value.shape for array in (allowed, exact)):
-            raise ModelFileError(f"allowed_{at}.pb and exact_{at}.pb must have the shape of output_{at}.pb")
+        allowed, exact, signed = self.allowed.get(at), self.exact.get(at), self.zeros.get(at)
+        if (where := self.undefined.get(at)) is not None and where.shape == value.shape:
+            return Output(name, value, undefined=Undefined(where.astype(np.bool_), self.among.get(at)))
+        if any(array is not None and array.shape != value.shape for array in (allowed, exact, signed)):
+            raise ModelFileError(
+                f"allowed_{at}.pb, exact_{at}.pb and zeros_{at}.pb must have the shape of output_{at}.pb"
+            )
         if allowed is None or value.dtype.kind not in "iuf":
             return Output(name, value)
         if value.dtype.kind == "f":
-            return Output(name, value, Ulp(0.0, f"or as near as allowed_{at}.pb says", allowed), exact)
+            zeros = None if signed is None else ZeroSigns(f"zeros_{at}.pb", signed.astype(np.bool_))
+            return Output(name, value, Ulp(0.0, f"or as near as allowed_{at}.pb says", allowed), exact, zeros)
         return Output(name, value, OneStep(allowed))
 
 

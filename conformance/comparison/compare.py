@@ -1,10 +1,11 @@
-"""Outputs against the truth: exact, in ULP, one quantisation step, or a selection; differences in words."""
+"""Outputs against the truth: exact, in ULP, in signs of zero, one quantisation step, a selection; and in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
+from epcheck.conformance.comparison import undefined, zero_signs
 from epcheck.conformance.comparison.bounds import is_surely_right, rule
 from epcheck.conformance.comparison.selection import selection_differences
 from epcheck.conformance.comparison.wrong_elements import find_wrong_elements, form_difference
@@ -33,7 +34,14 @@ def _output_difference(expected: Output, got: Array | None, worst: float) -> Dif
     form = form_difference(expected.name, expected.value, got)
     if form is not None or got is None:
         return form
-    if (isinstance(expected.bound, Ulp) and worst <= expected.bound.bound) or is_surely_right(expected, got):
+    if expected.undefined is not None:
+        return undefined.difference(expected, expected.undefined, got)
+    near = (isinstance(expected.bound, Ulp) and worst <= expected.bound.bound) or is_surely_right(expected, got)
+    if near and zero_signs.are_right(expected, got):
         return None
     wrong = find_wrong_elements(expected, got)
-    return None if wrong is None else wrong.difference(f"each {rule(expected.bound, wrong.max_abs)}")
+    if wrong is None:
+        return None
+    far = [f"each {rule(expected.bound, wrong.max_abs)}"] if wrong.far else []
+    signs = [zero_signs.rule(expected)] if wrong.far < wrong.wrong else []
+    return wrong.difference("; ".join(far + signs))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from epcheck.conformance.comparison import blocks
+from epcheck.conformance.comparison import blocks, zero_signs
 from epcheck.conformance.comparison.bounds import allowance, breaks, is_surely_right
 from epcheck.conformance.comparison.heat_map import HeatMap
 from epcheck.conformance.comparison.ulp import is_floating, ulp_error
@@ -17,26 +17,32 @@ from epcheck.generators.truth import Output
 FIRST = 8
 """How many wrong elements a difference lists."""
 
+_NONE = np.zeros((), np.bool_)
+
 
 def find_wrong_elements(expected: Output, got: Array) -> WrongElements | None:
-    """The elements of an output that break its bound; None when there are none."""
+    """The elements of an output that break its bound, and zeros of a wrong sign; None when there are none."""
     truth, bound = expected.value, expected.bound
     exact = truth if expected.exact is None else expected.exact
     found = None
-    for start, (values, actual, exactly, allowed) in blocks.read(truth, got, exact, allowance(bound)):
+    arrays = (truth, got, exact, allowance(bound), zero_signs.defined(expected))
+    for start, (values, actual, exactly, allowed, signed) in blocks.read(*arrays):
         block = Output(expected.name, values, bound, None if expected.exact is None else exactly)
-        if not is_surely_right(block, actual) and (wrong := breaks(bound, values, actual, exactly, allowed)).any():
+        far = _NONE if is_surely_right(block, actual) else breaks(bound, values, actual, exactly, allowed)
+        wrong = far if expected.zeros is None else far | zero_signs.wrong(values, actual, signed)
+        if wrong.any():
             found = found or WrongElements(expected.name, truth)
             found.add(start, wrong, values, actual, exactly)
+            found.far += int(np.count_nonzero(far))
     return found
 
 
 class WrongElements:
-    """The wrong elements of one output, gathered from block to block."""
+    """The wrong elements of one output, gathered from block to block. far: how many of them break the bound."""
 
     def __init__(self, name: str, expected: Array) -> None:
         self.name, self.dtype, self.shape, self.size = name, expected.dtype, expected.shape, expected.size
-        self.wrong = 0
+        self.wrong = self.far = 0
         self.max_ulp = self.max_abs = 0.0
         self.first: list[Mismatch] = []
         self.heat = HeatMap(expected.shape)

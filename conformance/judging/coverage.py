@@ -15,8 +15,6 @@ from epcheck.generators import suite
 from epcheck.generators.claims import Claims, Key, why_unreachable
 from epcheck.generators.node import qualified_name
 from epcheck.generators.operator import Operator
-from epcheck.generators.several_nodes import fixed
-from epcheck.generators.several_nodes.graph_sample import KINDS
 
 COVERED, PASSING, FAILING, UNPLACED, UNREACHABLE, MISSING = (
     "covered", "passing", "failing", "unplaced", "unreachable", "missing",
@@ -42,8 +40,8 @@ class Triple:
 
 
 @dataclass(frozen=True)
-class GraphKind:
-    """Fixed graphs of one kind. kind, aim: what they are, in a word and in words. cases: how many the suite has.
+class CaseKind:
+    """The cases by one rule. kind, aim: what they are, in a word and in words. cases: how many the suite has.
     statuses: of a run, how often each came."""
 
     kind: str
@@ -70,15 +68,15 @@ def of_run(claims: Claims, seen: Seen) -> Iterator[Triple]:
         yield from (_triple(key, dtype, seen.get((key, dtype))) for dtype in sorted(dtypes))
 
 
-def graph_kinds(records: Iterable[record.Record] = ()) -> tuple[GraphKind, ...]:
-    """Every kind of fixed graph, and what the records of a run say of its cases."""
-    kinds = {case.id: fixed.kind_of(case) for own in fixed.cases(suite.all_operators()).values() for case in own}
-    statuses: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+def case_kinds(records: Iterable[record.Record] = ()) -> tuple[CaseKind, ...]:
+    """Every kind of case that no operator declares itself, and what the records of a run say of them."""
+    kinds = {case.id: suite.kind_of(case) for case in suite.by_rule()}
+    statuses: dict[str, Counter[str]] = {kind: Counter() for kind in suite.KINDS}
     for item in records:
         if item.case_id in kinds:
             statuses[kinds[item.case_id]][item.status] += 1
     counts = Counter(kinds.values())
-    return tuple(GraphKind(kind, aim, counts[kind], dict(statuses[kind])) for kind, aim in KINDS.items())
+    return tuple(CaseKind(kind, aim, counts[kind], dict(statuses[kind])) for kind, aim in suite.KINDS.items())
 
 
 def tally(records: Iterable[record.Record]) -> Seen:

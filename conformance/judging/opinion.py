@@ -110,7 +110,7 @@ def _status(
             return terms.SKIPPED, f"not run, because a feed cannot be given to it: {message}", ()
         if UNPLACED.search(message):
             return terms.UNPLACED, message, ()
-        return (terms.PASS if prepared.must_be_refused else terms.REFUSED), message, ()
+        return (terms.PASS if prepared.must_be_refused or prepared.may_be_refused else terms.REFUSED), message, ()
     if target.provider and (gap := placement_gap(prepared, target.provider, outcome)):
         return terms.UNPLACED, gap, ()
     if outcome.exact:

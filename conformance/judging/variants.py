@@ -37,6 +37,8 @@ def why_not(prepared: PreparedCase, target: Target, ordinary: Opinion) -> str:
         return NOT_PLACED_EITHER
     if ordinary.status not in (*COMPARED, terms.UNPLACED):
         return ENDS
+    if prepared.may_be_refused:
+        return "the standard leaves a part of it undefined"
     if target.packed and (prepared.must_be_refused or not prepared.graph or not prepared.emptiness):
         return "its model cannot be put into a pack"
     if target.variant in BROKEN and (prepared.must_be_refused or ordinary.status == terms.REFUSED):

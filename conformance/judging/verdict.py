@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from epcheck.conformance.judging import claim, explain, variants, wording
@@ -85,7 +86,8 @@ def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Recor
     row = TABLE[_condition(prepared, target, evidence, claimed), evidence.is_baseline_wrong]
     reading, expectation = row.unexpected, None
     if expectations:
-        expectation = next((e for e in expectations if e.covers(candidate)), None)
+        seen = _as_expected(prepared, candidate)
+        expectation = next((e for e in expectations if e.covers(seen)), None)
         reading = row.expected if expectation else row.other_expected
         if reading == FIXED:
             expectation = expectations[0]
@@ -105,6 +107,12 @@ def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Recor
     )
 
 
+def _as_expected(prepared: PreparedCase, candidate: Opinion) -> Opinion:
+    """What expectations are about: a refusal is one, also where the standard allows it."""
+    is_refusal = prepared.may_be_refused and candidate.status == terms.PASS and candidate.message
+    return replace(candidate, status=terms.REFUSED) if is_refusal else candidate
+
+
 def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claimed: bool | None) -> str:
     """The condition of the candidate, one of those above. claimed: None where nothing is known of its claims."""
     candidate = evidence.candidate
@@ -117,7 +125,8 @@ def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claim
             return NOT_ASKED
         case terms.UNPLACED:
             promised = claimed and claim.is_promised(prepared, target)
-            return NOT_TAKEN if promised and not prepared.must_be_refused else HARMLESS
+            refusable = prepared.must_be_refused or prepared.may_be_refused
+            return NOT_TAKEN if promised and not refusable else HARMLESS
         case terms.REFUSED if lacking_feature(candidate):
             return NOT_ASKED
         case terms.REFUSED if claimed is False:

@@ -33,8 +33,17 @@ def of(built: BuiltCase) -> CaseFacts:
         attributes=dict(built.node.attributes),
         values=_values(built),
         directml=None if built.lowering is None else _directml(built.lowering.description),
-        expects=f"a refusal: {built.truth.reason}" if isinstance(built.truth, Refusal) else "the true result",
+        expects=_expected(built),
     )
+
+
+def _expected(built: BuiltCase) -> str:
+    match built.truth:
+        case Refusal(reason):
+            return f"a refusal: {reason}"
+        case Outputs(undefined=why) if why:
+            return f"a refusal, or a result that is right where it is defined: {why}"
+    return "the true result"
 
 
 def of_unbuilt(case: Case) -> CaseFacts:

@@ -26,7 +26,18 @@ from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.outcome import bits
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
-from epcheck.generators.truth import Exact, OneStep, Output, Outputs, Refusal, Selection, Truth, Ulp
+from epcheck.generators.truth import (
+    Exact,
+    OneStep,
+    Output,
+    Outputs,
+    Refusal,
+    Selection,
+    Truth,
+    Ulp,
+    Undefined,
+    ZeroSigns,
+)
 
 
 class _PreparedCase(NamedTuple):
@@ -45,6 +56,7 @@ class _PreparedCase(NamedTuple):
     expected: tuple[list[list[Any]], bytes]
     emptiness: bytes
     must_be_refused: bool
+    may_be_refused: bool
     size_bytes: int
     oracles: Mapping[str, str]
     answer: str
@@ -65,6 +77,7 @@ class PreparedCase(_PreparedCase):
     feeds: the graph's inputs. expected: what a pack's answer says of outputs that are surely right, to the last bit:
     [name with the prefix, dtype, shape] of each, and their bytes; empty where none are.
     emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
+    may_be_refused: whether the standard leaves a part of the node undefined.
     oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
     `expected`. digest: equal for equal model, feeds and truth. packed_truth: the truth as a pickle of builtin types.
     level: of graph optimisation, where the case is about it; empty for none. elsewhere: the op_types that need not be
@@ -143,6 +156,7 @@ def of(built: BuiltCase) -> PreparedCase:
         expected=_as_answered(prefix, outputs) if sure else ([], b""),
         emptiness=_emptiness(outputs.values()),
         must_be_refused=isinstance(built.truth, Refusal),
+        may_be_refused=isinstance(built.truth, Outputs) and built.truth.undefined != "",
         size_bytes=len(built.model) + sum(len(feed[-1]) for feed in feeds) + sum(a.nbytes for a in outputs.values()),
         oracles=opinions,
         answer=answer,
@@ -178,7 +192,9 @@ def from_row(case: Case, row: Any) -> PreparedCase:
     return PreparedCase._make((case, CaseFacts.from_text(case.id, row[0]), *row[1:]))
 
 
-_TRUTHS = {cls.__name__: cls for cls in (Outputs, Output, Selection, Refusal, Exact, Ulp, OneStep)}
+_TRUTHS = {
+    cls.__name__: cls for cls in (Outputs, Output, Selection, Refusal, Exact, Ulp, OneStep, ZeroSigns, Undefined)
+}
 _FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in _TRUTHS.values()}
 _ARRAY = "array"
 

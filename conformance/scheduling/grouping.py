@@ -40,12 +40,12 @@ class Grouping:
         """With which other cases this one may share a session; empty for none.
 
         Cases that will probably be declined are only placed, many in one session that may fall back to CPU.
-        Not one that must be refused, which refuses the whole model, nor a graph that is optimised. Not one that will
-        probably fail, with those that will not. And cases with an empty output keep to themselves: fetched beside one,
-        DirectML's provider returns every other output of the session as it found the memory (docs/findings.md).
+        Not one that must or may be refused, which refuses the whole model, nor a graph that is optimised. Not one that
+        will probably fail, with those that will not. And cases with an empty output keep to themselves: fetched beside
+        one, DirectML's provider returns every other output of the session as it found the memory (docs/findings.md).
         status: the one it will probably have. facts: what the target's worker reports of itself.
         """
-        if prepared.must_be_refused or not prepared.graph or prepared.level:
+        if prepared.must_be_refused or prepared.may_be_refused or not prepared.graph or prepared.level:
             return b""
         if status == terms.UNPLACED and claim.may_be_placed_only(prepared, target, facts):
             return PLACE_ONLY + prepared.shell

@@ -5,6 +5,9 @@ test_data_set_0/input_0.pb     its graph inputs, in order, as serialized TensorP
 test_data_set_0/output_0.pb    the true outputs (none when the node must be refused)
 test_data_set_0/exact_0.pb     the same before they were rounded, where that is known
 test_data_set_0/allowed_0.pb   how far from that each element may be; none where it must be equal
+test_data_set_0/undefined_0.pb true where the standard defines nothing; none where it defines all
+test_data_set_0/among_0.pb     what may stand there; none where anything may
+test_data_set_0/zeros_0.pb     true where a zero must have the sign of the truth; none where no sign is defined
 data.npz                       the same, for run.py
 case.json                      what the case is, and what is right besides the outputs
 run.py                         runs the model on a provider and judges it; its exit code says how (`run_script`)
@@ -25,6 +28,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 from onnx import numpy_helper
 
+from epcheck.conformance.comparison import zero_signs
 from epcheck.conformance.comparison.bounds import absolute
 from epcheck.conformance.workers.program.protocol import LEVELS
 from epcheck.generators.array import Array
@@ -33,6 +37,9 @@ from epcheck.generators.error import EpcheckError
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection
 
 DATA_SET = "test_data_set_0"
+
+KINDS = ("output", "exact", "allowed", "zeros", "undefined", "among")
+"""What is written of an output, as KIND_0.pb and as KIND.NAME in data.npz."""
 
 OUT = " --out repro"
 """How the command line ends that writes a case."""
@@ -47,7 +54,8 @@ class Judged:
 
     words: what the case is. outputs: the truth, in the order of the graph's outputs; those that nobody knows may be
     missing. operator: the one whose placement has to be proved; empty for a model, of which any node will do. level: a
-    name of GraphOptimizationLevel. refusal: the rule for which the node must be refused. selection: what is accepted
+    name of GraphOptimizationLevel. refusal: the rule for which the node must be refused; undefined: what the
+    standard leaves open, so that it may be. selection: what is accepted
     of an operator that selects. session: how run.py makes its session besides, as `run_settings` says. files: name ->
     content of the files that it needs for that.
     """
@@ -58,6 +66,7 @@ class Judged:
     operator: str = ""
     level: str = "ORT_DISABLE_ALL"
     refusal: str = ""
+    undefined: str = ""
     selection: Selection | None = None
     session: Mapping[str, object] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -119,10 +128,10 @@ def write_folder(folder: Path, model: bytes, feeds: Mapping[str, Array], judged:
 
 def _files(model: bytes, feeds: Mapping[str, Array], judged: Judged) -> dict[str, bytes]:
     """Name within the folder -> content."""
-    values: dict[str, dict[str, Array]] = {kind: {} for kind in ("output", "exact", "allowed")}
+    values: dict[str, dict[str, Array]] = {kind: {} for kind in KINDS}
     tensors = {f"{DATA_SET}/input_{index}.pb": _tensor(*item) for index, item in enumerate(feeds.items())}
     for index, output in enumerate(judged.outputs):
-        found = {"output": output.value, "exact": output.exact, "allowed": absolute(output)}
+        found = _kinds(output)
         for kind, value in found.items():
             if value is not None:
                 values[kind][output.name] = value
@@ -140,6 +149,19 @@ def _files(model: bytes, feeds: Mapping[str, Array], judged: Judged) -> dict[str
     }  # fmt: skip
 
 
+def _kinds(output: Output) -> dict[str, Array | None]:
+    """Each of KINDS -> the array of an output; None where it has none."""
+    undefined = output.undefined
+    return {
+        "output": output.value,
+        "exact": output.exact,
+        "allowed": absolute(output),
+        "zeros": zero_signs.of(output),
+        "undefined": None if undefined is None else undefined.where,
+        "among": None if undefined is None else undefined.among,
+    }
+
+
 def _tensor(name: str, value: Array) -> bytes:
     content: bytes = numpy_helper.from_array(value, name).SerializeToString()
     return content
@@ -153,6 +175,7 @@ def _case(judged: Judged) -> bytes:
         "operator": judged.operator,
         "level": judged.level,
         "refused": judged.refusal,
+        "undefined": judged.undefined,
         "session": judged.session,
         "selection": selection and {"names": selection.names, "axis": selection.axis, "ordered": selection.ordered},
     }
@@ -174,6 +197,7 @@ def judged(built: BuiltCase) -> Judged:
         operator="" if is_graph else built.node.op_type,
         level=LEVELS[around.level if around and around.level else "disabled"],
         refusal=truth.reason if isinstance(truth, Refusal) else "",
+        undefined=truth.undefined if isinstance(truth, Outputs) else "",
         selection=truth if isinstance(truth, Selection) else None,
     )
 

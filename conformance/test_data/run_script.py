@@ -255,6 +255,9 @@ def refused(case: dict[str, Any], provider: str, message: str, broken: bool) -> 
     if case["refused"]:
         print("right: refused, as it must be:", message)
         return RIGHT
+    if case.get("undefined"):
+        print("right: refused, as it may be:", message)
+        return RIGHT
     print("WRONG: refused:", message)
     return WRONG
 
@@ -265,7 +268,8 @@ def outputs_wrong(np: Any, data: dict[str, Any], got: dict[str, Any]) -> bool:
 
 
 def output_right(np: Any, data: dict[str, Any], name: str, value: Any) -> bool:
-    """`output.NAME` is what is right; `allowed.NAME` how far from `exact.NAME` each element may be."""
+    """`output.NAME` is what is right; `allowed.NAME` how far from `exact.NAME` each element may be; `zeros.NAME` where
+    a zero must have the sign of what is right."""
     expected = data.get("output." + name)
     if expected is None:
         print(name, "nobody knows what is right")
@@ -277,6 +281,12 @@ def output_right(np: Any, data: dict[str, Any], name: str, value: Any) -> bool:
             exact = data.get("exact." + name, expected).astype(np.float64)
             with np.errstate(all="ignore"):
                 near |= np.abs(value.astype(np.float64) - exact) <= data["allowed." + name]
+        if "zeros." + name in data:
+            turned = (expected == 0) & (value == 0) & (np.signbit(expected) != np.signbit(value))
+            near &= ~(turned & data["zeros." + name])
+        if "undefined." + name in data:
+            among = data.get("among." + name)
+            near = np.where(data["undefined." + name], True if among is None else np.isin(value, among), near)
         right = bool(near.all())
     print(name, "as expected" if right else f"WRONG\n{value}\nexpected\n{expected}")
     return right

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.truth import Output, Ulp
+from epcheck.generators.truth import Output, Ulp, ZeroSigns
 
 D3D = "Direct3D 11.3 functional specification, 3.1 floating point rules"
 WEBNN = "WebNN conformance tests"
@@ -48,7 +48,7 @@ def accumulated(length: int, dtype: np.dtype[Any], magnitude: Array, ulps: float
     return ulp(ulps, f"{HIGHAM}, for {length} terms", dtype, floor)
 
 
-def rounded(name: str, exact: Array, dtype: np.dtype[Any], bound: Ulp) -> Output:
+def rounded(name: str, exact: Array, dtype: np.dtype[Any], bound: Ulp, zeros: ZeroSigns | None = None) -> Output:
     """An output whose truth is `exact` (float64), rounded once to `dtype`; beyond its range is infinity."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return Output(name, np.asarray(exact).astype(dtype), bound, np.asarray(exact, np.float64))
+        return Output(name, np.asarray(exact).astype(dtype), bound, np.asarray(exact, np.float64), zeros)

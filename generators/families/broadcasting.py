@@ -24,7 +24,7 @@ from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import borders
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NotLowered, Operator
-from epcheck.generators.truth import Bound, Exact, Output, Outputs, Refusal, Truth, Ulp
+from epcheck.generators.truth import Bound, Exact, Output, Outputs, Refusal, Truth, Ulp, ZeroSigns
 
 Shape = tuple[int, ...]
 Row = tuple[Any, ...]
@@ -33,6 +33,7 @@ Draw = Callable[[tuple[Shape, ...], np.dtype[Any], np.random.Generator], tuple[A
 Describe = Callable[[Node, tuple[TensorDesc, ...], TensorDesc], OperatorDesc | None]
 BoundOf = Callable[[np.dtype[Any], tuple[Array, ...]], Bound]
 """(dtype of the output, widened inputs) -> bound."""
+SignsOf = Callable[[Node, tuple[Array, ...]], ZeroSigns | None]
 
 ANY = "fiub"
 INTEGERS = "iu"
@@ -71,6 +72,16 @@ def always(*_arrays: Array) -> Any:
     return True
 
 
+def undefined(_node: Node, _values: tuple[Array, ...]) -> ZeroSigns | None:
+    """The signs of zeros of an operator of which nobody says what they are."""
+    return None
+
+
+def signs(source: str) -> SignsOf:
+    """The source defines the signs of all zeros."""
+    return lambda _node, _values: ZeroSigns(source)
+
+
 def exactly(_dtype: np.dtype[Any], _values: tuple[Array, ...]) -> Bound:
     """The bound of data movement, comparisons and integers."""
     return Exact()
@@ -86,7 +97,8 @@ class Rule:
     admits: which combinations of boundary values have a defined result. result: the dtype of the output, where it is
     not that of the inputs. same_shape: versions whose text has no broadcasting. rejects: why a node is not valid.
     one_type: all inputs have the type T; otherwise the one at `typed` has it. edges: (which, dtype) -> the inputs of a
-    sample of boundary values, where they are not every combination.
+    sample of boundary values, where they are not every combination. zeros: (node, inputs) -> which zeros have a sign
+    that somebody defines.
     """
 
     name: str
@@ -104,6 +116,7 @@ class Rule:
     one_type: bool = True
     typed: int = 0
     edges: Callable[[str, np.dtype[Any]], tuple[Array, ...]] | None = None
+    zeros: SignsOf = undefined
 
 
 def within(ulps: float, source: str) -> BoundOf:
@@ -329,13 +342,13 @@ def truth(rule: Rule, node: Node) -> Truth:
         exact = rule.compute(node, widened(values))
         dtype = rule.result or values[rule.typed].dtype
         bound = rule.bound(dtype, widened(values)) if dtype.kind == "f" else Exact()
-    return Outputs((output(node.outputs[0], exact, dtype, bound),))
+    return Outputs((output(node.outputs[0], exact, dtype, bound, rule.zeros(node, values)),))
 
 
-def output(name: str, exact: Array, dtype: np.dtype[Any], how: Bound) -> Output:
+def output(name: str, exact: Array, dtype: np.dtype[Any], how: Bound, zeros: ZeroSigns | None = None) -> Output:
     """One output of `dtype`: a float within its bound, anything else exactly."""
     if isinstance(how, Ulp):
-        return bounds.rounded(name, exact, dtype, how)
+        return bounds.rounded(name, exact, dtype, how, zeros)
     return Output(name, np.asarray(exact).astype(dtype))
 
 

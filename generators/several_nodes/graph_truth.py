@@ -155,6 +155,7 @@ def _own(output: Output) -> Array:
 
 def _allowing(output: Output, name: str, change: Array) -> Output | None:
     """The output under its name in the graph, with what errors of earlier nodes may add; None for too much."""
+    output = replace(output, zeros=None)  # nobody defines the signs of all zeros that it reads
     bound = output.bound
     if output.value.dtype.kind != "f" or not output.value.size:
         return replace(output, name=name)

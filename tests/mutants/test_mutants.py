@@ -18,7 +18,7 @@ from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
-from epcheck.generators.several_nodes import fixed
+from epcheck.generators.several_nodes.graph_sample import KINDS
 from epcheck.generators.truth import Refusal
 
 FOLDER = Path(__file__).parent
@@ -32,14 +32,17 @@ IMPLEMENTED = {
 }
 """Operators with an implementation of their own: its module, the name of a mutant in it, and the sample that tells."""
 
+UNREAD = {"undefined", *KINDS}
+"""Cases of which the truth of their operator says nothing: of a graph that ends with it, and of what is undefined."""
+
 NO_MEANING = (ValueError, IndexError, KeyError, AssertionError, TypeError, ZeroDivisionError)
 """What a truth raises for a misread node that has no meaning: there is no answer to compare."""
 
 
 @cache
 def cases(operator: str) -> tuple[Case, ...]:
-    """Of single nodes: the truth of an operator says nothing of a graph that ends with it."""
-    return tuple(case for case in suite.cases([operator]) if not fixed.is_fixed(case))
+    """Of single nodes, all of which the truth of their operator defines."""
+    return tuple(case for case in suite.cases([operator]) if suite.kind_of(case) not in UNREAD)
 
 
 @cache

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from epcheck.api.option import Option
-from epcheck.api.suite.coverage import STATES, CoverageOptions, Separation, coverage, graph_coverage, separations
+from epcheck.api.suite.coverage import STATES, CoverageOptions, Separation, coverage, kind_coverage, separations
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, GraphKind, Triple
+from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, CaseKind, Triple
 
 app = typer.Typer(add_completion=False)
 
@@ -43,7 +43,7 @@ def show_coverage(options: ShownCoverage) -> int:
         return show_separations(tuple(separations()))
     triples = coverage(options)
     show(triples, options.each)
-    show_graphs(graph_coverage(options))
+    show_kinds(kind_coverage(options))
     return failure.FAILURES if any(triple.state == MISSING for triple in triples) else failure.GOOD
 
 
@@ -85,10 +85,10 @@ def show_separations(found: Sequence[Separation]) -> int:
     return failure.GOOD
 
 
-def show_graphs(kinds: Sequence[GraphKind]) -> None:
-    """One line for each kind of graph of several nodes."""
+def show_kinds(kinds: Sequence[CaseKind]) -> None:
+    """One line for each kind of case by rule."""
     statuses = sorted({status for kind in kinds for status in kind.statuses})
-    table = Table(Column("graphs of several nodes", no_wrap=True), "aimed at", box=box.SIMPLE)
+    table = Table(Column("cases by rule", no_wrap=True), "aimed at", box=box.SIMPLE)
     for heading in ("cases", *statuses):
         table.add_column(heading, justify="right")
     for kind in kinds:

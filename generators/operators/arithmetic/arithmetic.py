@@ -22,7 +22,7 @@ import numpy as np
 
 from epcheck.generators import schema
 from epcheck.generators.array import Array
-from epcheck.generators.bounds import bounds
+from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
 from epcheck.generators.families import fused_activation
@@ -40,6 +40,7 @@ from epcheck.generators.families.broadcasting import (
     operator,
     plain,
     refused_pairs,
+    signs,
     sum_of_magnitudes,
     unary,
     unary_shapes,
@@ -48,7 +49,7 @@ from epcheck.generators.families.broadcasting import (
 )
 from epcheck.generators.node import Node
 from epcheck.generators.operator import GRAPH
-from epcheck.generators.truth import Bound
+from epcheck.generators.truth import Bound, ZeroSigns
 
 Draws = tuple[Array, ...]
 
@@ -217,6 +218,13 @@ def _remainder_bound(dtype: np.dtype[Any], _values: Draws) -> Bound:
     return bounds.ulp(0.5, f"{bounds.OPENCL}: fmod 0 ULP, and one rounding", dtype)
 
 
+def _remainder_signs(node: Node, values: Draws) -> ZeroSigns:
+    """All but those of fmod for a dividend of -0 and a positive divisor, where either sign may be returned."""
+    a, b = values
+    is_open = (a == 0) & np.signbit(a) & (b > 0) if node.integer("fmod", 0) and a.dtype.kind == "f" else np.False_
+    return ZeroSigns(zero_signs.REMAINDER, np.broadcast_to(~is_open, np.broadcast_shapes(a.shape, b.shape)))
+
+
 def _quotient(a: Array, b: Array) -> Array:
     """Of integers that of their magnitudes, with the sign of both: rounded toward zero."""
     if a.dtype.kind == "f":
@@ -316,9 +324,27 @@ def _binary_rule(name: str, desc: Any, function: Any, samples: Any, **more: Any)
 SUMMABLE = (*_binary_samples(), *_integer_samples())
 
 RULES = (
-    _binary_rule("Add", dml.ElementWiseAdd, np.add, SUMMABLE, draw=_halves, bound=SINGLE_ROUNDING),
-    _binary_rule("Sub", dml.ElementWiseSubtract, np.subtract, SUMMABLE, draw=_larger_first, bound=SINGLE_ROUNDING),
-    _binary_rule("Mul", dml.ElementWiseMultiply, np.multiply, SUMMABLE, draw=_roots, bound=SINGLE_ROUNDING),
+    _binary_rule(
+        "Add", dml.ElementWiseAdd, np.add, SUMMABLE, draw=_halves, bound=SINGLE_ROUNDING, zeros=signs(zero_signs.SUM)
+    ),
+    _binary_rule(
+        "Sub",
+        dml.ElementWiseSubtract,
+        np.subtract,
+        SUMMABLE,
+        draw=_larger_first,
+        bound=SINGLE_ROUNDING,
+        zeros=signs(zero_signs.SUM),
+    ),
+    _binary_rule(
+        "Mul",
+        dml.ElementWiseMultiply,
+        np.multiply,
+        SUMMABLE,
+        draw=_roots,
+        bound=SINGLE_ROUNDING,
+        zeros=signs(zero_signs.PRODUCT),
+    ),
     _binary_rule(
         "Div",
         dml.ElementWiseDivide,
@@ -327,6 +353,7 @@ RULES = (
         draw=_divisible,
         bound=_division_bound,
         admits=_is_divisible,
+        zeros=signs(zero_signs.PRODUCT),
     ),
     Rule(
         "Mod",
@@ -337,6 +364,7 @@ RULES = (
         bound=_remainder_bound,
         admits=_is_divisible,
         rejects=_mod_rejects,
+        zeros=_remainder_signs,
     ),
     Rule(
         "Neg",

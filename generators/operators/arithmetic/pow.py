@@ -17,7 +17,7 @@ import numpy as np
 
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.bounds import bounds
+from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.case import Binding
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseConstantPow, ElementWisePow
@@ -218,6 +218,7 @@ RULE = Rule(
     bound=_bound,
     rejects=_rejects,
     one_type=False,
+    zeros=broadcasting.signs(zero_signs.POWER),
 )
 
 OPERATORS = (Operator("Pow", samples, bindings, node, partial(broadcasting.truth, RULE), lower),)

@@ -24,7 +24,7 @@ import numpy as np
 
 from epcheck.generators import schema
 from epcheck.generators.array import Array
-from epcheck.generators.bounds import bounds
+from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
 from epcheck.generators.case import Binding
 from epcheck.generators.directml import OperatorDesc
@@ -41,7 +41,7 @@ from epcheck.generators.families.elementwise import (
     small,
 )
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.truth import Output, Outputs, Truth, Ulp
+from epcheck.generators.truth import Output, Outputs, Truth, Ulp, ZeroSigns
 
 SELECTION = "a comparison and a selection do not round"
 CANCELLATION = f"{bounds.WEBNN}; cancellation: {VULKAN}"
@@ -58,7 +58,8 @@ class Activation:
 
     attributes: the names of those that are numbers. settings: sample name -> attributes worth the samples of ordinary
     values and of the whole range. required: attributes that have no default, for every other sample. describe:
-    (tensor, **attributes) -> the DirectML operator; None where the DML EP has none.
+    (tensor, **attributes) -> the DirectML operator; None where the DML EP has none. zeros: who defines the sign of a
+    zero; empty where nobody does.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Activation:
     required: Numbers = field(default_factory=dict)
     domain: Domain = field(default_factory=Domain)
     describe: Callable[..., OperatorDesc] | None = None
+    zeros: str = ""
 
 
 NO_NAN = tuple(value for value in SPECIAL if not np.isnan(value))
@@ -200,6 +202,7 @@ ACTIVATIONS = (
         attributes=("alpha",),
         settings=_settings("alpha", 0.0, 0.25, 1.0, 2.0, -0.5, 1000.0),
         describe=activation.LeakyRelu,
+        zeros=zero_signs.LINEAR,
     ),
     Activation(
         "Mish",
@@ -374,7 +377,8 @@ def truth(row: Activation, node: Node) -> Truth:
     with np.errstate(all="ignore"):
         y = np.asarray(row.exact(x, **numbers))
         bound = _bound(row, x, y, dtype, numbers)
-    return Outputs((bounds.rounded(node.outputs[0], y, dtype, bound),))
+    zeros = ZeroSigns(row.zeros) if row.zeros else None
+    return Outputs((bounds.rounded(node.outputs[0], y, dtype, bound, zeros),))
 
 
 def _of_integers(row: Activation, x: Array, numbers: Numbers) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.array import Array
-from epcheck.generators.bounds import bounds
+from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.bounds.elementary import bounded
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
@@ -26,9 +26,10 @@ from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import elementwise
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator, spread
-from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth, ZeroSigns
 
 WEBNN_PRELU = f"{bounds.WEBNN}, prelu"
+SIGNS = ZeroSigns(zero_signs.LINEAR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +156,7 @@ def truth(node: Node) -> Truth:
     wide, factor = x.astype(np.float64), slope.astype(np.float64)
     with np.errstate(all="ignore"):
         y = np.where(wide < 0, factor * wide, wide)
-    return Outputs((bounds.rounded("Y", y, x.dtype, bounded(1, WEBNN_PRELU, x.dtype)),))
+    return Outputs((bounds.rounded("Y", y, x.dtype, bounded(1, WEBNN_PRELU, x.dtype), SIGNS),))
 
 
 def _is_broadcastable(sizes: tuple[int, ...], to: tuple[int, ...]) -> bool:

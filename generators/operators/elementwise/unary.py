@@ -2,7 +2,7 @@
 
 Acos, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Exp, Floor, Log, Reciprocal, Round, Sin, Sinh, Sqrt, Tan,
 Tanh. The pages name the function and nothing else; its values at the ends of its domain, at infinities and NaN are
-those of IEEE 754 (9.2.1), which agree with the mathematical limits. The sign of a zero is not compared.
+those of IEEE 754 (9.2.1), which agree with the mathematical limits; so are the signs of zeros.
 Bounds: `elementary`. Erf-9 also allows integers, whose results the page does not say how to round: zeros only.
 How the DML EP lowers them: DmlOperatorElementWise.cpp and DmlOperatorActivation.cpp in ONNX Runtime.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from epcheck.generators import schema
 from epcheck.generators.array import Array
-from epcheck.generators.bounds import bounds, elementary
+from epcheck.generators.bounds import bounds, elementary, zero_signs
 from epcheck.generators.case import Binding
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import activation, unary
@@ -26,7 +26,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample, both_signs, small
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.truth import Output, Outputs, Truth, Ulp
+from epcheck.generators.truth import Output, Outputs, Truth, Ulp, ZeroSigns
 
 IEEE_EXACT = "IEEE 754: rounding to an integer is exact"
 HALF_PI = np.pi / 2
@@ -34,13 +34,15 @@ HALF_PI = np.pi / 2
 
 @dataclass(frozen=True)
 class Function:
-    """exact: in float64. accuracy: its row in `elementary`; None where the result is a number that has no error."""
+    """exact: in float64. accuracy: its row in `elementary`; None where the result is a number that has no error. zeros:
+    who defines the sign of a zero."""
 
     name: str
     exact: Callable[[Array], Array]
     domain: Domain
     describe: Callable[[TensorDesc], OperatorDesc]
     accuracy: str | None = None
+    zeros: str = zero_signs.FUNCTION
 
 
 def _beside(value: float, info: Any, steps: tuple[int, ...] = (-2, -1, 0, 1, 2)) -> list[float]:
@@ -216,10 +218,16 @@ FUNCTIONS = (
         "atan",
     ),
     Function("Atanh", np.arctanh, UNIT, lambda t: unary.ElementWiseAtanh(t, t), "atanh"),
-    Function("Ceil", np.ceil, Domain(-50, 50, limits=ROUNDING), lambda t: unary.ElementWiseCeil(t, t)),
+    Function(
+        "Ceil",
+        np.ceil,
+        Domain(-50, 50, limits=ROUNDING),
+        lambda t: unary.ElementWiseCeil(t, t),
+        zeros=zero_signs.ROUNDING,
+    ),
     Function("Cos", np.cos, CIRCLE, lambda t: unary.ElementWiseCos(t, t), "cos"),
     Function("Cosh", np.cosh, HYPERBOLIC, lambda t: unary.ElementWiseCosh(t, t), "cosh"),
-    Function("Erf", unary.erf, SATURATING, lambda t: unary.ElementWiseErf(t, t), "erf"),
+    Function("Erf", unary.erf, SATURATING, lambda t: unary.ElementWiseErf(t, t), "erf", zero_signs.ERF),
     Function(
         "Exp",
         np.exp,
@@ -237,7 +245,13 @@ FUNCTIONS = (
         lambda t: unary.ElementWiseExp(t, t),
         "exp",
     ),
-    Function("Floor", np.floor, Domain(-50, 50, limits=ROUNDING), lambda t: unary.ElementWiseFloor(t, t)),
+    Function(
+        "Floor",
+        np.floor,
+        Domain(-50, 50, limits=ROUNDING),
+        lambda t: unary.ElementWiseFloor(t, t),
+        zeros=zero_signs.ROUNDING,
+    ),
     Function(
         "Log",
         np.log,
@@ -271,8 +285,15 @@ FUNCTIONS = (
         ),
         lambda t: unary.ElementWiseRecip(t, t),
         "reciprocal",
+        zero_signs.PRODUCT,
     ),
-    Function("Round", np.rint, Domain(-50, 50, limits=ROUNDING), lambda t: unary.ElementWiseRound(t, t)),
+    Function(
+        "Round",
+        np.rint,
+        Domain(-50, 50, limits=ROUNDING),
+        lambda t: unary.ElementWiseRound(t, t),
+        zeros=zero_signs.ROUNDING,
+    ),
     Function("Sin", np.sin, CIRCLE, lambda t: unary.ElementWiseSin(t, t), "sin"),
     Function("Sinh", np.sinh, HYPERBOLIC, lambda t: unary.ElementWiseSinh(t, t), "sinh"),
     Function(
@@ -291,6 +312,7 @@ FUNCTIONS = (
         ),
         lambda t: unary.ElementWiseSqrt(t, t),
         "sqrt",
+        zero_signs.ROOT,
     ),
     Function(
         "Tan",
@@ -326,7 +348,8 @@ def truth(function: Function, node: Node) -> Truth:
         y = np.asarray(function.exact(x))
     if dtype.kind != "f":
         return Outputs((Output(node.outputs[0], y.astype(dtype)),))
-    return Outputs((bounds.rounded(node.outputs[0], y, dtype, _bound(function, x, y, dtype)),))
+    signs = ZeroSigns(function.zeros)
+    return Outputs((bounds.rounded(node.outputs[0], y, dtype, _bound(function, x, y, dtype), signs),))
 
 
 def _bound(function: Function, x: Array, y: Array, dtype: np.dtype[Any]) -> Ulp:

@@ -13,7 +13,7 @@ from command_line import call, refused
 from small_cases import identities, records_of
 from whole_suite import whole_suite_ids
 
-from epcheck.api.suite.coverage import CoverageError, CoverageOptions, graph_coverage
+from epcheck.api.suite.coverage import CoverageError, CoverageOptions, kind_coverage
 from epcheck.api.suite.coverage import coverage as api_coverage
 from epcheck.api.suite.run import run
 from epcheck.api.suite.run_options import RunOptions
@@ -22,6 +22,7 @@ from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.specification import described, resolve
 from epcheck.generators.claims import Claims, claims_of, table_path, why_unreachable
+from epcheck.generators.several_nodes import graph_sample
 
 DML = "DmlExecutionProvider"
 FEW = Claims(
@@ -158,15 +159,18 @@ def test_a_run_is_read_against_the_claims_of_its_own_target(tmp_path: Path, of_c
             api_coverage(CoverageOptions(run=of_cpu))
 
 
-def test_the_kinds_of_graphs_are_counted_and_what_a_run_says_of_each(of_cpu: Path, tmp_path: Path) -> None:
-    kinds = {found.kind: found for found in graph_coverage()}
-    assert sum(found.cases for found in kinds.values()) == sum("/graph_" in case_id for case_id in whole_suite_ids())
+def test_the_cases_by_rule_are_counted_and_what_a_run_says_of_each(of_cpu: Path, tmp_path: Path) -> None:
+    kinds = {found.kind: found for found in kind_coverage()}
+    graphs = sum(found.cases for found in kinds.values() if found.kind in graph_sample.KINDS)
+    assert graphs == sum("/graph_" in case_id for case_id in whole_suite_ids())
+    assert kinds["undefined"].cases == sum("/undefined_" in case_id for case_id in whole_suite_ids()) == 100
+    assert min(kinds[kind].cases for kind in ("border", "empty", "pairs")) > 50
     assert (kinds["between"].cases, kinds["between"].statuses) == (4, {})
     assert kinds["apart"].aim.startswith("what looks like a fusion, and is none")
-    assert all(found.statuses == {} for found in graph_coverage(CoverageOptions(run=of_cpu)))
+    assert all(found.statuses == {} for found in kind_coverage(CoverageOptions(run=of_cpu)))
     options = RunOptions(targets=("cpu",), patterns=("graph_diamond_fan_of_",), root=tmp_path, baseline="none")
     folder = run(replace(options, reference=False)).folder
-    found = {kind.kind: kind.statuses for kind in graph_coverage(CoverageOptions(run=folder)) if kind.statuses}
+    found = {kind.kind: kind.statuses for kind in kind_coverage(CoverageOptions(run=folder)) if kind.statuses}
     assert found == {"diamond": {"pass": 2}}
 
 

@@ -151,6 +151,32 @@ def test_outputs_are_judged_by_the_bound_of_the_operator(tmp_path: Path) -> None
     assert onnx.load_tensor(folder / "test_data_set_0/allowed_0.pb").name == name
 
 
+def test_a_zero_of_the_wrong_sign_is_wrong_where_a_rule_defines_it(tmp_path: Path) -> None:
+    folder = repro.write(suite.case_by_id("Sin-7/float32/special[runtime]").build(), tmp_path)
+    arrays = dict(np.load(folder / "data.npz"))
+    truth = arrays["output.output"]
+    assert np.signbit(truth[truth == 0]).tolist() == [False, True]
+    assert numpy_helper.to_array(onnx.load_tensor(folder / "test_data_set_0/zeros_0.pb")).all()
+    turned = np.where(truth == 0, -truth, truth)
+    assert [run_with(folder, arrays, "output.output", value) for value in (truth, turned)] == [0, 1]
+    assert run_with(folder, arrays, "output.output", turned, "zeros.output", truth > 0) == 0
+
+
+def test_what_is_undefined_may_be_anything_or_refused(tmp_path: Path) -> None:
+    folder = repro.write(
+        suite.case_by_id("Cast-21/float32-int8/undefined_beyond_the_integers[runtime]").build(), tmp_path
+    )
+    arrays = dict(np.load(folder / "data.npz"))
+    truth, where = arrays["output.output"], arrays["undefined.output"]
+    assert np.flatnonzero(where).tolist() == [1, 2, 3, 4, 5]
+    assert run_with(folder, arrays, "output.output", np.where(where, 77, truth)) == 0
+    assert run_with(folder, arrays, "output.output", np.where(where, truth, 77).astype(np.int8)) == 1
+    assert run_with(folder, arrays, "among.output", np.array([55], np.int8)) == 1
+    refused = repro.write(suite.case_by_id("Div-14/int32/undefined_divisor_0[runtime]").build(), tmp_path)
+    done = run_script(refused, "CPUExecutionProvider")
+    assert (done.returncode, "right: refused, as it may be" in done.stdout) == (0, True)
+
+
 def run_with(folder: Path, arrays: dict[str, Any], *changed: Any) -> int:
     np.savez(folder / "data.npz", **{**arrays, **dict(zip(changed[::2], changed[1::2], strict=True))})
     return run_script(folder, "CPUExecutionProvider").returncode

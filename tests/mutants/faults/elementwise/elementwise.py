@@ -286,6 +286,10 @@ OTHERS = (
     outputs("Identity", "denormals are flushed", _denormals_flushed),
     outputs("Identity", "elements come in reverse", lambda value: value.reshape(-1)[::-1].reshape(value.shape)),
     outputs("Identity", "the sign of zero is lost", lambda value: value + value.dtype.type(0)),
+    *(
+        outputs(operator, "the sign of zero is lost", lambda value: value + value.dtype.type(0))
+        for operator in ("Erf", "Tanh", "Ceil", "Sqrt", "LeakyRelu", "PRelu")
+    ),
     outputs("Dropout", "the mask is inverted", _mask_inverted),
     outputs("Dropout", "the output is scaled as in training", _scaled),
     outputs("Dropout", "denormals are flushed", _denormals_flushed),

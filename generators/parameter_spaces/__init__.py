@@ -1,0 +1,1 @@
+"""Cases by rule: an operator's parameters declared once; sizes, empty dimensions and pairs follow from that."""

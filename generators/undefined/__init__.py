@@ -1,0 +1,1 @@
+"""Nodes, or elements of their results, for which the standard defines nothing."""
