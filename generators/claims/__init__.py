@@ -85,11 +85,10 @@ class Claims:
         missing = [conditional for conditional in self.conditional if not holds(conditional.when)]
         if not missing:
             return self
-        left = dict(self.operators)
-        for conditional in missing:
-            types, without = left.pop(conditional.key, {}), conditional.types
-            if without:
-                left[conditional.key] = {name: found - without.get(name, frozenset()) for name, found in types.items()}
+        whole = {conditional.key for conditional in missing if not conditional.types}
+        left = {key: types for key, types in self.operators.items() if key not in whole}
+        for key, types in ((c.key, c.types) for c in missing if c.key in left):
+            left[key] = {name: found - types.get(name, frozenset()) for name, found in left[key].items()}
         return replace(self, operators=left, conditional=tuple(c for c in self.conditional if c not in missing))
 
     def versions(self, domain: str, operator: str) -> tuple[int, ...]:

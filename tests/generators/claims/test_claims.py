@@ -163,5 +163,8 @@ def test_what_is_claimed_on_a_condition_is_claimed_where_it_holds() -> None:
     assert v18.why_not("", "Reshape", 21, {"T": "float32"}) == "no kernel for Reshape-21 (it has 5, 13, 14, 19)"
     assert v18.why_not("", "DFT", 17, {"T1": "float32", "T2": "int64"}) is None
     assert v18.why_not("", "DFT", 17, {"T1": "float64", "T2": "int64"}) == "DFT-17 is not claimed for T1 = float64"
+    v17 = dml.narrowed(lambda when: when["runtime"] == ">=1.17")
+    assert v17.versions("", "Shape") == (1, 13, 15)
+    assert v20.why_not("", "Shape", 19, {"T": "float32", "T1": "int64"}) is None
     assert len(v18.operators) < len(v20.operators) < len(dml.operators)
     assert {c.when["runtime"] for c in v20.conditional} == {">=1.17", ">=1.18", ">=1.19", ">=1.20"}
