@@ -155,7 +155,7 @@ def _claims(options: CoverageOptions, target: str | None, facts: Mapping[str, st
         )
     if facts and (why := claim_file.unused(found, facts)):
         raise CoverageError(f"{why}, to be named with --claims")
-    return found.claims
+    return (found.narrowed(facts).claims if facts else None) or found.claims
 
 
 def _as_json(triple: Triple) -> dict[str, object]:

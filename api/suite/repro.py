@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from dataclasses import dataclass
@@ -79,7 +80,10 @@ def script_command(folder: Path, options: ReproOptions) -> str:
     line = ["python", "run.py", "CPUExecutionProvider"]
     if options.target or options.variant:
         ((target,), _) = stream.choose((options.target,) if options.target else (), "none")
-        own = ["env", *(f"{name}={value}" for name, value in target.variables.items())] if target.variables else []
+        set_for_it = {
+            name: value for name, value in (target.environment or {}).items() if os.environ.get(name) != value
+        }
+        own = ["env", *(f"{name}={value}" for name, value in set_for_it.items())] if set_for_it else []
         line = ["python", "run.py"] if target.in_lab or sys.platform == "win32" else [*own, *target.command, "run.py"]
     return f'cd "{folder}" && {" ".join(shlex.quote(word) for word in line)}'
 

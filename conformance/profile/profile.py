@@ -18,7 +18,7 @@ from epcheck.conformance.records.terms import STATUSES
 from epcheck.conformance.targets import condition
 from epcheck.conformance.targets.condition import ANYWHERE, Condition, ConditionError
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.generators.claims import Claims, Kernel
+from epcheck.generators.claims import Claims, Conditional, Kernel
 from epcheck.generators.error import EpcheckError
 
 SCHEMA_VERSION = 1
@@ -119,10 +119,12 @@ def _support(claims: Claims) -> list[dict[str, Any]]:
             "domain": domain,
             "operator": operator,
             "since_version": since_version,
-            "types": {constraint: sorted(dtypes) for constraint, dtypes in types.items()},
+            "types": _listed(types),
         }
         if partial := claims.partial.get((domain, operator, since_version)):
-            row["partial"] = {constraint: sorted(dtypes) for constraint, dtypes in partial.items()}
+            row["partial"] = _listed(partial)
+        if conditional := [c for c in claims.conditional if c.key == (domain, operator, since_version)]:
+            row["conditional"] = [{"when": dict(c.when), "types": _listed(c.types)} for c in conditional]
         if kernel := claims.kernels.get((domain, operator, since_version)):
             row["kernel"] = {
                 "query": kernel.query, "rule": kernel.rule, "cpu_inputs": sorted(kernel.cpu_inputs),
@@ -132,12 +134,21 @@ def _support(claims: Claims) -> list[dict[str, Any]]:
     return rows
 
 
+def _listed(types: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+    return {constraint: sorted(dtypes) for constraint, dtypes in types.items()}
+
+
 def _claims(provider: str, rows: list[dict[str, Any]], when: Mapping[str, str | list[str]]) -> Claims:
     keys = [(_text(row["domain"]), _text(row["operator"]), int(row["since_version"])) for row in rows]
     types = [_constraints(row["types"]) for row in rows]
     partial = {key: _constraints(row["partial"]) for key, row in zip(keys, rows, strict=True) if "partial" in row}
     kernels = {key: _kernel(row["kernel"]) for key, row in zip(keys, rows, strict=True) if "kernel" in row}
-    return Claims(provider, dict(zip(keys, types, strict=True)), kernels, partial, dict(when))
+    conditional = tuple(
+        Conditional(key, dict(part["when"]), _constraints(part["types"]))
+        for key, row in zip(keys, rows, strict=True)
+        for part in row.get("conditional", ())
+    )
+    return Claims(provider, dict(zip(keys, types, strict=True)), kernels, partial, dict(when), conditional)
 
 
 def _constraints(types: Mapping[str, list[str]]) -> dict[str, frozenset[str]]:

@@ -25,11 +25,11 @@ def text_of(path: Path) -> str:
 
 
 def parse(text: str, source: str) -> Claims:
-    """The claims of a text, whose `when` is a condition; `source` names it in errors. Raises TableError."""
+    """The claims of a text, in which each `when` is a condition; `source` names it in errors. Raises TableError."""
     found = claims.parse(text, source)
     try:
-        if found.when:
-            condition.parse(found.when)
+        for when in (*([found.when] if found.when else ()), *(conditional.when for conditional in found.conditional)):
+            condition.parse(when)
     except ConditionError as error:
         raise TableError(f"claim table '{source}': {error}") from None
     return found

@@ -172,6 +172,12 @@ def parse(table: object) -> Condition:
     return Condition(tuple((name, _patterns(name, value)) for name, value in table.items()))
 
 
+def table_holds(table: Mapping[str, object], facts: Mapping[str, str]) -> bool:
+    """Whether the condition of a TOML or JSON table holds where a worker reports these facts; an empty one always does.
+    Raises ConditionError."""
+    return not table or parse(dict(table)).holds(facts)
+
+
 def of_facts(names: Iterable[str], facts: Mapping[str, str]) -> Condition:
     """The condition that holds where the facts of these names are the same, but for what stands in parentheses.
 

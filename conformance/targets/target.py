@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -132,14 +132,16 @@ class Target:
         return None if self.claim_table is NO_CLAIMS else self.claim_table
 
     def narrowed(self, facts: Mapping[str, str]) -> Self:
-        """The target with those of its expectations, and that claim table, that hold where its worker reports these
+        """The target with those of its expectations, and those claims, that hold where its worker reports these
         facts."""
         found = expectation.applicable(self.expectations, facts)
         target = self if found is self.expectations else replace(self, expectations=found)
         claims = self.claims
-        if claims is None or not claims.when or condition.parse(claims.when).holds(facts):
+        if claims is None:
             return target
-        return replace(target, claim_table=NO_CLAIMS)
+        holds = partial(condition.table_holds, facts=facts)
+        narrowed = claims.narrowed(holds) if holds(claims.when) else NO_CLAIMS
+        return target if narrowed is claims else replace(target, claim_table=narrowed)
 
     def stated_facts(self) -> dict[str, str]:
         """What belongs to its fingerprint and its worker cannot tell: what was set for its provider and its sessions.

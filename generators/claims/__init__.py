@@ -9,8 +9,8 @@ A provider without a table promises nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -51,20 +51,45 @@ class Kernel:
 Constraints = Mapping[str, frozenset[str]]
 """Type constraint -> numpy dtype names."""
 
+When = Mapping[str, str | list[str]]
+"""On which releases and machines something holds, as in an expectation's `when`; empty for everywhere."""
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """What of an operator version is claimed only where `when` holds. types: of which dtypes; empty for all of it."""
+
+    key: Key
+    when: When
+    types: Constraints = field(default_factory=dict)
+
 
 @dataclass(frozen=True, eq=False)
 class Claims:
     """The claims of one provider, for every operator version of which it takes nodes.
 
-    partial: the part of `operators` of which it takes some nodes and not others. when: on which releases and machines
-    they are its claims, as in an expectation's `when`; empty for everywhere.
+    partial: the part of `operators` of which it takes some nodes and not others. when: where they are its claims.
+    conditional: the part of `operators` that it claims only on some releases or machines; `narrowed` takes out what is
+    not claimed on one of them.
     """
 
     provider: str
     operators: Mapping[Key, Constraints]
     kernels: Mapping[Key, Kernel] = field(default_factory=dict)
     partial: Mapping[Key, Constraints] = field(default_factory=dict)
-    when: Mapping[str, str | list[str]] = field(default_factory=dict)
+    when: When = field(default_factory=dict)
+    conditional: tuple[Conditional, ...] = ()
+
+    def narrowed(self, holds: Callable[[When], bool]) -> Claims:
+        """What is claimed where some conditions hold. holds: whether one does. Where all do, it is these claims."""
+        missing = [conditional for conditional in self.conditional if not holds(conditional.when)]
+        if not missing:
+            return self
+        whole = {conditional.key for conditional in missing if not conditional.types}
+        left = {key: types for key, types in self.operators.items() if key not in whole}
+        for key, types in ((c.key, c.types) for c in missing if c.key in left):
+            left[key] = {name: found - types.get(name, frozenset()) for name, found in left[key].items()}
+        return replace(self, operators=left, conditional=tuple(c for c in self.conditional if c not in missing))
 
     def versions(self, domain: str, operator: str) -> tuple[int, ...]:
         """The versions of an operator that it registers, oldest first."""
@@ -123,6 +148,11 @@ def of_table(found: Table, provider: str) -> Claims:
         {key: _kernel(row) for key, row in rows.items()},
         {key: _constraints(row.partial) for key, row in rows.items() if row.partial},
         found.when,
+        tuple(
+            Conditional(key, c.when, _constraints(c.type_constraints))
+            for key, row in rows.items()
+            for c in row.conditional
+        ),
     )
 
 

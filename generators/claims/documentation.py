@@ -65,9 +65,19 @@ def refreshed(table: Mapping[str, Any], rows: Mapping[tuple[str, str, int], Cons
         elif row["type_constraints"] != constraints:
             changed.append(_name(key))
         known[key] = {**known[key], "type_constraints": dict(constraints)}
+        if conditional := known[key].get("conditional"):
+            known[key]["conditional"] = [kept for part in conditional if (kept := _still_claimed(part, constraints))]
     operators = sorted(known.values(), key=lambda row: (row["domain"], row["name"], -row["since_version"]))
     missing = tuple(_name(key) for key in known if key not in rows)
     return Refreshed({**table, "operators": operators}, tuple(added), tuple(changed), missing)
+
+
+def _still_claimed(part: Mapping[str, Any], constraints: Constraints) -> dict[str, Any]:
+    """What a row claims on a condition, without the dtypes that the page has no longer; empty when none is left."""
+    types = part.get("type_constraints", {})
+    left = {name: [dtype for dtype in types[name] if dtype in constraints.get(name, ())] for name in types}
+    left = {name: dtypes for name, dtypes in left.items() if dtypes}
+    return {**part, "type_constraints": left} if left else {} if types else dict(part)
 
 
 def _rows(section: str) -> Iterator[tuple[tuple[str, str, int], Constraints]]:

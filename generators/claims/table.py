@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -20,12 +21,24 @@ class TableError(EpcheckError, ValueError):
     """A claim table is not valid; the message names the file, the place and what is wrong."""
 
 
+class Conditional(msgspec.Struct, omit_defaults=True):
+    """What of a row is claimed only on some releases and machines.
+
+    when: which, as in an expectation's `when`. type_constraints: those of the row that this is about; without any, the
+    whole row.
+    """
+
+    when: dict[str, str | list[str]]
+    type_constraints: dict[str, list[str]] = {}
+
+
 class Row(msgspec.Struct, omit_defaults=True):
     """What is claimed of an operator version.
 
     domain: `ai.onnx` stands for the default one. type_constraints: type constraint -> ONNX element types (`float`) or
     whole types (`seq(float)`). partial: those of them of which only some nodes are claimed, by shape, attributes or
-    where an input comes from: to decline one of these breaks no promise. note: of a person, or of who made the table.
+    where an input comes from: to decline one of these breaks no promise. conditional: what of them holds only with some
+    releases: elsewhere to decline it breaks no promise either. note: of a person, or of who made the table.
     The others are of DirectML's table and say how a registered kernel is chosen.
     """
 
@@ -35,6 +48,7 @@ class Row(msgspec.Struct, omit_defaults=True):
     type_constraints: dict[str, list[str]]
     partial: dict[str, list[str]] = {}
     note: str = ""
+    conditional: list[Conditional] = []
     support_query: str | None = None
     support_query_rule: str | None = None
     required_cpu_inputs: list[int] = []
@@ -94,13 +108,19 @@ def decoded(text: str | bytes, source: str) -> Table:
         if key in seen:
             raise TableError(f"claim table '{source}' has {row.label} twice; leave one row")
         seen.add(key)
-        for constraint, dtypes in row.partial.items():
-            if extra := set(dtypes) - set(row.type_constraints.get(constraint, ())):
-                raise TableError(
-                    f"claim table '{source}': {row.label} is claimed in part for {constraint} = {min(extra)}, which "
-                    f"is not among its type_constraints"
-                )
+        _check_part(row, row.partial, "in part", source)
+        for conditional in row.conditional:
+            _check_part(row, conditional.type_constraints, "on a condition", source)
     return table
+
+
+def _check_part(row: Row, part: Mapping[str, list[str]], how: str, source: str) -> None:
+    for constraint, dtypes in part.items():
+        if extra := set(dtypes) - set(row.type_constraints.get(constraint, ())):
+            raise TableError(
+                f"claim table '{source}': {row.label} is claimed {how} for {constraint} = {min(extra)}, which "
+                f"is not among its type_constraints"
+            )
 
 
 def encoded(table: Table) -> str:

@@ -20,7 +20,7 @@ from epcheck.reports.page.embedded_data import CaseIndex, EmbeddedRepros, Record
 from epcheck.reports.page.matrix import matrix_of, side_by_side
 from epcheck.reports.runs.accuracy import AccuracyProfile, ErrorStatistics
 from epcheck.reports.runs.dtypes import dtype_order
-from epcheck.reports.runs.headline import headline
+from epcheck.reports.runs.headline import sentences
 from epcheck.reports.runs.report import Entry, spool
 from epcheck.reports.runs.summary import NOT_RUN, WORST_FIRST, Summary, TargetSummary
 
@@ -79,7 +79,7 @@ class RunPage:
             libraries=(VIRTUAL_LIST,),
             run=self._run,
             summary=summary,
-            headline=headline(self._run, summary),
+            headline="\n".join(sentences(self._run, summary)),
             state=_state(self._run, summary),
             matrix=matrix_of,
             side_by_side=side_by_side(summary.targets),

@@ -9,14 +9,18 @@ from epcheck.reports.runs.summary import NOT_RUN, Summary, TargetSummary
 
 def headline(run: Run, summary: Summary) -> str:
     """The run in one sentence for each candidate, and before it what keeps it from being a whole run."""
+    return " ".join(sentences(run, summary))
+
+
+def sentences(run: Run, summary: Summary) -> list[str]:
+    """Those of the headline."""
     if summary.recorded == 0:
         why = {"complete": "it planned none", "running": "it has not finished"}.get(run.status, f"it {_ended(run)}")
-        return f"This run says nothing: no case of {summary.planned:,} planned is recorded; {why}."
+        return [f"This run says nothing: no case of {summary.planned:,} planned is recorded; {why}."]
     words = []
     if summary.missing or run.status != "complete":
         words.append(f"Incomplete: {summary.recorded:,} of {summary.planned:,} planned cases are recorded, {_so(run)}.")
-    words += [target_headline(target) for target in summary.targets]
-    return " ".join(words)
+    return [*words, *map(target_headline, summary.targets)]
 
 
 def target_headline(target: TargetSummary) -> str:

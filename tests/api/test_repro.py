@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -19,9 +20,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from epcheck import api
 from epcheck.api.runs.archive import archive
+from epcheck.api.suite import repro
 from epcheck.conformance.records import terms
 from epcheck.conformance.targets.specification import resolve
-from epcheck.conformance.targets.target import TargetError
+from epcheck.conformance.targets.target import Target, TargetError
 from epcheck.conformance.targets.variants import variant_of
 from epcheck.conformance.test_data import repro as folders
 from epcheck.conformance.test_data import run_settings
@@ -170,3 +172,14 @@ def test_the_script_says_where_a_provider_makes_no_context(tmp_path: Path, conte
         "CANNOT RUN: the provider makes no EPContext node of it",
     ]
     assert script(folder) == (2, lines)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the command is of a POSIX shell")
+def test_the_command_sets_what_the_target_s_environment_has_besides(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    driver = {**os.environ, "VK_DRIVER_FILES": "/opt/a driver.json"}
+    target = Target("webgpu", ("/opt/python",), (), provider="WebGpuExecutionProvider", environment=driver)
+    monkeypatch.setattr(repro.stream, "choose", lambda *_: ((target,), None))
+    line = repro.script_command(tmp_path, repro.ReproOptions("Abs-13/float32/tail[runtime]", target="webgpu"))
+    assert line == f"cd \"{tmp_path}\" && env 'VK_DRIVER_FILES=/opt/a driver.json' /opt/python run.py"

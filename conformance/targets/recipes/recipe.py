@@ -14,8 +14,8 @@ class Recipe:
 
     provider: its name in ONNX Runtime. plugin: the module that has its library; empty where the runtime has the
     provider built in. options: of the provider. float32_precision: what it computes float32 in by these options, where
-    that is less. software_vulkan: it needs a Vulkan driver, a software one where the machine has none. about: in a few
-    words what it is.
+    that is less. software_vulkan: it needs a Vulkan driver, a software one where the machine has none. deadline_s:
+    seconds for one case. about: in a few words what it is.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Recipe:
     options: Mapping[str, str] = field(default_factory=dict)
     float32_precision: Precision | None = None
     software_vulkan: bool = False
+    deadline_s: float = 20.0
 
 
 RECIPES: Mapping[str, Recipe] = {
@@ -64,6 +65,7 @@ RECIPES: Mapping[str, Recipe] = {
                 "float16",
                 "onnxruntime.ai/docs/execution-providers/QNN-ExecutionProvider.html: enable_htp_fp16_precision is on",
             ),
+            deadline_s=120.0,  # it simulates each instruction: Gelu of 65,537 elements takes longer than 20 s
         ),
     )
 }

@@ -15,7 +15,7 @@ from epcheck.conformance.profile.profile import ProfileError, ProviderProfile
 from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.condition import Condition
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.generators.claims import Claims, Kernel, claims_of
+from epcheck.generators.claims import Claims, Conditional, Kernel, claims_of
 
 SMALL = ProviderProfile(
     "WebGpuExecutionProvider",
@@ -26,6 +26,10 @@ SMALL = ProviderProfile(
         {("", "Slice", 13): Kernel("QuerySlice", "declines 5-D", frozenset({1, 2}), False)},
         {("", "Slice", 13): {"T": frozenset({"int32"})}},
         {"adapter": ["*SwiftShader*"]},
+        (
+            Conditional(("", "Slice", 13), {"plugin": ">=0.4"}, {"T": frozenset({"int32"})}),
+            Conditional(("com.microsoft", "Gelu", 1), {"plugin": [">=0.3", "0.1.*"]}),
+        ),
     ),
     (
         Expectation("Slice-13/*", "mismatch", "known \x7f", bound=2.0),

@@ -11,7 +11,7 @@ from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML, NO_CLAIMS, Target
 from epcheck.generators.claims import claims_of, table
-from epcheck.generators.claims.table import Row, Table, TableError
+from epcheck.generators.claims.table import Conditional, Row, Table, TableError
 
 ABS = Row("ai.onnx", "Abs", 13, {"T": ["float"]})
 SOME = Target("some", (), (), provider="SomeExecutionProvider")
@@ -67,6 +67,54 @@ def test_a_table_holds_where_its_condition_does(tmp_path: Path) -> None:
         "some: the claim table of SomeExecutionProvider holds where runtime is 1.24.*, which is not so here"
     )
     assert claim_file.unused(SOME, there) == ""
+
+
+def test_a_release_is_charged_with_its_own_claims_alone() -> None:
+    dml = Target("dml", (), (), provider=DML)
+    newest, older = dml.narrowed({"onnxruntime": "1.24.4"}), dml.narrowed({"onnxruntime": "1.20.1"})
+    assert newest.claims is claims_of(DML)
+    assert older.claims is not None
+    assert older.claims.versions("", "Flatten") == (1, 9, 11, 13)
+    assert older.claims.versions("", "Squeeze") == (1, 11, 13, 21)
+    assert claim_file.unused(dml, {"onnxruntime": "1.20.1"}) == ""
+    assert dml.narrowed({"onnxruntime": "1.30.0.202609102321"}).claims is claims_of(DML)
+
+
+def test_a_row_may_hold_on_a_condition(tmp_path: Path) -> None:
+    row = Row("ai.onnx", "Abs", 13, {"T": ["float", "int8"]}, conditional=[
+        Conditional({"plugin": ">=2"}, {"T": ["int8"]}), Conditional({"adapter": "*Arc*"}),
+    ])  # fmt: skip
+    path = tmp_path / "claims.json"
+    path.write_text(table.encoded(Table([row], provider="SomeExecutionProvider")), encoding="utf-8")
+    (target,) = claim_file.with_tables([SOME], [path])
+
+    def taken(facts: dict[str, str]) -> set[str]:
+        found = target.narrowed(facts).claims
+        assert found is not None
+        return {name for types in found.operators.values() for name in types["T"]}
+
+    assert taken({"plugin": "2.1", "adapter": "Arc"}) == {"float32", "int8"}
+    assert taken({"plugin": "1.9", "adapter": "Arc"}) == {"float32"}
+    assert taken({"plugin": "2.1", "adapter": "Iris"}) == set()
+
+
+@pytest.mark.parametrize(
+    ("conditional", "message"),
+    [
+        (Conditional({"moon": "full"}), "'when' cannot name 'moon'"),
+        (Conditional({}), "'when' is empty"),
+        (
+            Conditional({"runtime": ">=1"}, {"T": ["bool"]}),
+            "Abs-13 is claimed on a condition for T = bool, which is not",
+        ),
+    ],
+)
+def test_a_condition_of_a_row_that_is_none(tmp_path: Path, conditional: Conditional, message: str) -> None:
+    row = Row("ai.onnx", "Abs", 13, {"T": ["float"]}, conditional=[conditional])
+    path = tmp_path / "claims.json"
+    path.write_text(table.encoded(Table([row], provider="SomeExecutionProvider")), encoding="utf-8")
+    with pytest.raises(TableError, match=message):
+        claim_file.with_tables([SOME], [path])
 
 
 def test_a_condition_that_is_none(tmp_path: Path) -> None:

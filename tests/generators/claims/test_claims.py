@@ -150,3 +150,21 @@ def test_every_shipped_table_was_reviewed_against_named_pages(provider: str) -> 
         assert found.review.startswith("Reviewed ")
         assert 0 < found.probed.placed < found.probed.cases
         assert found.when
+
+
+def test_what_is_claimed_on_a_condition_is_claimed_where_it_holds() -> None:
+    dml = provider_claims(DML)
+    v20 = dml.narrowed(lambda when: when["runtime"] in {">=1.17", ">=1.18", ">=1.19", ">=1.20"})
+    assert dml.narrowed(lambda when: "runtime" in when) is dml
+    assert dml.why_not("", "Transpose", 21, {"T": "float32"}) is None
+    assert v20.why_not("", "Transpose", 21, {"T": "float32"}) == "no kernel for Transpose-21 (it has 1, 13)"
+    assert v20.why_not("", "Reshape", 21, {"T": "float32"}) is None
+    v18 = dml.narrowed(lambda when: when["runtime"] in {">=1.17", ">=1.18"})
+    assert v18.why_not("", "Reshape", 21, {"T": "float32"}) == "no kernel for Reshape-21 (it has 5, 13, 14, 19)"
+    assert v18.why_not("", "DFT", 17, {"T1": "float32", "T2": "int64"}) is None
+    assert v18.why_not("", "DFT", 17, {"T1": "float64", "T2": "int64"}) == "DFT-17 is not claimed for T1 = float64"
+    v17 = dml.narrowed(lambda when: when["runtime"] == ">=1.17")
+    assert v17.versions("", "Shape") == (1, 13, 15)
+    assert v20.why_not("", "Shape", 19, {"T": "float32", "T1": "int64"}) is None
+    assert len(v18.operators) < len(v20.operators) < len(dml.operators)
+    assert {c.when["runtime"] for c in v20.conditional} == {">=1.17", ">=1.18", ">=1.19", ">=1.20"}

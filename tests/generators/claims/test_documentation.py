@@ -101,3 +101,21 @@ def test_taking_the_same_page_over_again_changes_nothing() -> None:
 def test_the_page_that_is_read_by_default_is_onnx_runtime_s() -> None:
     assert documentation.SOURCE.startswith("https://")
     assert documentation.SOURCE.endswith("/docs/OperatorKernels.md")
+
+
+def test_what_holds_on_a_condition_stays_as_far_as_the_page_has_it() -> None:
+    row = {
+        "domain": "ai.onnx",
+        "name": "Abs",
+        "since_version": 13,
+        "type_constraints": {"T": ["float", "int8", "int16"]},
+    }
+    newer, newest = {"runtime": ">=1.20"}, {"runtime": ">=1.21"}
+    whole = {"when": newer}
+    row["conditional"] = [
+        whole,
+        {"when": newest, "type_constraints": {"T": ["int8", "int16"]}},
+        {"when": newest, "type_constraints": {"T": ["int16"]}},
+    ]
+    found = refreshed({"operators": [row]}, {("ai.onnx", "Abs", 13): {"T": ["float", "int8"]}})
+    assert found.table["operators"][0]["conditional"] == [whole, {"when": newest, "type_constraints": {"T": ["int8"]}}]

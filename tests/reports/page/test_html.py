@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -275,3 +276,11 @@ def test_claims_that_are_the_documented_ones_are_one_sentence(tmp_path: Path) ->
     }  # fmt: skip
     text = " ".join(Page(page(stored(tmp_path / "run", [a_slice()], a_run(targets={"directml": facts})))).text.split())
     assert "claims what is documented of it: DML_FEATURE_LEVEL_6_2 and 3 data types of tensors" in text
+
+
+def test_each_of_several_candidates_has_a_line_of_the_headline(tmp_path: Path) -> None:
+    both = a_run(2, candidates=("dml", "cpu"))
+    other = replace(a_slice(), candidate=replace(a_slice().candidate, target="cpu"))
+    html = page(stored(tmp_path / "run", [a_slice(), other], both))
+    lines = [f"{name}: no conformance failure, 1 of 1 cases pass." for name in ("dml", "cpu")]
+    assert "<h1>" + "\n".join(lines) + "</h1>" in html
