@@ -13,6 +13,7 @@ from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import safe
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
+from epcheck.conformance.targets.target import CPU
 
 app = typer.Typer(add_completion=False)
 
@@ -25,11 +26,25 @@ def run_folder(options: ReplayOptions) -> int:
     """
     console = Console(emoji=False, highlight=False, soft_wrap=True)
     passed = True
+    elsewhere: dict[str, set[str]] = {}
     for item in replay(options):
         passed &= item.status == terms.PASS
+        elsewhere.setdefault(item.candidate.target, set()).update(on_cpu(item))
         for line in words(item):
             console.print(safe(line))
+    for target, operators in elsewhere.items():
+        if operators:
+            console.print(
+                safe(f"{target}: on the CPU provider ran {', '.join(sorted(operators))}; epcheck validate says why")
+            )
     return failure.GOOD if passed else failure.FAILURES
+
+
+def on_cpu(item: Record) -> set[str]:
+    """The operators of a model that ran on the CPU provider, where others ran on the target's own."""
+    assignment = item.candidate.assignment or ()
+    on = {operator for provider, operator in assignment if provider == CPU}
+    return on if any(provider != CPU for provider, _ in assignment) else set()
 
 
 def words(item: Record) -> Iterable[str]:
