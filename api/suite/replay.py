@@ -24,7 +24,7 @@ from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask
 from epcheck.conformance.scheduling.session import Session
-from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
+from epcheck.conformance.targets.target import CPU, DISABLE_FALLBACK, Target
 from epcheck.conformance.targets.variants import Variants, variant_of
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
@@ -91,6 +91,13 @@ class _Wanted:
 
 def _unheard(_words: str) -> None:
     """Nobody is told what is being done."""
+
+
+def on_cpu(item: Record) -> set[str]:
+    """The operators of a model that ran on the CPU provider, where others ran on the target's own."""
+    assignment = item.candidate.assignment or ()
+    on = {operator for provider, operator in assignment if provider == CPU}
+    return on if any(provider != CPU for provider, _ in assignment) else set()
 
 
 def _lines(wanted: _Wanted, _say: Callable[[str], None]) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ def _function(shown: Command) -> Any:
 
 
 def _declared(shown: Parameter) -> inspect.Parameter:
-    kind: Any = KINDS.get(shown.kind) or Enum("Choice", {each: each for each in shown.choices})  # type: ignore[misc]
+    kind: Any = KINDS.get(shown.kind) or Enum("Choice", {each: each for each in shown.choices})
     default = kind(shown.default) if shown.kind in ("path", "choice") and shown.default is not None else shown.default
     if shown.repeats:
         kind = list[kind]

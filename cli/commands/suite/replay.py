@@ -7,13 +7,12 @@ from collections.abc import Iterable
 import typer
 from rich.console import Console
 
-from epcheck.api.suite.replay import ReplayOptions, replay
+from epcheck.api.suite.replay import ReplayOptions, on_cpu, replay
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import safe
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.targets.target import CPU
 
 app = typer.Typer(add_completion=False)
 
@@ -38,13 +37,6 @@ def run_folder(options: ReplayOptions) -> int:
                 safe(f"{target}: on the CPU provider ran {', '.join(sorted(operators))}; epcheck validate says why")
             )
     return failure.GOOD if passed else failure.FAILURES
-
-
-def on_cpu(item: Record) -> set[str]:
-    """The operators of a model that ran on the CPU provider, where others ran on the target's own."""
-    assignment = item.candidate.assignment or ()
-    on = {operator for provider, operator in assignment if provider == CPU}
-    return on if any(provider != CPU for provider, _ in assignment) else set()
 
 
 def words(item: Record) -> Iterable[str]:
