@@ -8,10 +8,11 @@ import os
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from epcheck.conformance.lab import graphics, wine
+from epcheck.conformance.lab import graphics, startup, wine
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
@@ -21,8 +22,9 @@ from epcheck.conformance.lab.steps import read_stamp
 from epcheck.conformance.windows_path import windows_path
 
 # Wine's daemons inherit the standard streams of the program that starts them and hold them open after it has ended.
-# So a program that does nothing, and has none, goes first.
-_START = 'command "$0" hostname.exe </dev/null >/dev/null 2>&1; exec "$0" "$@"'
+# So where Wine's server does not run (`wineserver -k0` sends it signal 0), a program that does nothing, and has no
+# streams, goes first.
+_START = '{ "$WINESERVER" -k0 || command "$0" hostname.exe; } </dev/null >/dev/null 2>&1; exec "$0" "$@"'
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,11 @@ def python_launch(folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME,
     env = wine.environment(layout, config, vulkan)
     made = read_stamp(layout, "wine")
     env |= {
-        "PYTHONPATH": windows_path(runtime_folder(layout, wheel)),
+        "PYTHONPATH": f"{windows_path(Path(str(files(startup))))};{windows_path(runtime_folder(layout, wheel))}",
         "PYTHONPYCACHEPREFIX": windows_path(layout.home / "pycache"),
         "PYTHONNOUSERSITE": "1",
         "PYTHONUTF8": "1",
         "EPCHECK_D3D12_SHIM": windows_path(Path(str(files(graphics).joinpath("d3d12_shim.py")))),
-        "EPCHECK_MODULE_STORE_PROGRAM": windows_path(Path(str(files(graphics).joinpath("module_store.py")))),
         "EPCHECK_MODULE_STORE": windows_path(_module_store(layout, wheel.folder)),
         "EPCHECK_PIPELINES": windows_path(layout.home),
         "EPCHECK_GRAPHICS_STACK": f"wine {made.facts.get('wine_version', '?')}" if made else "wine",
@@ -72,9 +73,18 @@ def python_launch(folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME,
 
 
 def _module_store(layout: Layout, runtime_step: str) -> Path:
-    """Where the workers of a runtime keep the modules that they import, for this installation of it in this folder."""
-    installed = repr((str(layout.folder), read_stamp(layout, "python"), read_stamp(layout, runtime_step)))
+    """Where the workers of a runtime keep the modules that they import, for this installation of it in this folder and
+    this worker program."""
+    installed = repr((str(layout.folder), read_stamp(layout, "python"), read_stamp(layout, runtime_step), _programs()))
     return layout.home / f"modules-{hashlib.sha256(installed.encode()).hexdigest()[:16]}"
+
+
+@cache
+def _programs() -> tuple[tuple[str, bytes], ...]:
+    """File and content of what runs in the lab: the store, and the worker program, whose modules it keeps."""
+    folders = Path(str(files(startup))), Path(str(files("epcheck.conformance.workers.program")))
+    sources = [source for folder in folders for source in folder.rglob("*.py")]
+    return tuple((str(source), hashlib.sha256(source.read_bytes()).digest()) for source in sorted(sources))
 
 
 def prelude(folder: Path | None = None) -> Path:

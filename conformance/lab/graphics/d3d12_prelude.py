@@ -1,8 +1,8 @@
 """Executed by a worker in the lab before it imports onnxruntime.
 
-It has modules come from one file (`module_store`), patches Direct3D 12 and leaves what it found out in
-`sys._epcheck_facts`. What it needs to know is in the environment that `epcheck.conformance.lab.python_launch` gives;
-epcheck is not imported.
+It patches Direct3D 12 and leaves what it found out in `sys._epcheck_facts`; where modules do not come from one file yet
+(`module_store`), it writes that file. What it needs to know is in the environment that
+`epcheck.conformance.lab.python_launch` gives; epcheck is not imported.
 """
 
 import importlib.util
@@ -23,17 +23,13 @@ def _loaded(name: str, file: str) -> ModuleType:
 
 
 def _prepare() -> dict[str, str]:
-    store = os.environ.get("EPCHECK_MODULE_STORE", "")
-    modules = _loaded("module_store", os.environ["EPCHECK_MODULE_STORE_PROGRAM"]) if store else None
-    stored = modules is None or modules.use(store)
     shim = _loaded("d3d12_shim", os.environ["EPCHECK_D3D12_SHIM"])
     shim.install(vkd3d=os.environ.get("EPCHECK_VKD3D"))
     facts: dict[str, str] = shim.adapter()
-    if modules and not stored:
-        import numpy  # noqa: F401
-        import onnxruntime  # noqa: F401
-
-        modules.write(store, ("numpy", "onnxruntime"))
+    modules = sys.modules.get("module_store")
+    if modules and not modules.is_used():
+        importlib.import_module("epcheck_worker.backends.onnxruntime")
+        modules.write(os.environ["EPCHECK_MODULE_STORE"], ("numpy", "onnxruntime", "epcheck_worker"))
     stack = [os.environ.get("EPCHECK_GRAPHICS_STACK", "wine"), facts.get("vulkan_driver", "")]
     return {**facts, "graphics_stack": ", ".join(part for part in stack if part)}
 

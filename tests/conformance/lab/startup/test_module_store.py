@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from epcheck.conformance.lab.graphics import module_store
+from epcheck.conformance.lab.startup import module_store
 
 PROGRAM = Path(module_store.__file__)
 
@@ -49,6 +51,35 @@ def test_modules_are_those_of_their_own_files(file: Path) -> None:
 def test_other_packages_come_from_their_own_files(file: Path) -> None:
     printed = python(f"store.use({str(file)!r}); import onnx; print(type(onnx.__loader__).__name__)")
     assert printed.split() == ["SourceFileLoader"]
+
+
+def test_modules_in_an_archive_are_kept_and_libraries_are_not_looked_for(tmp_path: Path) -> None:
+    """A library under two names is kept under its own."""
+    with zipfile.ZipFile(tmp_path / "zipped.zip", "w") as archive:
+        archive.writestr("zipped/__init__.py", "value = 3")
+        archive.writestr("zipped/inner.py", "from zipped import value")
+    path = f"sys.path.insert(0, {str(tmp_path / 'zipped.zip')!r})"
+    store = str(tmp_path / "modules")
+    python(
+        f"{path}; import zipped.inner, numpy, numpy.linalg._umath_linalg as own; sys.modules['numpy.other'] = own; "
+        f"store.write({store!r}, ('zipped', 'numpy'))"
+    )
+    seen = (
+        "import zipped.inner, numpy.linalg._umath_linalg as own; "
+        "print(zipped.inner.value, zipped.__path__, own.__file__, type(own.__loader__).__name__)"
+    )
+    stored = python(f"store.use({store!r}); {path}; {seen}; print(sys.meta_path[0].find_spec('numpy.other'))")
+    nothing_looked_for = python(f"store.use({store!r}); sys.path[:] = []; import zipped; print(zipped.value)")
+    assert stored == python(f"{path}; {seen}; print(None)")
+    assert nothing_looked_for == "3\n"
+
+
+def test_python_uses_it_from_its_first_line_on_and_has_no_further_folder_on_its_path(file: Path) -> None:
+    code = "import sys, module_store; print(module_store.is_used(), sys.path)"
+    env = {**os.environ, "PYTHONPATH": str(PROGRAM.parent), "EPCHECK_MODULE_STORE": str(file)}
+    run = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True, env=env)
+    assert run.stdout.startswith("True [")
+    assert str(PROGRAM.parent) not in run.stdout
 
 
 @pytest.mark.parametrize("content", [None, b"", b"rubbish", b"\xe9\x01\x00\x00\x00", b"{"])

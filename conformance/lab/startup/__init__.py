@@ -1,0 +1,1 @@
+"""What runs in the lab's Windows Python before anything else."""
