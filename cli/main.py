@@ -12,13 +12,17 @@ import importlib
 import io
 import os
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 
+from epcheck.cli import kept_file
 from epcheck.cli.completion import answer
 from epcheck.cli.completion.index import Index
+from epcheck.cli.help import kept
+from epcheck.cli.help.outline import Outline, app_of, outline
 from epcheck.cli.start import INTERRUPTED
 
 MODULES = {
@@ -61,26 +65,45 @@ looking for cycles."""
 
 
 class _Commands(typer.core.TyperGroup):
-    """The commands, each imported when it is asked for: all of them take several times as long as one."""
+    """The commands, each imported when it is called: all of them take several times as long as one.
+
+    None is imported for `--help`: what that shows is kept.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "commands": dict.fromkeys(MODULES)})
-        self._helps: dict[str, str] = {}
+        self._outlines: Mapping[str, Outline] = {}
+        self._listed = False
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands, for which none of them is imported: completion knows what each says of itself."""
-        self._helps = {name: each.help for name, each in answer.current(completion_index).commands.items()}
+        """The list of commands."""
+        self._outlines, self._listed = kept.current(outlines), True
         super().format_help(ctx, formatter)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if kept.wanted(args) and kept_file.path(kept.NAME):
+            self._outlines = kept.current(outlines)
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in MODULES:
             return None
-        if cmd_name in self._helps:
-            return typer.core.TyperCommand(cmd_name, help=self._helps[cmd_name])
-        module = importlib.import_module(f"epcheck.cli.commands.{MODULES[cmd_name]}")
-        command = typer.main.get_command(module.app)
+        if self._listed:
+            return typer.core.TyperCommand(cmd_name, help=self._outlines[cmd_name].help)
+        app = app_of(self._outlines[cmd_name]) if self._outlines else _app(cmd_name)
+        command = typer.main.get_command(app)
         command.name = cmd_name
         return command
+
+
+def _app(name: str) -> typer.Typer:
+    app: typer.Typer = importlib.import_module(f"epcheck.cli.commands.{MODULES[name]}").app
+    return app
+
+
+def outlines() -> Mapping[str, Outline]:
+    """What `--help` shows of each command; it imports them all."""
+    return {name: outline(_app(name)) for name in MODULES}
 
 
 app = typer.Typer(

@@ -12,12 +12,16 @@ import numpy as np
 import onnx
 
 from epcheck.api.option import Option
+from epcheck.generators.array import Array
 from epcheck.models import zoo
 from epcheck.models.feeds import feeds
 from epcheck.models.graph.feed import Feed
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.oracle import OracleError
 from epcheck.models.zoo import Architecture, exports
+
+RTOL = 1e-3
+"""As ONNX's own backend tests have it (onnx.backend.test, TestCase)."""
 
 ALL = "all"
 """The name that stands for every architecture."""
@@ -45,8 +49,8 @@ def write_zoo(options: WriteZooOptions) -> Iterator[Path]:
 
 
 def write_architecture(architecture: Architecture, folder: Path, seed: int = 0) -> Iterator[Path]:
-    """Write `model.onnx` and, for each combination of the architecture's dimensions, a `test_data_set_*` with feeds and
-    the outputs that the float64 oracle computes from them."""
+    """Write `model.onnx` and, for each combination of the architecture's dimensions, a `test_data_set_*` with feeds,
+    the outputs that the float64 oracle computes from them, and how far each element may be from those."""
     model = architecture.build()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.onnx"
@@ -63,11 +67,31 @@ def write_architecture(architecture: Architecture, folder: Path, seed: int = 0) 
 
 
 def write_outputs(folder: Path, model: onnx.ModelProto, truth: Mapping[str, Feed]) -> None:
-    """Write `output_0.pb` and so on: the truth, float64, rounded once to the type of each output. Writes none where an
-    output is no tensor, which ONNX test data has no place for."""
+    """Write `output_0.pb` and so on: the truth, float64, rounded once to the type of each output, and beside those of
+    floating point `allowed_0.pb`, float64 of the same shape. Writes none where an output is no tensor, which ONNX test
+    data has no place for."""
     types = {value.name: value.type for value in model.graph.output}
     if all(isinstance(truth[name], np.ndarray) and kind.HasField("tensor_type") for name, kind in types.items()):
         for index, (name, kind) in enumerate(types.items()):
             dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
-            tensor = onnx.numpy_helper.from_array(np.asarray(truth[name]).astype(dtype), name)
-            (folder / f"output_{index}.pb").write_bytes(tensor.SerializeToString(deterministic=True))
+            exact = np.asarray(truth[name])
+            _write(folder / f"output_{index}.pb", exact.astype(dtype), name)
+            if dtype.kind == "f":
+                _write(folder / f"allowed_{index}.pb", allowed(exact), name)
+
+
+def allowed(exact: Array) -> Array:
+    """How far each element of an output of a whole model may be from the exact one, float64 of the same shape: RTOL of
+    the element or of the root mean square of all, whichever is larger.
+
+    The rounding error of a sum is relative to its terms, not to what is left where they cancel: N. J. Higham, Accuracy
+    and Stability of Numerical Algorithms, 2nd edition, section 4.2.
+    """
+    size = np.abs(exact.astype(np.float64))
+    finite = size[np.isfinite(size)]
+    scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    return np.asarray(RTOL * np.maximum(size, scale))
+
+
+def _write(path: Path, values: Array, name: str) -> None:
+    path.write_bytes(onnx.numpy_helper.from_array(values, name).SerializeToString(deterministic=True))

@@ -24,7 +24,7 @@ from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask
 from epcheck.conformance.scheduling.session import Session
-from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.target import CPU, DISABLE_FALLBACK, Target
 from epcheck.conformance.targets.variants import Variants, variant_of
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
@@ -67,8 +67,9 @@ def replay(options: ReplayOptions) -> Iterator[Record]:
     The truth is in the `output_*.pb`; where a set has none, it is the baseline's output. Integers and booleans must be
     equal. Floating-point numbers may be RTOL away in units of the dtype's precision (float16 1, float32 8389 ULP)
     or ATOL; in a folder of ours, as far as `allowed_*.pb` says for each element, from `exact_*.pb`. exact: they must be
-    equal as well, as they must where data is only moved. A folder of a variant is run in the ordinary way and in that
-    variant, as a run with `--variants` does; a record says how they differ.
+    equal as well, as they must where data is only moved. A node, and what `repro` wrote, has to run on the provider; of
+    another model of several nodes those that it does not take run on the CPU provider. A folder of a variant is run in
+    the ordinary way and in that variant, as a run with `--variants` does; a record says how they differ.
     Raises TargetError, ModelFileError, ExaminationError, and TargetDown when a target cannot be started.
     """
     candidates, baseline = stream.choose(options.targets, options.baseline)
@@ -92,6 +93,13 @@ def _unheard(_words: str) -> None:
     """Nobody is told what is being done."""
 
 
+def on_cpu(item: Record) -> set[str]:
+    """The operators of a model that ran on the CPU provider, where others ran on the target's own."""
+    assignment = item.candidate.assignment or ()
+    on = {operator for provider, operator in assignment if provider == CPU}
+    return on if any(provider != CPU for provider, _ in assignment) else set()
+
+
 def _lines(wanted: _Wanted, _say: Callable[[str], None]) -> tuple[str, ...]:
     """The records, as lines of JSON."""
     return tuple(encode(record) for record in _replayed(wanted))
@@ -106,7 +114,8 @@ def _replayed(wanted: _Wanted) -> Iterator[Record]:
         records: list[Record] = []
         variant = options.variant or _variant(folder)
         ways = {target.name: Variants((variant_of(target, variant),), {}) for target in candidates if variant}
-        with Session(Plan((), candidates, baseline, variants=ways), records.append) as running:
+        chosen = candidates if _is_case(folder, built) else tuple(map(_with_fallback, candidates))
+        with Session(Plan((), chosen, baseline, variants=ways), records.append) as running:
             running.submit(built.case)
             while running.under_way:
                 running.turn()
@@ -114,6 +123,16 @@ def _replayed(wanted: _Wanted) -> Iterator[Record]:
             way = ("--variant", variant) if variant else ()
             command = _quoted("epcheck", "replay", str(folder), "--target", item.candidate.target, *way)
             yield replace(item, case=replace(item.case, repro=command))
+
+
+def _is_case(folder: Path, built: BuiltCase) -> bool:
+    """Whether every node has to run on the provider: of a node, and of a graph that `repro` wrote."""
+    return bool(built.node.op_type) or (folder / "case.json").is_file()
+
+
+def _with_fallback(target: Target) -> Target:
+    """The target as it runs a whole model: nodes that its provider does not take run on the CPU provider."""
+    return replace(target, config={key: value for key, value in target.config.items() if key != DISABLE_FALLBACK})
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -159,7 +178,8 @@ def _cases(folder: Path, baseline: Target | None, exact: bool) -> Iterator[Built
         built = _case(model, folder, data.name, feeds, outputs)
         if not truth:
             truth = _truth_of_baseline(built, baseline)
-        bounds = _Bounds.of(data, len(outputs)) if (folder / "case.json").is_file() else None
+        ours = (folder / "case.json").is_file() or any(data.glob("allowed_*.pb"))
+        bounds = _Bounds.of(data, len(outputs)) if ours else None
         truths = (_output(at, name, value, exact, bounds) for at, (name, value) in enumerate(truth.items()))
         open_ = "undefined_*.pb says what the standard leaves open" if bounds and bounds.undefined else ""
         yield _with_truth(built, Outputs(tuple(truths), open_))

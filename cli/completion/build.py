@@ -9,7 +9,8 @@ from typing import Any
 
 from epcheck.api.suite import listing
 from epcheck.cli.completion.candidates import CASE, DTYPE, OPERATOR, RUN, SWITCH, TARGET
-from epcheck.cli.completion.index import Command, Flag, Index, stamp
+from epcheck.cli.completion.index import Command, Flag, Index
+from epcheck.generators import suite
 from epcheck.generators.suite import Source
 
 OF_FLAG = {
@@ -27,9 +28,21 @@ OF_ARGUMENT = {
 def build(root: Mapping[str, Any]) -> Index:
     """The index of this installation. root: name -> command, as typer makes it. It imports every operator."""
     commands = {name: each for top, command in root.items() for name, each in _commands(command, top)}
-    operators = {each.name: tuple(reversed(each.since_versions)) for each in listing.operators()}
-    dtypes = tuple(each.name for each in listing.element_types() if not each.why)
-    return Index(stamp(), commands, operators, dtypes, listing.target_names())
+    operators, dtypes = _suite()
+    return Index(commands, operators, dtypes, listing.target_names())
+
+
+def _suite() -> tuple[Mapping[str, tuple[int, ...]], tuple[str, ...]]:
+    """Operator -> its versions, newest first, and the dtypes: every case is looked at, once."""
+    operators: dict[str, tuple[int, ...]] = {}
+    labels: set[str] = set()
+    for name, operator in suite.all_operators().items():
+        versions = set()
+        for case in operator.cases():
+            versions.add(case.since_version)
+            labels.add(case.dtype)
+        operators[name] = tuple(sorted(versions, reverse=True))
+    return operators, tuple(sorted({name for label in labels for name in label.split("-")}))
 
 
 def _commands(command: Any, name: str) -> Iterator[tuple[str, Command]]:

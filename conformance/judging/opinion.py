@@ -146,5 +146,5 @@ def placement_gap(prepared: PreparedCase, provider: str, outcome: Outcome) -> st
         if inside:
             return f"{inside[0][1]}, in a graph of {op_type}, was assigned to {inside[0][0]}"
     if not any(op == op_type or (name == provider and op not in prepared.beside) for name, op in assignment):
-        return f"no proof of placement: the session's record names no {op_type}"
+        return f"no proof of placement: the session's record names no {op_type or f'node on {provider}'}"
     return ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import typer
 from rich.console import Console
 
-from epcheck.api.suite.replay import ReplayOptions, replay
+from epcheck.api.suite.replay import ReplayOptions, on_cpu, replay
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import safe
@@ -25,10 +25,17 @@ def run_folder(options: ReplayOptions) -> int:
     """
     console = Console(emoji=False, highlight=False, soft_wrap=True)
     passed = True
+    elsewhere: dict[str, set[str]] = {}
     for item in replay(options):
         passed &= item.status == terms.PASS
+        elsewhere.setdefault(item.candidate.target, set()).update(on_cpu(item))
         for line in words(item):
             console.print(safe(line))
+    for target, operators in elsewhere.items():
+        if operators:
+            console.print(
+                safe(f"{target}: on the CPU provider ran {', '.join(sorted(operators))}; epcheck validate says why")
+            )
     return failure.GOOD if passed else failure.FAILURES
 
 

@@ -11,7 +11,7 @@ import pytest
 import typer
 from command_line import START, call
 
-from epcheck.cli import main
+from epcheck.cli import kept_file, main
 from epcheck.cli.completion import answer, index
 from epcheck.cli.completion.candidates import KINDS, candidates
 from epcheck.cli.completion.index import Index
@@ -143,7 +143,7 @@ def test_fish_learns_whether_there_is_anything_but_files(line: str, code: int) -
 
 def test_an_index_of_another_state_is_made_again(kept: Path, known: Index) -> None:
     assert index.read() is not None
-    for damaged in (kept.read_text("utf-8").replace(index.stamp(), "before"), "{", '{"stamp": 3}'):
+    for damaged in (kept.read_text("utf-8").replace(kept_file.stamp(), "before"), "{", '{"stamp": 3}'):
         kept.write_text(damaged, encoding="utf-8")
         assert index.read() is None
     assert answer.current(lambda: known) == known

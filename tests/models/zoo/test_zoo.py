@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from typer.testing import CliRunner
 
+from epcheck.api.models import zoo as written
 from epcheck.cli.main import app
 from epcheck.generators.array import Array
 from epcheck.models import zoo
@@ -217,3 +218,29 @@ def test_the_test_data_has_the_oracle_s_outputs_and_replay_agrees(tmp_path: Path
     done = CliRunner().invoke(app, ["replay", str(tmp_path / "lstm_tagger"), "--target", "cpu"])
     assert done.exit_code == 0, done.output
     assert done.output.count("pass: test_data_set_") == 4
+
+
+def test_an_element_near_zero_is_judged_by_the_size_of_the_others() -> None:
+    """The sum of a decoder's logit cancels to -1e-4 among values of 1: ONNX's rtol 1e-3 of that is no error."""
+    exact = np.array([1.0, -1e-4, 3.0, 0.0])
+    scale = 1e-3 * np.sqrt(np.mean(exact**2))
+    assert np.allclose(written.allowed(exact), [scale, scale, 3e-3, scale], rtol=1e-12, atol=0)
+    assert np.array_equal(written.allowed(np.array([np.inf, 2.0]))[1:], [2e-3])
+    assert written.allowed(np.zeros((0, 3))).shape == (0, 3)
+    assert written.allowed(np.float64(-2.0)).shape == ()
+
+
+def test_cpu_is_right_where_sums_cancel(tmp_path: Path) -> None:
+    assert CliRunner().invoke(app, ["zoo", "write", "super_resolution", "--out", str(tmp_path)]).exit_code == 0
+    folder = tmp_path / "super_resolution"
+    assert (folder / "test_data_set_1" / "allowed_0.pb").is_file()
+    done = CliRunner().invoke(app, ["replay", str(folder), "--target", "cpu", "--baseline", "none"])
+    assert (done.exit_code, "mismatch" in done.output) == (0, False), done.output
+    path = folder / "test_data_set_1" / "output_0.pb"
+    tensor = onnx.TensorProto.FromString(path.read_bytes())
+    wrong = onnx.numpy_helper.to_array(tensor).copy()
+    wrong.flat[0] += 0.01 * np.abs(wrong).max()
+    path.write_bytes(onnx.numpy_helper.from_array(wrong, tensor.name).SerializeToString())
+    done = CliRunner().invoke(app, ["replay", str(folder), "--target", "cpu", "--baseline", "none"])
+    assert done.exit_code == 1
+    assert "mismatch: test_data_set_1" in done.output

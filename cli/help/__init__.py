@@ -1,0 +1,1 @@
+"""`epcheck COMMAND --help` without the command's imports, which take a second."""

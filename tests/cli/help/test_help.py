@@ -1,0 +1,111 @@
+"""`--help` from what is kept: the same text as the command's own, for every command, and in little time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+from command_line import call
+
+from epcheck.cli import kept_file, main
+from epcheck.cli.help import kept
+from epcheck.cli.help.outline import Outline, app_of, outline
+
+HELP_S = 0.6
+"""Seconds of CPU that the help of a command may take; without what is kept it is over 1."""
+
+
+@pytest.fixture(scope="module")
+def known() -> Mapping[str, Outline]:
+    return main.outlines()
+
+
+@pytest.fixture(autouse=True)
+def cache(known: Mapping[str, Outline], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EPCHECK_CACHE", str(tmp_path))
+    kept.current(lambda: known)
+    return tmp_path
+
+
+def words(known: Mapping[str, Outline]) -> Iterator[tuple[str, ...]]:
+    for name, each in known.items():
+        yield (name,)
+        if len(each.commands) > 1 or each.callback:
+            yield from ((name, below.name or below.function) for below in each.commands)
+
+
+def test_every_help_is_that_of_the_command_itself(
+    known: Mapping[str, Outline], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list(words(known))
+    assert len(asked) > 40
+    from_kept = [call(*each, "--help").out for each in asked]
+    monkeypatch.setenv("EPCHECK_CACHE", "off")
+    itself = [call(*each, "--help").out for each in asked]
+    assert [each for each, shown, own in zip(asked, from_kept, itself, strict=True) if shown != own] == []
+    assert "--strict" in from_kept[0]
+
+
+def test_the_list_of_commands_is_the_same_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = call("--help").out
+    assert [name for name in main.MODULES if f" {name} " not in shown] == []
+    monkeypatch.setenv("EPCHECK_CACHE", "off")
+    assert call("--help").out == shown
+
+
+def test_help_of_what_is_kept_is_shown_and_calls_are_the_commands_own(known: Mapping[str, Outline]) -> None:
+    changed = {**known, "cache": replace(known["cache"], settings={**known["cache"].settings, "help": "Kept words."})}
+    kept.write(changed)
+    assert "Kept words." in call("cache", "--help").out
+    assert "Kept words." not in call("cache").out
+    assert call("cache", "--help", "clear").code == 0
+    assert "No such option" in call("repro", "--no-such", "--help").err
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"stamp": 1}', '{"stamp": "STAMP", "kept": {"run": 3}}'])
+def test_what_is_damaged_or_of_another_installation_is_made_again(
+    damage: str, cache: Path, known: Mapping[str, Outline]
+) -> None:
+    assert kept.read() == known
+    (cache / kept.NAME).write_text(damage.replace('"STAMP"', f'"{kept_file.stamp()}"'), encoding="utf-8")
+    assert kept.read() is None
+    assert kept.current(lambda: known) == known
+    assert kept.read() == known
+
+
+def test_an_outline_makes_the_outline_again(known: Mapping[str, Outline]) -> None:
+    assert {name: outline(app_of(each)) for name, each in known.items()} == known
+
+
+def test_a_parameter_of_a_type_that_cannot_be_kept_is_an_error() -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def call(value: Annotated[complex, typer.Option(help="A number.")] = 0j) -> None:
+        """Nothing."""
+
+    with pytest.raises(TypeError, match="complex"):
+        outline(app)
+
+
+@pytest.mark.parametrize("command", ["run", "validate", "lab"])
+def test_help_is_fast_and_imports_neither_onnx_nor_numpy(command: str) -> None:
+    """Measured in CPU time: the machine may be busy."""
+    program = (
+        "import atexit, sys, time; sys.argv = ['epcheck', *sys.argv[1:]];"
+        "atexit.register(lambda: print(time.process_time(), *sorted({'onnx', 'numpy', 'duckdb'} & set(sys.modules))));"
+        "from epcheck.cli.start import main; main()"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", program, command, "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    seconds, *heavy = printed.splitlines()[-1].split()
+    assert "Usage: " in printed
+    assert heavy == []
+    assert float(seconds) < HELP_S
