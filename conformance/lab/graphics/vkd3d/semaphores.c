@@ -12,11 +12,12 @@
 #define MOST_SEMAPHORES 8 /* of one submission; vkd3d names one */
 
 /* What vkd3d holds as a VkSemaphore. offset: from vkd3d's values to the driver's; highest: the last value, of the
- * driver's, that anything was told to signal. */
+ * driver's, that anything was told to signal; first: the one that vkd3d's initial value stands for. A submission of the
+ * semaphore's former life may still be under way: the driver's counter is below `first` until it ends. */
 struct semaphore
 {
     VkSemaphore real;
-    uint64_t offset, highest;
+    uint64_t offset, highest, first;
     BOOL timeline;
     struct semaphore *next;
 };
@@ -77,7 +78,8 @@ static VkResult VKAPI_CALL create_semaphore(VkDevice device, const VkSemaphoreCr
         semaphore->timeline = type != NULL;
         semaphore->highest = type ? type->initialValue : 0;
     }
-    semaphore->offset = type ? semaphore->highest - type->initialValue : 0;
+    semaphore->first = semaphore->highest;
+    semaphore->offset = type ? semaphore->first - type->initialValue : 0;
     *made = (VkSemaphore)semaphore;
     return VK_SUCCESS;
 }
@@ -197,7 +199,7 @@ static VkResult VKAPI_CALL counter_value(VkDevice device, VkSemaphore semaphore,
 {
     VkResult result = vk.counter(device, of(semaphore)->real, value);
 
-    *value -= of(semaphore)->offset;
+    *value = max(*value, of(semaphore)->first) - of(semaphore)->offset;
     return result;
 }
 
