@@ -23,9 +23,9 @@ def difference(expected: Output, undefined: Undefined, got: Array) -> Difference
     wrong = np.where(undefined.where, _is_foreign(undefined, got), ~same(expected.value, got))
     if not wrong.any():
         return None
-    flat = [np.ravel(array) for array in (wrong, expected.value, got)]
+    truth = np.ravel(expected.value)
     found = WrongElements(expected.name, expected.value)
-    found.add(0, *flat, flat[1])
+    found.add(0, np.ravel(wrong), truth, np.ravel(got), truth)
     return found.difference(ANYTHING if undefined.among is None else RULE)
 
 
