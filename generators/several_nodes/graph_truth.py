@@ -102,7 +102,7 @@ def _evaluated(
         for name, output in results.items():
             found[name] = output
             values[name] = move(output)
-            if values[name] is not output.value:
+            if exact is not None and values[name] is not exact[name].value:
                 moved.add(name)
     return found
 

@@ -31,7 +31,7 @@ def main(role: str, code: str, folder: str, how: str) -> None:
         beat(place / "worker")
     else:
         sys.path.insert(0, code)
-        import job_object
+        import job_object  # pyright: ignore[reportMissingImports]  # that of the folder
 
         start = [*command, "worker", code, folder, how]
         process = job_object.EnclosedProcess(start, 1 << 33) if how == "enclosed" else subprocess.Popen(start)

@@ -11,6 +11,7 @@ from epcheck.generators.fuzzing.graphs import composing, graph_case, graph_docum
 from epcheck.generators.fuzzing.graphs.composing import Composer
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.node import Node, Operand
+from epcheck.generators.several_nodes.graph_truth import TRAVELLED
 from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 from epcheck.generators.truth import Ulp
 from epcheck.generators.written.document import DocumentError
@@ -133,3 +134,16 @@ def test_smaller_graphs_are_smaller_and_keep_their_truth(graphs: list[NodeGraph]
     for made in found:
         for output in made.truth.outputs:
             assert np.array_equal(output.value, large.values[output.name])
+
+
+def test_errors_are_carried_through_nodes_that_add_none() -> None:
+    """Tanh, Abs, Abs: only the first is inexact, and the last reads a value that the node before it has moved."""
+    tanh, first, second = (
+        step("Tanh", 13, {"input": "x"}, "t"),
+        step("Abs", 13, {"X": "t"}, "a", "Y"),
+        step("Abs", 13, {"X": "a"}, "b", "Y"),
+    )
+    (output,) = drawn([tanh, first, second], ["b"], x=np.array([-0.5, 0.25, 0.75], np.float32)).truth.outputs
+    assert isinstance(output.bound, Ulp)
+    assert output.bound.source.startswith(TRAVELLED)
+    assert (output.bound.floor > 16 * np.spacing(output.value)).all()
