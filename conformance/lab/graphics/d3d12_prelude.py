@@ -27,7 +27,7 @@ def _prepare() -> dict[str, str]:
     shim.install(vkd3d=os.environ.get("EPCHECK_VKD3D"))
     facts: dict[str, str] = shim.adapter()
     modules = sys.modules.get("module_store")
-    if modules and not modules.is_used():
+    if modules and not modules.is_used() and "epcheck_worker" in sys.modules:
         importlib.import_module("epcheck_worker.backends.onnxruntime")
         modules.write(os.environ["EPCHECK_MODULE_STORE"], ("numpy", "onnxruntime", "epcheck_worker"))
     stack = [os.environ.get("EPCHECK_GRAPHICS_STACK", "wine"), facts.get("vulkan_driver", "")]
