@@ -74,8 +74,8 @@ def cases(options: CasesOptions | None = None) -> Iterator[Case]:
 
 def operators() -> Iterator[OperatorCases]:
     """Every operator of the suite, in a stable order."""
-    for name, operator in suite.all_operators().items():
-        own = list(operator.cases())
+    for name in suite.all_operators():
+        own = list(suite.cases([name]))
         yield OperatorCases(name, tuple(sorted({case.since_version for case in own})), len(own))
 
 

@@ -40,9 +40,9 @@ def _candidate(candidate: Opinion, must_be_refused: bool, gap: str | None) -> st
         case terms.PASS if candidate.excused:
             return f" gives a result that only a published floor accepts: {in_words(candidate.excused)}"
         case terms.PASS:
-            if candidate.message:  # of a refusal
-                return " refuses it, as it must" if must_be_refused else " refuses it, as it may"
-            return " gives the true result"
+            if must_be_refused:
+                return " refuses it, as it must"
+            return " refuses it, as it may" if candidate.message else " gives the true result"
         case terms.UNPLACED:
             return f" does not take the node: {gap or candidate.message}"
         case terms.REFUSED if feature := lacking_feature(candidate):

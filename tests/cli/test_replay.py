@@ -366,5 +366,5 @@ def test_a_bound_of_another_shape_is_refused(tmp_path: Path) -> None:
     (folder / "case.json").write_text("{}")
     wrong = numpy_helper.from_array(np.zeros(3), "y").SerializeToString()
     (folder / "test_data_set_0" / "allowed_0.pb").write_bytes(wrong)
-    with pytest.raises(ModelFileError, match=r"allowed_0\.pb and exact_0\.pb must have the shape of output_0\.pb"):
+    with pytest.raises(ModelFileError, match=r"allowed_0\.pb, .* must have the shape of output_0\.pb"):
         list(replay(ReplayOptions(folder, ("cpu",), "none")))

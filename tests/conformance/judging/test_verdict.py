@@ -22,7 +22,8 @@ from epcheck.generators.claims import Claims
 
 
 def opinion_of(status: str, target: str = "dml") -> Opinion:
-    return Opinion(target, status, stage="run", message="it says so")
+    """What passes says nothing."""
+    return Opinion(target, status, stage="run", message="" if status == "pass" else "it says so")
 
 
 def verdict(
@@ -206,6 +207,11 @@ def test_a_claimed_node_that_is_not_taken_can_be_expected() -> None:
 
 
 # Words
+
+
+def test_a_refusal_that_is_allowed_is_called_one() -> None:
+    refusal = Opinion("dml", "pass", stage="create", message="it says so")
+    assert judge.verdict(CLAIMED, DIRECTML, Evidence(refusal, None, {}, ())).reason == "dml refuses it, as it may"
 
 
 @pytest.mark.parametrize(

@@ -300,4 +300,4 @@ def test_topk_1_has_k_as_an_attribute_greater_than_0() -> None:
 def test_a_refusal_is_declared_where_the_oracle_refuses() -> None:
     declared = {sample.name: sample.refused for sample in suite.all_operators()["TopK"].samples()}
     for case in built("TopK"):
-        assert isinstance(case.truth, Refusal) == declared[case.case.sample], case.case.id
+        assert isinstance(case.truth, Refusal) == declared.get(case.case.sample, False), case.case.id
