@@ -19,12 +19,13 @@ from typing import Self
 
 from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache
+from epcheck.conformance.judging import claim
 from epcheck.conformance.judging.opinion import SharedOpinions
 from epcheck.conformance.judging.verdict import unbuilt
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.preparation.preparer_pool import PreparerPool
 from epcheck.conformance.records import terms
-from epcheck.conformance.records.outcome import Outcome
+from epcheck.conformance.records.outcome import PLACED, Outcome
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling import run_history
 from epcheck.conformance.scheduling.case_lifecycle import (
@@ -223,8 +224,7 @@ class Session:
         return bool(self._preparers.ready) and self.ready
 
     def _begin(self) -> None:
-        """Begin the life of some prepared cases, with what is remembered of them, once all targets have answered: the
-        first sessions run while later ones are made up."""
+        """Begin the life of some prepared cases, with what is remembered of them, once all targets have answered."""
         if not self._can_begin:
             return
         ready = self._preparers.ready
@@ -279,7 +279,15 @@ class Session:
             self._pools.pool(target, Where.OWN_PROCESS).defer(job)
             return
         group = self._grouping.group(prepared, target, status or action.predicted, pool.facts)
-        pool.submit(job._replace(group=group, place=group.startswith(PLACE_ONLY)))
+        if group.startswith(PLACE_ONLY):
+            job = job._replace(place=True, finished=partial(self._placed, life, target))
+        pool.submit(job._replace(group=group))
+
+    def _placed(self, life: CaseLifecycle, target: Target, outcome: Outcome) -> None:
+        """A case was only placed. The CPU provider, which may take it there, refuses some that the target claims."""
+        if outcome.kind == PLACED or claim.unclaimed(life.prepared, target) is not None:
+            return self._ran(life, target, Where.SHARED, outcome)
+        return self._submit(life, Run(target, Where.OWN_SESSION))
 
     def _conclude(self, life: CaseLifecycle, records: tuple[Record, ...]) -> None:
         """Hand the records on; take down how each candidate fared, as far as the next run cannot guess it."""
