@@ -73,6 +73,18 @@ def place_of(
     return _cluster(options, progress) if options.scheduler else _Here(options, progress, workers)
 
 
+def refuse_early(options: RunOptions) -> None:
+    """Raise TargetError for what can be seen to be wrong before cases are listed, and a lab or a runtime installed."""
+    if options.scheduler:  # its machines have targets and drivers of their own
+        return
+    config = load_config(options.config)
+    baseline = () if options.baseline in (None, "none") else (options.baseline,)
+    for specification in (*options.targets, *baseline):
+        described(specification, config)
+    if options.vulkan and not options.vulkan.is_file():
+        raise TargetError(f"there is no Vulkan driver {options.vulkan}; name the driver's ICD file (JSON)")
+
+
 class _Here:
     """This machine."""
 
@@ -133,7 +145,6 @@ class _Here:
 
 def _targets(options: RunOptions, progress: Progress) -> tuple[tuple[Target, ...], Target | None, Target | None]:
     config = load_config(options.config)
-    _refuse_early(options, config)
     specifications = tuple(dict.fromkeys(options.targets)) or (_best(progress),)
     extra = tuple(entry for path in options.expect for entry in expectation_file.load(path))
     candidates = claim_file.with_tables(
@@ -147,15 +158,6 @@ def _targets(options: RunOptions, progress: Progress) -> tuple[tuple[Target, ...
     baseline = None if chosen == "none" else _resolve(chosen, config, options, progress)
     reference = resolve("reference") if options.reference else None
     return candidates, baseline, reference
-
-
-def _refuse_early(options: RunOptions, config: Mapping[str, Any]) -> None:
-    """Raise TargetError for what can be seen to be wrong before a lab or a runtime is installed for it."""
-    baseline = () if options.baseline in (None, "none") else (options.baseline,)
-    for specification in (*options.targets, *baseline):
-        described(specification, config)
-    if options.vulkan and not options.vulkan.is_file():
-        raise TargetError(f"there is no Vulkan driver {options.vulkan}; name the driver's ICD file (JSON)")
 
 
 def _refuse_unknown_release(specification: str) -> None:

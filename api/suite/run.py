@@ -17,7 +17,7 @@ from epcheck.api.progress import SILENT, Progress
 from epcheck.api.runs.archive import archive
 from epcheck.api.runs.first_verdict import FirstVerdict, thin_first
 from epcheck.api.runs.result import COMPLETE, INTERRUPTED, RunResult
-from epcheck.api.suite.place import Place, place_of
+from epcheck.api.suite.place import Place, place_of, refuse_early
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.api.suite.selection import resumed, selection
 from epcheck.conformance.cluster.node import ClusterError, Line
@@ -52,6 +52,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
     interrupted = None if folder is None else reports.read_run(folder)
     if interrupted is not None:
         options = resumed(interrupted, options)
+    refuse_early(options)
     selected = _Selected.of(options)
     cases, thin = _in_order(options, selected) if interrupted is None else (selected.cases, frozenset[str]())
     if options.shard:

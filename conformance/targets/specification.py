@@ -273,6 +273,7 @@ def _recipe(made: recipes.Environment) -> Target:
         options=recipe.options,
         float32_precision=recipe.float32_precision,
         deadline_s=recipe.deadline_s,
+        jobs=recipe.jobs,
         variables={},
         known={"packages": packages, **({"graphics_stack": made.driver} if made.driver else {})},
         expectations=expectation_file.shipped(recipe.name),

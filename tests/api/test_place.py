@@ -37,8 +37,8 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
 def why_not(*targets: str, vulkan: Path | None = None, baseline: str | None = None) -> str:
     options = api.RunOptions(targets, baseline, ("Relu",), limit=1, vulkan=vulkan)
-    with pytest.raises(TargetError) as refusal, place.place_of(options, api.SILENT):
-        pass
+    with pytest.raises(TargetError) as refusal:
+        api.run(options)
     return str(refusal.value)
 
 
@@ -48,6 +48,11 @@ def test_a_driver_that_is_not_there(bare: list[str], tmp_path: Path) -> None:
     assert why_not("dml", vulkan=missing) == expected
     assert why_not(vulkan=missing) == expected
     assert bare == []
+
+
+def test_nothing_is_listed_for_a_target_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api.RunOptions, "cases", lambda _options: pytest.fail("cases are listed"))
+    assert why_not("nope").startswith("unknown target 'nope'")
 
 
 def test_another_target_or_the_baseline(bare: list[str]) -> None:

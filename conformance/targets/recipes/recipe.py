@@ -15,7 +15,7 @@ class Recipe:
     provider: its name in ONNX Runtime. plugin: the module that has its library; empty where the runtime has the
     provider built in. options: of the provider. float32_precision: what it computes float32 in by these options, where
     that is less. software_vulkan: it needs a Vulkan driver, a software one where the machine has none. deadline_s:
-    seconds for one case. about: in a few words what it is.
+    seconds for one case. jobs: workers at most, as in `Target`. about: in a few words what it is.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Recipe:
     float32_precision: Precision | None = None
     software_vulkan: bool = False
     deadline_s: float = 20.0
+    jobs: int = 1
 
 
 RECIPES: Mapping[str, Recipe] = {
@@ -46,6 +47,7 @@ RECIPES: Mapping[str, Recipe] = {
             "OpenVINOExecutionProvider",
             "OpenVINO on the CPU, built into a runtime of its own",
             options={"device_type": "CPU"},
+            jobs=0,
         ),
         Recipe(
             "openvino-plugin",
@@ -66,6 +68,7 @@ RECIPES: Mapping[str, Recipe] = {
                 "onnxruntime.ai/docs/execution-providers/QNN-ExecutionProvider.html: enable_htp_fp16_precision is on",
             ),
             deadline_s=120.0,  # it simulates each instruction: Gelu of 65,537 elements takes longer than 20 s
+            jobs=0,
         ),
     )
 }

@@ -67,7 +67,7 @@ def test_a_built_in_provider_has_the_options_of_its_recipe(runtimes: Path) -> No
     target = resolve("openvino")
     assert (target.command, target.provider, target.is_plugin) == ((str(python),), "OpenVINOExecutionProvider", False)
     assert target.options == {"device_type": "CPU"}
-    assert target.device == "cpu"
+    assert (target.device, target.jobs) == ("cpu", 0)
 
 
 def test_a_table_may_start_from_a_recipe(runtimes: Path) -> None:
