@@ -32,15 +32,18 @@ def _by_taps(image: Array, w: Array, windows: Windows) -> Array:
     """Each channel with a kernel of its own, one tap after the other: products of so few terms take longer to lay out
     than to compute. [channels, *image], [channels, 1, *kernel] -> [channels, *output]."""
     under = taps(image, windows, 0)
-    total = np.zeros((w.shape[0], *windows.output))
+    total, product = np.zeros((2, w.shape[0], *windows.output))
     for at in np.ndindex(*windows.kernel):
         weight = w[(slice(None), 0, *at)]
-        total += under[(..., *at)] * weight.reshape(-1, *(1,) * windows.rank)
+        np.multiply(under[(..., *at)], weight.reshape(-1, *(1,) * windows.rank), out=product)
+        total += product
     return total
 
 
 def _columns(image: Array, windows: Windows) -> Array:
     """[group, channels, *image] -> [group, channels * taps, places]: one image at a time, to bound memory."""
+    if windows.taps_each == 1 and windows.output == windows.image:
+        return image.reshape(image.shape[0], image.shape[1], math.prod(windows.image))
     under = taps(image, windows, 0)
     rank = windows.rank
     by_tap = np.moveaxis(under, range(-rank, 0), range(2, 2 + rank))

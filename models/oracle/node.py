@@ -22,7 +22,7 @@ from epcheck.generators.error import EpcheckError
 from epcheck.generators.node import qualified_name
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.feed import Feed
-from epcheck.models.oracle import convolution, reference
+from epcheck.models.oracle import batch_normalization, convolution, reference
 
 SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
 """Who computed a node."""
@@ -177,6 +177,10 @@ def _by_suite(
         if isinstance(found_or_rule, str):
             raise OracleError(f"{described(proto)} must be refused: {found_or_rule}")
         return (found_or_rule,)
+    if (domain, proto.op_type) == ("", "BatchNormalization"):
+        normalized = batch_normalization.evaluate(node)
+        if normalized is not None:
+            return (normalized, *[None] * (len(node.outputs) - 1))
     key = qualified_name(proto.op_type, domain)
     found = _by_name(suite.operator_of(key).truth(node), proto)
     return tuple(found[name] if name else None for name in node.outputs)
