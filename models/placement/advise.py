@@ -31,7 +31,7 @@ from epcheck.models.placement.change import Advice, Change, LoneNode
 from epcheck.models.placement.changes import changes
 from epcheck.models.placement.graphs import Graph, Run
 from epcheck.models.placement.placement import NodePlacement, Placement
-from epcheck.models.placement.reasons import NOT_REACHED, why_alone, why_nothing
+from epcheck.models.placement.reasons import why_alone, why_not_tried, why_nothing
 
 EPSILONS = 256
 """Of the range of an output: by so much two honest providers may differ in one node (`wrong_nodes.node_check`)."""
@@ -117,7 +117,7 @@ class _Adviser:
         for scope in sorted(scopes, key=len):
             nodes = [node for node in elsewhere if node.scope == scope]
             found.update(self._of_graph(known[scope], nodes) if scope in known else
-                         {(scope, node.name): Advice("", NOT_REACHED) for node in nodes})  # fmt: skip
+                         {(scope, node.name): Advice("", why_not_tried(node)) for node in nodes})  # fmt: skip
         self._with_fixed_sizes(found)
         every = (
             replace(node, advice=found.get((node.scope, node.name))) if node in elsewhere else node

@@ -30,7 +30,13 @@ BODY_ALONE = (
     "nothing places it in its body: the provider takes it alone, with what it receives there, but the session keeps it "
     "on the CPU; unroll the loop, or export both branches and select with Where"
 )
-NOT_REACHED = "nothing was tried for it: it is in a body of If, Loop or Scan that does not come first with these feeds"
+BODY_SHAPES = (
+    "nothing places it: in a body as elsewhere ONNX Runtime keeps on the CPU what computes shapes from values that are "
+    "in the CPU's memory (fallback_cpu_capability.cc)"
+)
+NOT_REACHED = (
+    "nothing was tried for it: it is in a body of If, Loop or Scan that these feeds do not reach in the first execution"
+)
 CONTROL = (
     "nothing places it: the provider has no kernel for control flow; the nodes of its bodies are placed one by one"
 )
@@ -45,6 +51,11 @@ def why_alone(node: NodePlacement) -> str:
     if "float" not in node.inputs and node.predicted:
         return NOTHING[prediction.SHAPES]
     return BODY_ALONE if node.scope else ALONE
+
+
+def why_not_tried(node: NodePlacement) -> str:
+    """Why a node in a body that was not executed stays where it is, as far as that is known without a trial."""
+    return BODY_SHAPES if node.kind == prediction.SHAPES else NOT_REACHED
 
 
 def why_nothing(node: NodePlacement) -> str:

@@ -37,13 +37,17 @@ MOST = 20
 SUSPECTS = 8
 """Nodes within their bounds whose effects are measured, where no node is beyond its bound and the outputs are wrong."""
 
+NEAR = 0.5
+"""A wrong node is at fault from this share of an output's threshold on: with its values fed, ONNX Runtime fuses the
+nodes behind it otherwise than in the whole model (QDQ groups), which moves the effect by a little."""
+
 ENDS_SESSIONS = (Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED)
 
 
 @dataclass(frozen=True)
 class WrongNodes:
     """The result. culprits: in the order of the graph, each with its effect; a single one that names nobody where no
-    node is wrong. harmless: nodes that are wrong, and change no output beyond its threshold. remainder: a sentence
+    node is wrong. harmless: nodes that are wrong, and change no output by NEAR of its threshold. remainder: a sentence
     about the model with the baseline's values in place of theirs; empty where there is none to tell."""
 
     culprits: tuple[Culprit, ...]
@@ -75,7 +79,7 @@ def _all(search: Search, outcome: Answered | None) -> WrongNodes:
     if not found:
         return WrongNodes((first,))
     measured = [with_inside(search, _with_effect(search, culprit), _culprits_of) for culprit in found]
-    culprits = [culprit for culprit in measured if culprit.effect is None or culprit.effect.matters]
+    culprits = [culprit for culprit in measured if culprit.effect is None or culprit.effect.times > NEAR]
     harmless = [culprit for culprit in measured if culprit not in culprits]
     if not culprits:  # none of them alone is enough
         culprits, harmless = measured, []
