@@ -32,7 +32,8 @@ def _by_taps(image: Array, w: Array, windows: Windows) -> Array:
     """Each channel with a kernel of its own, one tap after the other: products of so few terms take longer to lay out
     than to compute. [channels, *image], [channels, 1, *kernel] -> [channels, *output]."""
     under = taps(image, windows, 0)
-    total, product = np.zeros((2, w.shape[0], *windows.output))
+    total: Array = np.zeros((w.shape[0], *windows.output))
+    product = np.empty_like(total)
     for at in np.ndindex(*windows.kernel):
         weight = w[(slice(None), 0, *at)]
         np.multiply(under[(..., *at)], weight.reshape(-1, *(1,) * windows.rank), out=product)
