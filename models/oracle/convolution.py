@@ -11,6 +11,9 @@ from epcheck.generators.kernels.window import Windows, taps
 from epcheck.generators.node import Node
 from epcheck.generators.operators.convolution_pooling import convolution
 
+BLOCK = 1 << 15
+"""Elements that are computed together where each channel has a kernel of its own: they fit into a core's cache."""
+
 
 def evaluate(node: Node) -> Array | str:
     """The output of a Conv (float64), or the rule of the standard that the node breaks."""
@@ -33,11 +36,14 @@ def _by_taps(image: Array, w: Array, windows: Windows) -> Array:
     than to compute. [channels, *image], [channels, 1, *kernel] -> [channels, *output]."""
     under = taps(image, windows, 0)
     total: Array = np.zeros((w.shape[0], *windows.output))
-    product = np.empty_like(total)
-    for at in np.ndindex(*windows.kernel):
-        weight = w[(slice(None), 0, *at)]
-        np.multiply(under[(..., *at)], weight.reshape(-1, *(1,) * windows.rank), out=product)
-        total += product
+    some = max(1, BLOCK // max(1, math.prod(windows.output)))
+    for start in range(0, w.shape[0], some):
+        channels = slice(start, start + some)
+        product = np.empty_like(total[channels])
+        for at in np.ndindex(*windows.kernel):
+            weight = w[(channels, 0, *at)]
+            np.multiply(under[(channels, ..., *at)], weight.reshape(-1, *(1,) * windows.rank), out=product)
+            total[channels] += product
     return total
 
 
