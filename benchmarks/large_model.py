@@ -3,6 +3,7 @@
     python benchmarks/large_model.py                      # 4 GiB of float32 weights in external data
     python benchmarks/large_model.py --gib 0.5 1 4        # several sizes
     python benchmarks/large_model.py --gib 1 --embedded   # weights inside the .onnx file, which ends at 2 GiB
+    python benchmarks/large_model.py --plain              # and of a session of onnxruntime without epcheck
 
 The model is a chain of MatMul and Relu with random weights: real, dense bytes on the disk, in a temporary folder. The
 command runs as its user runs it, and the memory of its whole process tree is sampled: the proportional set size (PSS),
@@ -35,7 +36,16 @@ POLL_S = 0.05
 ASKED = 2.0
 """Peak memory over the model's size, as promised."""
 
-COMMAND = "from epcheck.cli.main import main; main()"
+COMMAND = "from epcheck.cli.start import main; main()"
+
+PLAIN = """
+import sys
+import numpy as np, onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+(x,) = session.get_inputs()
+session.run(None, {"x": np.ones((1, x.shape[1]), np.float16 if "float16" in x.type else np.float32)})
+"""
+"""A session without epcheck: what the runtime itself takes."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +103,12 @@ def build(folder: Path, size: int, dtype: str = "float32", embedded: bool = Fals
     return path
 
 
-def measured(model: Path, arguments: Sequence[str]) -> Measured:
-    """`epcheck validate` on the model, and what its process tree takes."""
+def measured(model: Path, program: str, arguments: Sequence[str]) -> Measured:
+    """A Python program on the model, and what its process tree takes."""
     size = sum(file.stat().st_size for file in model.parent.iterdir())
     started = time.perf_counter()
     with (model.parent.parent / "said.txt").open("w+", encoding="utf-8") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, "validate", str(model), *arguments], stdout=output, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=output, stderr=subprocess.STDOUT)
         peak, processes = 0, 0
         while process.poll() is None:
             now = [memory(member) for member in family(process.pid)]
@@ -135,6 +143,7 @@ def main() -> int:
     parser.add_argument("--gib", type=float, nargs="+", default=[4.0], help="size of the model; several are possible")
     parser.add_argument("--dtype", choices=("float32", "float16"), default="float32")
     parser.add_argument("--embedded", action="store_true", help="weights inside the .onnx file")
+    parser.add_argument("--plain", action="store_true", help="measure a session of onnxruntime alone, too")
     parser.add_argument("arguments", nargs="*", help="further arguments of `epcheck validate`, after --")
     options = parser.parse_args()
     missed = False
@@ -143,7 +152,11 @@ def main() -> int:
             folder = Path(temporary) / "model"
             folder.mkdir()
             model = build(folder, round(gib * 2**30), options.dtype, options.embedded)
-            found = measured(model, options.arguments or ["--target", "cpu"])
+            arguments = options.arguments or ["--target", "cpu"]
+            if options.plain:
+                alone = measured(model, PLAIN, [str(model)])
+                print(f"onnxruntime alone: {alone.ratio:.2f} x the model", flush=True)
+            found = measured(model, COMMAND, ["validate", str(model), *arguments])
         print(
             f"{found.bytes / 2**30:.2f} GiB: peak {found.peak / 2**30:.2f} GiB in {found.processes} processes, "
             f"{found.ratio:.2f} x the model (promised: {ASKED:g}), {found.seconds:.0f} s, exit code {found.returncode}",

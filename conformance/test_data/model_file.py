@@ -16,6 +16,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import helper, numpy_helper
 
+from epcheck.conformance.test_data import weights_in_file
 from epcheck.conformance.test_data.model_checks import complaint
 from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
@@ -67,17 +68,29 @@ def embedded(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
 
 
 def parse(path: Path) -> onnx.ModelProto:
-    """The model of a file as it stands there, its external data neither read nor checked. Raises ModelFileError."""
-    content = _read(path)
-    try:
-        model = onnx.load_model_from_string(content)
-    except DecodeError:
-        raise ModelFileError(f"'{path}' is no ONNX model: its bytes cannot be parsed") from None
+    """The model of a file as it stands there, its external data neither read nor checked. Weights inside of a large
+    file stay there, and are external data (`weights_in_file`). Raises ModelFileError."""
+    model = _large(path)
+    if model is None:
+        try:
+            model = onnx.load_model_from_string(_read(path))
+        except DecodeError:
+            raise ModelFileError(f"'{path}' is no ONNX model: its bytes cannot be parsed") from None
     if not model.graph.node:
         raise ModelFileError(f"'{path}' is no ONNX model: its graph has no node")
     if why := complaint(model, _tensors(model)):
         raise ModelFileError(f"'{path}' is no valid ONNX model: {why}")
     return model
+
+
+def _large(path: Path) -> onnx.ModelProto | None:
+    """The model of a large file without the weights in it; None for any other file."""
+    try:
+        if path.is_file() and weights_in_file.LARGE_FILE <= path.stat().st_size <= MAX_BYTES:
+            return weights_in_file.parse(path)
+    except (OSError, ValueError):  # for the plain way to say, or to read
+        pass
+    return None
 
 
 def external_data(model: onnx.ModelProto, path: Path) -> tuple[Place, ...]:
@@ -87,7 +100,13 @@ def external_data(model: onnx.ModelProto, path: Path) -> tuple[Place, ...]:
 
 def bytes_of(model: onnx.ModelProto, path: Path) -> int:
     """Bytes of the file `path`, which was parsed as `model`, and of its external data. Raises ModelFileError."""
-    return path.stat().st_size + sum(place.length for place in external_data(model, path))
+    return path.stat().st_size + sum(place.length for place in in_other_files(model, path))
+
+
+def in_other_files(model: onnx.ModelProto, path: Path) -> tuple[Place, ...]:
+    """Where the model of the file `path` has data in other files. Raises ModelFileError as `load`."""
+    file = path.resolve()
+    return tuple(place for place in external_data(model, path) if place.file != file)
 
 
 def external_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

@@ -69,7 +69,7 @@ def _stat(path: Path) -> Any:
 def _of_path(path: Path, _modified_ns: int, size: int) -> ModelSource:
     """The file, its external data checked. Raises ModelFileError."""
     model = model_file.parse(path)
-    size += sum(place.length for place in model_file.external_data(model, path))
+    size += sum(place.length for place in model_file.in_other_files(model, path))
     return ModelSource(path, b"", tuple(value.name for value in model.graph.output), None, size)
 
 

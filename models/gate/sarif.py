@@ -84,7 +84,7 @@ def _results(checked: CheckedModel) -> Iterator[Result]:
 
 
 def _culprits(found: Validation) -> tuple[str, ...]:
-    nodes = [node for culprit in found.culprits if culprit.kind in NAMED for node in culprit.nodes]
+    nodes = [node for culprit in found.culprits if culprit.kind in NAMED for node in culprit.innermost]
     return tuple(node.name or (node.outputs[0] if node.outputs else str(node.index)) for node in nodes)
 
 

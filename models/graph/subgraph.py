@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 from epcheck.generators.array import Array
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.values import bodies
-from epcheck.models.graph.wiring import Wiring
+from epcheck.models.graph.wiring import Wiring, captured
 
 RECEIVED = "received:"
 """Prefix of a value that a node of a disconnected model receives, so that no other node makes it."""
@@ -119,6 +119,50 @@ def disconnected(
     model.graph.output.extend(_typed(wiring, name) for name in own)
     _add_what_is_used(wiring, model)
     return model, feeds
+
+
+def of_body(
+    wiring: Wiring, body: onnx.GraphProto, values: Mapping[str, Feed]
+) -> tuple[onnx.ModelProto, dict[str, Feed]]:
+    """A body of a node as a model, and its feeds. Its inputs, and the values that it reads from outside, are inputs of
+    the model; what depends on constants alone becomes initializers. The indices of its nodes are those in the body.
+
+    values: of both, by name. Raises SubgraphError for a value that is missing or has no known type.
+    """
+    model = _shell(wiring)
+    model.graph.CopyFrom(body)
+    own = [value.name for value in model.graph.input]
+    outside = [name for name in dict.fromkeys(captured(body)) if name not in own]
+    for value in (*model.graph.input, *model.graph.output):
+        if value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type:
+            value.ClearField("type")
+    for value in model.graph.input:
+        if value.type.WhichOneof("value") is None:
+            value.type.CopyFrom(_element_type(value.name, values.get(value.name)))
+    stored = {tensor.name: tensor for tensor in wiring.model.graph.initializer if tensor.name in wiring.constants}
+    for name in outside:
+        value = values.get(name)
+        if name in stored:
+            _add_copies(model.graph.initializer, [stored[name]])
+        elif name in wiring.fixed and isinstance(value, np.ndarray) and value.dtype.kind not in "OSU":
+            _add_copies(model.graph.initializer, [numpy_helper.from_array(value, name)])
+        else:
+            own.append(name)
+            model.graph.input.append(_typed(wiring, name, values, needed=True))
+    missing = [name for name in own if name not in values]
+    if missing:
+        raise SubgraphError(f"the value '{missing[0]}' is not known")
+    model.functions.extend(_functions(wiring.model.functions, model.graph.node))
+    return model, {name: values[name] for name in own}
+
+
+def _element_type(name: str, value: Feed) -> onnx.TypeProto:
+    """The type of a tensor of any shape."""
+    if not isinstance(value, np.ndarray):
+        raise SubgraphError(f"the type of the value '{name}' is not known")
+    found = onnx.TypeProto()
+    found.tensor_type.elem_type = _tensor_type(value).tensor_type.elem_type
+    return found
 
 
 def _shell(wiring: Wiring) -> onnx.ModelProto:

@@ -100,7 +100,7 @@ def inspect(path: Path, model: onnx.ModelProto) -> Inspection:
     Raises ModelFileError: for external data that is not there or leaves the folder, and where onnx's checker does not
     survive the model.
     """
-    places = model_file.external_data(model, path)
+    places = model_file.in_other_files(model, path)
     protos = list(_protos(model))
     weights = {tensor.name for tensor in model.graph.initializer}
     external: dict[str, ExternalFile] = {}

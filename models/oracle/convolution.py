@@ -11,6 +11,9 @@ from epcheck.generators.kernels.window import Windows, taps
 from epcheck.generators.node import Node
 from epcheck.generators.operators.convolution_pooling import convolution
 
+BLOCK = 1 << 15
+"""Elements that are computed together where each channel has a kernel of its own: they fit into a core's cache."""
+
 
 def evaluate(node: Node) -> Array | str:
     """The output of a Conv (float64), or the rule of the standard that the node breaks."""
@@ -32,15 +35,22 @@ def _by_taps(image: Array, w: Array, windows: Windows) -> Array:
     """Each channel with a kernel of its own, one tap after the other: products of so few terms take longer to lay out
     than to compute. [channels, *image], [channels, 1, *kernel] -> [channels, *output]."""
     under = taps(image, windows, 0)
-    total = np.zeros((w.shape[0], *windows.output))
-    for at in np.ndindex(*windows.kernel):
-        weight = w[(slice(None), 0, *at)]
-        total += under[(..., *at)] * weight.reshape(-1, *(1,) * windows.rank)
+    total: Array = np.zeros((w.shape[0], *windows.output))
+    some = max(1, BLOCK // max(1, math.prod(windows.output)))
+    for start in range(0, w.shape[0], some):
+        channels = slice(start, start + some)
+        product = np.empty_like(total[channels])
+        for at in np.ndindex(*windows.kernel):
+            weight = w[(channels, 0, *at)]
+            np.multiply(under[(channels, ..., *at)], weight.reshape(-1, *(1,) * windows.rank), out=product)
+            total[channels] += product
     return total
 
 
 def _columns(image: Array, windows: Windows) -> Array:
     """[group, channels, *image] -> [group, channels * taps, places]: one image at a time, to bound memory."""
+    if windows.taps_each == 1 and windows.output == windows.image:
+        return image.reshape(image.shape[0], image.shape[1], math.prod(windows.image))
     under = taps(image, windows, 0)
     rank = windows.rank
     by_tap = np.moveaxis(under, range(-rank, 0), range(2, 2 + rank))

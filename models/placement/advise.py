@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,15 +22,16 @@ from epcheck.models.execution.model_outcome import DONE, TIMEOUT, ModelOutcome
 from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed, shapes
 from epcheck.models.graph.skeleton import with_shapes
-from epcheck.models.graph.subgraph import SubgraphError, extract, received, with_outputs
+from epcheck.models.graph.subgraph import SubgraphError, extract, received
 from epcheck.models.graph.values import bodies
-from epcheck.models.graph.wiring import Wiring, wire
+from epcheck.models.graph.wiring import Wiring
 from epcheck.models.oracle import oracle
-from epcheck.models.placement import prediction
+from epcheck.models.placement import graphs, prediction
 from epcheck.models.placement.change import Advice, Change, LoneNode
 from epcheck.models.placement.changes import changes
+from epcheck.models.placement.graphs import Graph, Run
 from epcheck.models.placement.placement import NodePlacement, Placement
-from epcheck.models.placement.reasons import why_alone, why_nothing
+from epcheck.models.placement.reasons import why_alone, why_not_tried, why_nothing
 
 EPSILONS = 256
 """Of the range of an output: by so much two honest providers may differ in one node (`wrong_nodes.node_check`)."""
@@ -43,9 +44,6 @@ WRAPPING = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Exception during in
 
 MESSAGE = 200
 """Characters of a runtime's message that advice repeats."""
-
-Run = Callable[..., ModelOutcome]
-"""`run(model, feeds, level=...)` -> outcome; of the baseline, or of the candidate."""
 
 
 @dataclass(frozen=True)
@@ -108,20 +106,18 @@ class _Adviser:
     def __init__(self, placement: Placement, subject: Subject, candidate: Run, baseline: Run) -> None:
         self._placement, self._subject = placement, subject
         self._candidate, self._baseline = candidate, baseline
-        self._wiring = wire(subject.model, subject.feeds)
-        self._index = {node.name: at for at, node in enumerate(subject.model.graph.node)}
         self._until = time.monotonic() + subject.limits.seconds
         self._sessions = 0
 
     def advised(self) -> Placement:
-        elsewhere = self._placement.elsewhere
-        groups = _alike(self._wiring, [node for node in elsewhere if not node.scope])
-        values = self._values([nodes[0] for nodes in groups])
+        elsewhere, subject = self._placement.elsewhere, self._subject
+        scopes = dict.fromkeys(node.scope for node in elsewhere)
+        known = graphs.graphs(subject.model, subject.feeds, scopes, self._baseline)
         found: dict[tuple[str, str], Advice] = {}
-        for nodes in groups:
-            advice = self._of(nodes[0], values)
-            found.update(((node.scope, node.name), advice) for node in nodes)
-        found.update(((node.scope, node.name), Advice("", why_nothing(node))) for node in elsewhere if node.scope)
+        for scope in sorted(scopes, key=len):
+            nodes = [node for node in elsewhere if node.scope == scope]
+            found.update(self._of_graph(known[scope], nodes) if scope in known else
+                         {(scope, node.name): Advice("", why_not_tried(node)) for node in nodes})  # fmt: skip
         self._with_fixed_sizes(found)
         every = (
             replace(node, advice=found.get((node.scope, node.name))) if node in elsewhere else node
@@ -129,32 +125,25 @@ class _Adviser:
         )
         return replace(self._placement, nodes=tuple(every))
 
-    def _values(self, nodes: Sequence[NodePlacement]) -> Mapping[str, Feed]:
-        """What these nodes receive, from the baseline; nothing where it does not say."""
-        wiring, sizes = self._wiring, self._wiring.sizes(shapes(self._subject.feeds))
-        names = dict.fromkeys(
-            name for node in nodes for name in wiring.received_by(self._index[node.name])
-            if name not in wiring.inputs and wiring.can_be_output(name)
-        )  # fmt: skip
-        room, wanted = self._subject.limits.bytes, []
-        for name in names:
-            room -= sizes.get(name) or 0
-            if room >= 0:
-                wanted.append(name)
-        if not wanted:
-            return self._subject.feeds
-        outcome = self._baseline(with_outputs(wiring, wanted), self._subject.feeds, level="disabled")
-        return {**self._subject.feeds, **(outcome.outputs if outcome.is_done else {})}
+    def _of_graph(self, graph: Graph, nodes: Sequence[NodePlacement]) -> dict[tuple[str, str], Advice]:
+        """Advice on these nodes of one graph."""
+        groups, index = _alike(graph.wiring, nodes), graph.index
+        room = self._subject.limits.bytes
+        values = graphs.received(graph, [index[alike[0].name] for alike in groups], self._baseline, room)
+        found: dict[tuple[str, str], Advice] = {}
+        for alike in groups:
+            advice = self._of(graph.wiring, index[alike[0].name], alike[0], values)
+            found.update(((node.scope, node.name), advice) for node in alike)
+        return found
 
-    def _of(self, node: NodePlacement, values: Mapping[str, Feed]) -> Advice:
-        """Advice on a node of the main graph."""
-        at = self._index[node.name]
-        if any(bodies(self._subject.model.graph.node[at])):
+    def _of(self, wiring: Wiring, at: int, node: NodePlacement, values: Mapping[str, Feed]) -> Advice:
+        """Advice on the node at this place of its graph."""
+        if any(bodies(wiring.model.graph.node[at])):
             return Advice("", why_nothing(node))
         if self._sessions >= self._subject.limits.sessions or time.monotonic() > self._until:
             return Advice("", "nothing was tried: other nodes took the sessions and the time that there are for that")
         try:
-            alone = lone_node(self._wiring, at, values)
+            alone = lone_node(wiring, at, values)
         except SubgraphError as error:
             return Advice("", f"nothing was tried: {error}")
         expected = _expected(alone, self._baseline)
@@ -200,9 +189,9 @@ class _Adviser:
 
     def _unsolved(self, node: NodePlacement, advice: Advice, tried: str) -> Advice:
         """Why nothing places a node, the sizes of the inputs included. tried: in words, what was tried in vain."""
-        if not advice.alone and not node.scope:
+        if not advice.alone:
             return advice
-        why = advice.result if node.scope else why_alone(node)
+        why = why_alone(node)
         return replace(advice, result=f"{why}; {tried}" if tried else why)
 
 

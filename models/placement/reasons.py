@@ -26,13 +26,16 @@ NOTHING = {
 }
 """Kind of a prediction -> why nothing helps, where no change that was tried does."""
 
+BODY_ALONE = (
+    "nothing places it in its body: the provider takes it alone, with what it receives there, but the session keeps it "
+    "on the CPU; unroll the loop, or export both branches and select with Where"
+)
 BODY_SHAPES = (
     "nothing places it: in a body as elsewhere ONNX Runtime keeps on the CPU what computes shapes from values that are "
     "in the CPU's memory (fallback_cpu_capability.cc)"
 )
-BODY = (
-    "nothing was tried for it alone: it is in a body of If, Loop or Scan, and what it receives there is not known; the "
-    "same node outside of the body would get advice"
+NOT_REACHED = (
+    "nothing was tried for it: it is in a body of If, Loop or Scan that these feeds do not reach in the first execution"
 )
 CONTROL = (
     "nothing places it: the provider has no kernel for control flow; the nodes of its bodies are placed one by one"
@@ -44,14 +47,19 @@ OTHER = "nothing places it: no other version, dtype, size or definition of it do
 
 def why_alone(node: NodePlacement) -> str:
     """Why a node that the provider takes alone is not on it in the model: DirectML's provider leaves to ONNX Runtime
-    what computes shapes, from integers."""
-    return NOTHING[prediction.SHAPES] if "float" not in node.inputs and node.predicted else ALONE
+    what computes shapes, from integers, and what is in a body may stay with the node that holds it."""
+    if "float" not in node.inputs and node.predicted:
+        return NOTHING[prediction.SHAPES]
+    return BODY_ALONE if node.scope else ALONE
+
+
+def why_not_tried(node: NodePlacement) -> str:
+    """Why a node in a body that was not executed stays where it is, as far as that is known without a trial."""
+    return BODY_SHAPES if node.kind == prediction.SHAPES else NOT_REACHED
 
 
 def why_nothing(node: NodePlacement) -> str:
     """Why none of the changes that were tried places the node."""
-    if node.scope:
-        return BODY_SHAPES if node.kind == prediction.SHAPES else BODY
     if node.operator.partition("-")[0] in CONTROL_FLOW:
         return CONTROL
     return NOTHING.get(node.kind, OTHER)

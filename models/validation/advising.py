@@ -13,7 +13,8 @@ from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.wiring import wire
-from epcheck.models.placement.advise import Run, Subject, advice_on, advised, lone_node
+from epcheck.models.placement.advise import Subject, advice_on, advised, lone_node
+from epcheck.models.placement.graphs import Run
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation.runnable import RunnableModel
 from epcheck.models.validation.validation import Validation

@@ -1,4 +1,4 @@
-"""A model as sessions run it: the file itself, or a copy in which every node has a name."""
+"""A model as sessions run it: the file itself, or a copy in which every node has a name and its place."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from onnx import inliner
 
 from epcheck.conformance.test_data import model_file
 from epcheck.models.graph import feedable
+from epcheck.models.graph.order import ordered
 from epcheck.models.placement import placement
 
 NAMED_BYTES = 1 << 30
@@ -19,7 +20,8 @@ NAMED_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class RunnableModel:
-    """A model whose nodes have names and call no local functions: a session records its nodes by these names.
+    """A model whose nodes have names, call no local functions, and stand behind those that they read from: a session
+    records its nodes by these names.
 
     graph: the model that is analysed. run: what a session loads: the path of the file, or the copy. folder: where the
     external data of a copy is; None where it has none. data_folder: where the external data of `graph` is; None where
@@ -38,7 +40,7 @@ def runnable(path: Path, model: onnx.ModelProto) -> RunnableModel:
     graph = inliner.inline_local_functions(model) if model.functions else model
     cast: dict[str, str] = {}
     if model.ByteSize() <= NAMED_BYTES:
-        graph, cast = feedable.adapted(placement.named(graph))
+        graph, cast = feedable.adapted(placement.named(ordered(graph)))
     data_folder = path.parent if has_external_data(graph) else None
     if graph is model:
         return RunnableModel(model, path, None, data_folder)

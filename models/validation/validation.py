@@ -199,7 +199,7 @@ class Validation:
     @property
     def _culprit_named(self) -> str:
         """The nodes at fault, as the end of a sentence."""
-        nodes = [str(node) for culprit in self.culprits if culprit.kind in NAMED for node in culprit.nodes]
+        nodes = [place for culprit in self.culprits if culprit.kind in NAMED for place in culprit.places]
         named, rest = nodes[:NAMED_NODES], len(nodes) - NAMED_NODES
         return f": {', '.join(named)}{f' and {rest} more' if rest > 0 else ''}" if named else ""
 

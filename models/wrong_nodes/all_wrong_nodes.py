@@ -24,6 +24,7 @@ from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph import feed, values
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError, extract, received
+from epcheck.models.wrong_nodes.body_nodes import with_inside
 from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, Effect, Kind
 from epcheck.models.wrong_nodes.first_wrong_node import find
 from epcheck.models.wrong_nodes.isolated_nodes import as_culprit, unlike_alone, wrong_alone
@@ -36,13 +37,17 @@ MOST = 20
 SUSPECTS = 8
 """Nodes within their bounds whose effects are measured, where no node is beyond its bound and the outputs are wrong."""
 
+NEAR = 0.5
+"""A wrong node is at fault from this share of an output's threshold on: with its values fed, ONNX Runtime fuses the
+nodes behind it otherwise than in the whole model (QDQ groups), which moves the effect by a little."""
+
 ENDS_SESSIONS = (Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED)
 
 
 @dataclass(frozen=True)
 class WrongNodes:
     """The result. culprits: in the order of the graph, each with its effect; a single one that names nobody where no
-    node is wrong. harmless: nodes that are wrong, and change no output beyond its threshold. remainder: a sentence
+    node is wrong. harmless: nodes that are wrong, and change no output by NEAR of its threshold. remainder: a sentence
     about the model with the baseline's values in place of theirs; empty where there is none to tell."""
 
     culprits: tuple[Culprit, ...]
@@ -63,19 +68,28 @@ def all_wrong_nodes(
     The arguments are those of `first_wrong_node`. Nothing is raised for what a target does; where a limit is reached,
     the remainder says that more nodes may be wrong.
     """
-    search = Search(model, feeds, candidate, baseline, options or SearchOptions())
+    return _all(Search(model, feeds, candidate, baseline, options or SearchOptions()), outcome)
+
+
+def _all(search: Search, outcome: Answered | None) -> WrongNodes:
     first = find(search, outcome)
     if first.kind in (Kind.RIGHT, Kind.RANDOM):
         return WrongNodes((first,))
     found, remainder = _others(search, first)
     if not found:
         return WrongNodes((first,))
-    measured = [_with_effect(search, culprit) for culprit in found]
-    culprits = [culprit for culprit in measured if culprit.effect is None or culprit.effect.matters]
+    measured = [with_inside(search, _with_effect(search, culprit), _culprits_of) for culprit in found]
+    culprits = [culprit for culprit in measured if culprit.effect is None or culprit.effect.times > NEAR]
     harmless = [culprit for culprit in measured if culprit not in culprits]
     if not culprits:  # none of them alone is enough
         culprits, harmless = measured, []
     return WrongNodes(_in_order(culprits), _in_order(harmless), remainder)
+
+
+def _culprits_of(search: Search, outcome: Answered | None) -> tuple[Culprit, ...]:
+    """Every culprit of a search of a body, also those that are harmless for the outputs of the body alone."""
+    found = _all(search, outcome)
+    return _in_order((*found.culprits, *found.harmless))
 
 
 def _in_order(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:

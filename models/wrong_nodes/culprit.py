@@ -124,7 +124,8 @@ class Culprit:
     tried. points: errors of the values that were compared, by node. received: the values that the nodes received from
     the rest of the model. sessions: how many it took, of candidate and baseline. effect: on the outputs of the model;
     None where it was not measured, or there is none to measure. advice: what the provider takes in place of a node that
-    it refuses; None where that was not looked for.
+    it refuses; None where that was not looked for. inside: of a node that holds graphs the culprits in its body, whose
+    nodes have their indices there; body: the attribute that holds it. Both are empty where none was found.
     """
 
     kind: Kind
@@ -138,3 +139,17 @@ class Culprit:
     sessions: tuple[int, int] = (0, 0)
     effect: Effect | None = None
     advice: Advice | None = None
+    inside: tuple[Culprit, ...] = ()
+    body: str = ""
+
+    @property
+    def innermost(self) -> tuple[GraphNode, ...]:
+        """The nodes at fault, those in bodies in place of the nodes that hold them."""
+        return tuple(node for culprit in self.inside for node in culprit.innermost) or self.nodes
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Each of the innermost nodes in a sentence, with the bodies that it is in."""
+        if not self.inside:
+            return tuple(map(str, self.nodes))
+        return tuple(f"{place} in the {self.body} of {self.nodes[0]}" for each in self.inside for place in each.places)

@@ -98,6 +98,12 @@ class Search:
                           if (old := self.wiring.producer.get(name, -1)) >= 0}  # fmt: skip
         return found
 
+    def of_body(self, model: onnx.ModelProto, feeds: Mapping[str, Feed]) -> Search:
+        """A search of a body of one of the nodes, as a model of its own; the limits are those of both."""
+        found = Search(model, feeds, self._candidate, self._baseline, replace(self.options, thresholds=None))
+        found.sessions, found._until = self.sessions, self._until
+        return found
+
     def candidate(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], level: Level | None = None) -> Answered:
         """Run a model on the candidate. level: by default that of the options. Raises LimitsReached.
 

@@ -336,3 +336,16 @@ def test_the_oracle_stops_when_its_time_is_up() -> None:
     built = model("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     with pytest.raises(OracleTooLargeError, match="its time was up at the Relu"):
         oracle.evaluate(built, {"x": normal(2)}, max_seconds=-1)
+
+
+@pytest.mark.parametrize(("operator", "expected"), [("Add", 0.3), ("Sub", 0.1), ("Mul", 0.02), ("Div", 2.0)])
+def test_arithmetic_is_never_rounded_to_float32(operator: str, expected: float) -> None:
+    built = model(
+        f"g (float[2, 3] x, float s) => (float[2, 3] y, float z) {{ y = {operator}(x, s) z = {operator}(s, s) }}"
+    )
+    x, s = np.full((2, 3), 0.2, np.float32), np.array(0.1, np.float32)
+    found = says(built, {"x": x, "s": s})
+    wide = getattr(np, {"Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide"}[operator])
+    assert np.array_equal(found["y"], wide(x.astype(np.float64), s.astype(np.float64)))
+    assert found["y"][0, 0] == pytest.approx(expected, rel=1e-6)
+    assert (found["z"].shape, found["z"].dtype) == ((), np.float64)

@@ -95,15 +95,40 @@ def test_nodes_that_are_alike_share_a_trial() -> None:
     assert len(candidate.asked) == 4  # two kinds of nodes, each unchanged and with a change
 
 
-def test_a_node_of_control_flow_and_one_in_its_body_say_why() -> None:
-    body = helper.make_graph([node("Elu", "x", "z")], "b", [], [helper.make_tensor_value_info("z", 1, None)])
+def branches(body_node: onnx.NodeProto, opset: int) -> onnx.ModelProto:
+    """An If that always takes its first branch; both branches have the node."""
+    body = helper.make_graph([body_node], "b", [], [helper.make_tensor_value_info("z", 1, None)])
     condition = helper.make_node(
         "Constant", [], ["c"], name="c", value=helper.make_tensor("", TensorProto.BOOL, [], [1])
     )
-    branches = helper.make_node("If", ["c"], ["y"], name="y", then_branch=body, else_branch=body)
-    placement = found(model(condition, branches, opset=22))
-    words = {each.name: each.what_to_do for each in placement.elsewhere}
-    assert words["z"].startswith("Nothing was tried for it alone: it is in a body of If, Loop or Scan")
+    taken = helper.make_node("If", ["c"], ["y"], name="y", then_branch=body, else_branch=body)
+    return model(condition, taken, opset=opset)
+
+
+def test_a_node_in_a_body_is_tried_with_what_it_receives_there() -> None:
+    placement = found(branches(node("Elu", "x", "z"), 22))
+    words = {each.scope: each.what_to_do for each in placement.elsewhere}
+    assert words[""].startswith("Nothing places it: the provider has no kernel for control flow")
+    assert words["y.then_branch/"] == (
+        "Export the model with opset 21, in which this is Elu-6. Tried on the provider: it is placed there, and its "
+        "outputs are the same to the last bit"
+    )
+    assert words["y.else_branch/"].startswith("Nothing was tried for it: it is in a body of If, Loop or Scan that")
+
+
+def test_a_node_of_a_body_that_the_provider_takes_alone_stays_with_the_body() -> None:
+    class KeepsBodies(ByClaims):
+        def __call__(self, whole: onnx.ModelProto, feeds: Mapping[str, Feed], level: str) -> ModelOutcome:
+            answer = super().__call__(whole, feeds, level)
+            inside = tuple((CPU, "Relu", "z") for node in whole.graph.node if node.op_type == "If")
+            return ModelOutcome(DONE, outputs=answer.outputs, assignment=(*inside, *(answer.assignment or ())))
+
+    whole, candidate = branches(node("Relu", "x", "z"), 13), KeepsBodies()
+    outcome = candidate(whole, {"x": X}, "all")
+    placement = place(whole, DML, ((CPU, "If", "y"), (CPU, "Relu", "z")), {"x": (2, 3)})
+    placement = advised(placement, Subject(whole, {"x": X}, "all", outcome), candidate, on_cpu)
+    (inside,) = [each for each in placement.elsewhere if each.scope == "y.then_branch/"]
+    assert inside.what_to_do.startswith("Nothing places it in its body: the provider takes it alone")
 
 
 def test_the_sessions_are_limited() -> None:

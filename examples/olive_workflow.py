@@ -1,0 +1,54 @@
+"""An Olive workflow whose model goes out only if the provider is right on it, and keeps what the workflow gained.
+
+    python olive_workflow.py model.onnx out/model.onnx --target dml
+
+The workflow turns a float32 model into float16; put your own passes in its place. What Olive made is validated with a
+page, and compared with the model that it was made of: a pass may change more than you allow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from olive.workflows import run
+
+from epcheck import api
+
+PASSES = {"float16": {"type": "OnnxFloatToFloat16", "keep_io_types": True}}
+"""See Olive's documentation for others."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Run an Olive workflow; keep its model if the provider is right on it."
+    )
+    parser.add_argument("model", type=Path)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--target", help="the best of this machine, unless named")
+    chosen = parser.parse_args()
+    chosen.path.parent.mkdir(parents=True, exist_ok=True)
+    page = chosen.path.with_suffix(".html")
+    with tempfile.TemporaryDirectory() as folder:
+        output = run({
+            "input_model": {"type": "ONNXModel", "model_path": str(chosen.model)},
+            "passes": PASSES,
+            "output_dir": str(Path(folder) / "output"),
+            "cache_dir": str(Path(folder) / "cache"),
+        })  # fmt: skip
+        made = Path(output.get_best_candidate().model_path)
+        found = api.validate(api.ValidateOptions(made, target=chosen.target, html=page))
+        print(found.headline)
+        if found.status != "right":
+            print(f"not kept, see {page}", file=sys.stderr)
+            return 1
+        shutil.copyfile(made, chosen.path)
+    print(f"kept: {chosen.path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""A PyTorch module goes out as ONNX only if the provider computes what PyTorch does.
+
+    python torch_export.py out/model.onnx --target dml
+
+`Network` stands for your own module. The file is written beside its place, validated with the inputs that it was
+exported with and with a batch of another size, and moved only if it passes. The page is out/model.html.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import torch
+
+from epcheck import api
+
+RTOL, ATOL = 1e-3, 1e-5
+"""How far PyTorch and ONNX Runtime may differ: they add in another order."""
+
+
+class Network(torch.nn.Module):
+    """A small image classifier; replace it by your own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2)
+        )
+        self.classes = torch.nn.Linear(8 * 8 * 8, 10)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.classes(self.features(image).flatten(1)), dim=-1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Export a PyTorch module that is right on the provider, or none.")
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--target", help="the best of this machine, unless named")
+    chosen = parser.parse_args()
+    chosen.path.parent.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)
+    network, image = Network().eval(), torch.randn(2, 3, 16, 16)
+    draft, page = chosen.path.with_suffix(".draft.onnx"), chosen.path.with_suffix(".html")
+    torch.onnx.export(
+        network, (image,), draft, input_names=["image"], output_names=["probabilities"], dynamo=True,
+        dynamic_shapes={"image": {0: "batch"}}, external_data=False, verbose=False,
+    )  # fmt: skip
+
+    with tempfile.TemporaryDirectory() as folder:
+        feeds = Path(folder) / "feeds.npz"
+        np.savez(feeds, image=image.numpy())
+        by_feeds = api.validate(api.ValidateOptions(draft, target=chosen.target, feeds=feeds, html=page))
+    by_size = api.validate(api.ValidateOptions(draft, target=chosen.target, dims={"batch": (1, 5)}))
+    for found in (by_feeds, by_size):
+        print(found.headline)
+    if not all(found.status == "right" for found in (by_feeds, by_size)) or not is_as_in_torch(draft, network, image):
+        print(f"not exported, see {page}", file=sys.stderr)
+        return 1
+    draft.replace(chosen.path)
+    print(f"exported: {chosen.path}")
+    return 0
+
+
+def is_as_in_torch(path: Path, network: torch.nn.Module, image: torch.Tensor) -> bool:
+    """Whether the file means the module: a provider can compute a wrong export rightly."""
+    with torch.no_grad():
+        expected = network(image).numpy()
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {"image": image.numpy()})
+    return bool(np.allclose(got, expected, RTOL, ATOL))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
