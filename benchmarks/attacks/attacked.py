@@ -181,8 +181,8 @@ def undisturbed(scene: Scene, folder: Path, cache: Path) -> tuple[Any, float]:
         began = time.monotonic()
         ended = Attacked(scene.command, place, cache).ended()
         seconds = time.monotonic() - began
-        if found := faults("nothing", ended):
-            raise SystemExit(f"{scene.name}, undisturbed: {found}")
+        if (found := faults("nothing", ended)) or ended.code == 2:
+            raise SystemExit(f"{scene.name}, undisturbed: {found} {ended.printed[-600:]}")
     return scene.result(place), seconds
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import random
 import signal
@@ -88,13 +89,13 @@ class Commands:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
-    def run(self, command: str, data: bytes) -> Ended:
-        """A command on a model of these bytes."""
+    def run(self, command: str, data: bytes, until: float = math.inf) -> Ended | None:
+        """A command on a model of these bytes; None where the time is over before it has ended."""
         (self._folder / "in/model.onnx").write_bytes(data)
         before, began = self._files(), time.monotonic()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        ending = threading.Timer(HANG_S, self._process.kill)
+        ending = threading.Timer(max(0.1, min(HANG_S, until - began)), self._process.kill)
         ending.start()
         self._process.stdin.write(f"{command}\n")
         self._process.stdin.flush()
@@ -103,6 +104,8 @@ class Commands:
         seconds = time.monotonic() - began
         if not line:
             self._process.wait()
+            if time.monotonic() >= until:
+                return None
             self._process = self._start()
             why = f"hangs for {HANG_S:g} s" if seconds >= HANG_S else "the process of the commands ended"
             return Ended(command, why, "lost", seconds, 0.0)
@@ -182,10 +185,9 @@ def attack(
     (folder / "found").mkdir(exist_ok=True)
     for number, (name, data) in enumerate(models):
         for command in commands:
-            if time.monotonic() > until:
-                running.close()
+            ended = running.run(command, data, until)
+            if ended is None:
                 return
-            ended = running.run(command, data)
             if ended.fault:
                 path = folder / "found" / f"{number}-{command}.onnx"
                 path.write_bytes(data)
