@@ -234,13 +234,16 @@ class CaseLifecycle:
         judged = self._judge(self.prepared, target, outcome)
         if judged.status == terms.PASS and outcome.kind == DONE:
             return self._settle(target, judged, outcome)
+        needs_repeat = self._needs_repeat(target, outcome, judged)
+        if outcome.kind == PLACED and needs_repeat:  # a refusal that nobody expects: its own session says why
+            return [Run(target, Where.OWN_SESSION)]
         actions: list[Action] = []
         if outcome.kind not in (DONE, PLACED):
             actions.append(Failed(target))
         dtype = lacking_dtype(judged)
         if dtype or judged.status == terms.UNPLACED:
             actions.append(Declined(target, dtype))
-        if self._needs_repeat(target, outcome, judged):
+        if needs_repeat:
             self.states[target.name] = Confirming(outcome)
             where = Where.OWN_PROCESS if outcome.kind in LOST else Where.SECOND_WORKER
             return [*actions, Run(target, where)]
