@@ -1,7 +1,7 @@
 """Disks that are full, fill up or cannot be written, under each place that a command writes to.
 
     python benchmarks/attacks/disks.py                       # Linux, as root or where user namespaces are allowed
-    python benchmarks/attacks/disks.py --scenes run
+    python benchmarks/attacks/disks.py --scenes "run,lab unpack" --pack lab.pack
 
 A command runs while one folder is a file system of its own: of 16 or 120 KiB, or read-only. It must end with an exit
 code and without a traceback, say the reason on one line at most, and leave no process. Then the file system has room,
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import importlib
 import json
 import os
 import random
@@ -25,16 +24,17 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "reports")]
 
-from attacks.kills import IMPORTED, Attacked, InChild, difference, faults, temporary_files, undisturbed  # noqa: E402
-from attacks.scenes import SCENES, Scene  # noqa: E402
+from attacks import scenes, shards  # noqa: E402
+from attacks.attacked import Attacked, InChild, do_again, faults, program, undisturbed  # noqa: E402
+from attacks.scenes import Scene  # noqa: E402
 
 NEW_NAMESPACE, NEW_USERS = 0x00020000, 0x10000000
 READ_ONLY, REMOUNT, PRIVATE, RECURSIVE = 1, 32, 1 << 18, 1 << 14
-ROOM = "size=64m"
+ROOM = "size=2g"
 TROUBLES = ("size=16k", "size=120k", "read-only")
 PLACES = {
     "run": ("runs", "cache", "tmp", "user"), "nightly": ("runs", "store", "cache", "tmp"), "validate": ("tmp", "user"),
-    "store add": ("store", "run", "tmp"),
+    "store add": ("store", "run", "tmp"), "lab unpack": ("lab", "tmp"),
 }  # fmt: skip
 """Scene -> the folders that become file systems."""
 
@@ -78,17 +78,7 @@ def one_trouble(scene: Scene, place: str, trouble: str, folder: Path, truth: Any
         found.append(f"says it on {lines} lines: {ended.printed[-500:]}")
     kept = scene.kept(folder)
     mount(folder / place, ROOM, REMOUNT)
-    done = Attacked(scene.again(folder), folder, folder / "cache").ended()
-    found += faults("nothing", done)
-    if left := temporary_files(folder):
-        found.append(f"temporary files: {left[:4]}")
-    now = scene.kept(folder)
-    if lost := {name for name, status in kept.items() if now.get(name) != status}:
-        found.append(f"{len(lost)} recorded outcomes are lost or others: {sorted(lost)[:2]}")
-    result = scene.result(folder)
-    if result != truth:
-        found.append(f"another result: {difference(truth, result)}; {done.printed[-300:]}")
-    return found
+    return found + do_again(scene, folder, folder / "cache", kept, truth)
 
 
 def in_a_process(scene: Scene, place: str, trouble: str, folder: Path, truth: Any) -> list[str]:
@@ -115,32 +105,31 @@ def in_a_process(scene: Scene, place: str, trouble: str, folder: Path, truth: An
 def main() -> int:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenes", default=",".join(PLACES))
-    parser.add_argument("--folder", type=Path, help="where files go; a temporary folder otherwise")
+    scenes.add_options(parser)
+    shards.add_options(parser)
     options = parser.parse_args()
-    for name in IMPORTED:
-        importlib.import_module(name)
+    if (code := shards.in_shards(__file__, options)) is not None:
+        return code
     folder = (options.folder or Path(tempfile.mkdtemp(prefix="epcheck-disks-"))).absolute()
-    random.seed(1)
-    done, wrong = 0, 0
-    for scene in (scene for scene in SCENES if scene.name in options.scenes.split(",")):
-        truth, _ = undisturbed(scene, folder, folder / "cache")
-        for place in PLACES[scene.name]:
-            for trouble in TROUBLES:
-                found = in_a_process(scene, place, trouble, folder / f"{scene.name}-{place}-{trouble}", truth)
-                for fault in found:
-                    print(f"{scene.name}, {place}, {trouble}: {fault}", flush=True)
-                done, wrong = done + 1, wrong + bool(found)
-    print(json.dumps({"troubles": done, "with_faults": wrong}))
+    random.seed(options.seed)
+    troubles = [
+        (scene, place, trouble)
+        for scene in scenes.chosen(options)
+        for place in PLACES[scene.name]
+        for trouble in TROUBLES
+    ]
+    truths: dict[str, Any] = {}
+    wrong = 0
+    for scene, place, trouble in troubles[shards.part(options)]:
+        if scene.name not in truths:
+            truths[scene.name], _ = undisturbed(scene, folder, folder / "cache")
+        found = in_a_process(scene, place, trouble, folder / f"{scene.name}-{place}-{trouble}", truths[scene.name])
+        for fault in found:
+            print(f"{scene.name}, {place}, {trouble}: {fault}", flush=True)
+        wrong += bool(found)
+    print(json.dumps({"troubles": len(troubles[shards.part(options)]), "with_faults": wrong}))
     return int(bool(wrong))
 
 
 if __name__ == "__main__":
-    try:
-        code = main()
-    except InChild:
-        from epcheck.cli.start import main as epcheck
-
-        epcheck()
-        code = 0
-    raise SystemExit(code)
+    raise SystemExit(program(main))

@@ -2,6 +2,7 @@
 
     python benchmarks/attacks/models.py                                  # 750 crafted, 5,000 mutated, five commands
     python benchmarks/attacks/models.py --crafted 60 --mutated 40 --commands validate,doctor --seconds 300
+    python benchmarks/attacks/models.py --target dml --jobs 8
 
 Prints what was found, each with the file of the model, and a line of sums. Exit code 1 where a command ended in a
 traceback, hung, wrote a file that nobody asked for, or left one behind; and where the process of the commands, in which
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import random
 import signal
@@ -36,6 +38,7 @@ from command_line import call  # noqa: E402
 from hostile_models import hostile  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 
+from attacks import shards  # noqa: E402
 from attacks.crafted_models import crafted  # noqa: E402
 
 TIMEOUT_S, HANG_S = 5, 300.0
@@ -43,12 +46,12 @@ TIMEOUT_S, HANG_S = 5, 300.0
 
 MEMORY_MIB = 500.0
 COMMANDS = {
-    "validate": ("in/model.onnx", "-t", "cpu", "--seed", "0", "--timeout", str(TIMEOUT_S), "--html", "out/a.html"),
-    "reduce": ("in/model.onnx", "-t", "cpu", "--seconds", "20", "--out", "out/reduced"),
-    "doctor": ("in/model.onnx", "-t", "cpu", "--float16", "--seed", "0", "--seconds", "20", "--timeout",
+    "validate": ("in/model.onnx", "--seed", "0", "--timeout", str(TIMEOUT_S), "--html", "out/a.html"),
+    "reduce": ("in/model.onnx", "--seconds", "20", "--out", "out/reduced"),
+    "doctor": ("in/model.onnx", "--float16", "--seed", "0", "--seconds", "20", "--timeout",
                str(TIMEOUT_S), "--html", "out/b.html", "--write", "out/b.onnx"),
     "harvest": ("in/model.onnx", "--out", "out/harvested", "--timeout", str(TIMEOUT_S)),
-    "replay": ("in", "-t", "cpu"),
+    "replay": ("in",),
 }  # fmt: skip
 
 
@@ -67,8 +70,8 @@ class Ended:
 class Commands:
     """A process that does one command after the other, as somebody does who imports epcheck."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, target: str = "cpu") -> None:
+        self._folder, self._target = folder, target
         for name in ("in/test_data_set_0", "out", "tmp", "cache"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         for number in range(4):
@@ -80,18 +83,19 @@ class Commands:
 
     def _start(self) -> subprocess.Popen[str]:
         changed = {"EPCHECK_CACHE": str(self._folder / "cache"), "TMPDIR": str(self._folder / "tmp")}
+        command = [sys.executable, __file__, "--serve", "--target", self._target]
         return subprocess.Popen(
-            [sys.executable, __file__, "--serve"], cwd=self._folder, env={**os.environ, **changed}, text=True,
+            command, cwd=self._folder, env={**os.environ, **changed}, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
-    def run(self, command: str, data: bytes) -> Ended:
-        """A command on a model of these bytes."""
+    def run(self, command: str, data: bytes, until: float = math.inf) -> Ended | None:
+        """A command on a model of these bytes; None where the time is over before it has ended."""
         (self._folder / "in/model.onnx").write_bytes(data)
         before, began = self._files(), time.monotonic()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        ending = threading.Timer(HANG_S, self._process.kill)
+        ending = threading.Timer(max(0.1, min(HANG_S, until - began)), self._process.kill)
         ending.start()
         self._process.stdin.write(f"{command}\n")
         self._process.stdin.flush()
@@ -100,6 +104,8 @@ class Commands:
         seconds = time.monotonic() - began
         if not line:
             self._process.wait()
+            if time.monotonic() >= until:
+                return None
             self._process = self._start()
             why = f"hangs for {HANG_S:g} s" if seconds >= HANG_S else "the process of the commands ended"
             return Ended(command, why, "lost", seconds, 0.0)
@@ -140,7 +146,7 @@ def mutated(count: int, seed: int) -> list[tuple[str, bytes]]:
     return [(f"mutated {number}", data) for number, data in enumerate(found[:count])]
 
 
-def serve() -> None:
+def serve(target: str) -> None:
     """Do the commands whose names arrive on stdin; what the model prints goes nowhere."""
     import resource
 
@@ -148,16 +154,16 @@ def serve() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         command = line.strip()
-        fault, kind = _ended(command)
+        fault, kind = _ended(command, target)
         mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         answers.write(json.dumps({"fault": fault, "kind": kind, "mib": mib}) + "\n")
         answers.flush()
 
 
-def _ended(command: str) -> tuple[str, str]:
+def _ended(command: str, target: str) -> tuple[str, str]:
     """What is wrong with how a command ended, and how it did."""
     try:
-        done = call(command, *COMMANDS[command])
+        done = call(command, *COMMANDS[command], *(() if command == "harvest" else ("-t", target)))
     except Exception as error:
         return f"traceback: {error!r}"[:400], "traceback"
     printed = done.out + done.err
@@ -172,16 +178,16 @@ def _ended(command: str) -> tuple[str, str]:
     return "", f"exit code {done.code}"
 
 
-def attack(models: list[tuple[str, bytes]], commands: list[str], until: float, folder: Path) -> Iterator[Ended]:
+def attack(
+    models: list[tuple[str, bytes]], commands: list[str], until: float, running: Commands, folder: Path
+) -> Iterator[Ended]:
     """Each model through each command, until the time is over. Models that find something are kept in the folder."""
     (folder / "found").mkdir(exist_ok=True)
-    running = Commands(folder / "work")
     for number, (name, data) in enumerate(models):
         for command in commands:
-            if time.monotonic() > until:
-                running.close()
+            ended = running.run(command, data, until)
+            if ended is None:
                 return
-            ended = running.run(command, data)
             if ended.fault:
                 path = folder / "found" / f"{number}-{command}.onnx"
                 path.write_bytes(data)
@@ -209,22 +215,28 @@ def main() -> int:
     parser.add_argument("--mutated", type=int, default=5000)
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", type=Path, help="where files go; a temporary folder otherwise")
+    parser.add_argument("--target", default="cpu", help="the provider that is asked: cpu, dml")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    shards.add_options(parser)
     options = parser.parse_args()
     if options.serve:
-        serve()
+        serve(options.target)
         return 0
+    if (code := shards.in_shards(__file__, options)) is not None:
+        return code
     folder = (options.folder or Path(tempfile.mkdtemp(prefix="epcheck-attack-"))).absolute()
     models = list(crafted(options.crafted, folder / "work" / "in"))
     random.Random(options.seed).shuffle(models)
-    models += mutated(options.mutated, options.seed) if options.mutated else []
-    until = time.monotonic() + options.seconds
+    models = models[shards.part(options)]
+    # Each shard draws its own: drawing thousands takes a minute.
+    mine = len(range(options.mutated)[shards.part(options)])
+    models += mutated(mine, options.seed * 1000 + shards.part(options).start) if mine else []
+    running = Commands(folder / "work", options.target)
     ended: list[Ended] = []
+    until = time.monotonic() + options.seconds
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
-        for each in attack(models, options.commands.split(","), until, folder):
+        for each in attack(models, options.commands.split(","), until, running, folder):
             ended.append(each)
     found = report(ended)
     print(json.dumps({"models": len(models), **found}))

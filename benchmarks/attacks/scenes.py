@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,12 @@ import onnx.parser
 from stored_records import a_run, many, stored
 
 from epcheck import reports
-from epcheck.conformance.targets.target import TargetError
+from epcheck.conformance.lab.status import status as lab_status
 from epcheck.reports.store.query import query_store
 from epcheck.reports.store.store import open_store
 
 RECORDS = 2000
-CONFIG = '[targets.attacked]\nbase = "cpu"\ndeadline_s = 5\n[targets.reference]\nbase = "reference"\ndeadline_s = 5\n'
+CONFIG = '[targets.attacked]\nbase = "{}"\ndeadline_s = {}\n[targets.reference]\nbase = "reference"\ndeadline_s = 5\n'
 """A worker that is stopped costs its deadline."""
 
 MODEL = (
@@ -87,12 +89,14 @@ def rows_of_store(folder: Path) -> Any:
     return table.column("n").to_pylist(), len(opened.problems), len(list((folder / "store").glob("*.parquet")))
 
 
-def with_config(folder: Path) -> None:
-    (folder / "epcheck.toml").write_text(CONFIG, encoding="utf-8")
+def with_config(folder: Path, target: str = "cpu") -> None:
+    """target: the one that is attacked. A worker in the lab takes longer to start."""
+    config = CONFIG.format(target, 5 if target == "cpu" else 20)
+    (folder / "epcheck.toml").write_text(config, encoding="utf-8")
 
 
-def with_model(folder: Path) -> None:
-    with_config(folder)
+def with_model(folder: Path, target: str = "cpu") -> None:
+    with_config(folder, target)
     onnx.save(onnx.parser.parse_model(MODEL), folder / "model.onnx")
 
 
@@ -109,10 +113,53 @@ RUN = ("run", "-t", "attacked", "--baseline", "reference", *OPERATORS, "--whole"
 NIGHT = ("nightly", "-t", "attacked", "--op", "Relu", "--thin", "--store", "store", "--root", "runs")
 VALIDATE = ("validate", "model.onnx", "-t", "attacked", "--seed", "0", "--html", "out.html", "--json", "out.json")
 STORE = ("store", "add", "run", "--store", "store")
-SCENES = (
-    Scene("run", RUN, resumed, statuses, verdict_of_run, with_config),
-    Scene("nightly", NIGHT, lambda _folder: NIGHT, nothing, verdict_of_night, with_config),
-    Scene("validate", VALIDATE, lambda _folder: VALIDATE, nothing, verdict_of_model, with_model),
-    Scene("store add", STORE, lambda _folder: STORE, nothing, rows_of_store, with_run),
-)
-REASONS = (OSError, ValueError, TargetError)
+
+
+def lab_of(folder: Path) -> Any:
+    """Whether the lab is whole, and how many files it has. Their sizes depend on the folder's name."""
+    lab = folder / "lab"
+    files = [path for path in lab.rglob("*") if path.is_file() and not path.is_symlink()]
+    kept = [path for path in files if path.relative_to(lab).parts[0] not in CHANGING]
+    return lab_status(lab).installed, len(kept), sum(path.stat().st_size == 0 for path in kept)
+
+
+CHANGING = ("prefix", "home", "apt", "scratch", "lock", "lab.json")
+"""What is not equal in two labs: what Wine writes when it starts, and the records of an installation."""
+
+
+def scenes(target: str = "cpu", pack: Path | None = None, mirror: str | None = None) -> tuple[Scene, ...]:
+    """target: what run, nightly and validate are about. pack: a packed lab, which is unpacked. mirror: a Debian archive
+    from which a lab is installed."""
+    config, model = partial(with_config, target=target), partial(with_model, target=target)
+    found = [
+        Scene("run", RUN, resumed, statuses, verdict_of_run, config),
+        Scene("nightly", NIGHT, lambda _folder: NIGHT, nothing, verdict_of_night, config),
+        Scene("validate", VALIDATE, lambda _folder: VALIDATE, nothing, verdict_of_model, model),
+        Scene("store add", STORE, lambda _folder: STORE, nothing, rows_of_store, with_run),
+    ]
+    if pack:
+        unpack = ("lab", "unpack", str(pack.absolute()), "--folder", "lab")
+        found.append(Scene("lab unpack", unpack, partial(unpacked_again, unpack), nothing, lab_of, with_config))
+    if mirror:
+        install = ("lab", "install", "--folder", "lab", "--mirror", mirror)
+        found.append(Scene("lab install", install, lambda _folder: install, nothing, lab_of, with_config))
+    return tuple(found)
+
+
+def unpacked_again(unpack: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """A lab that is there already is refused, so it is only looked at."""
+    return ("lab", "status", "--folder", "lab") if (folder / "lab" / "lab.json").is_file() else unpack
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What chooses scenes."""
+    parser.add_argument("--scenes", help="names, separated by commas; all without it")
+    parser.add_argument("--target", default="cpu", help="whose runs are attacked: cpu, dml")
+    parser.add_argument("--pack", type=Path, help="a packed lab; makes the scene `lab unpack`")
+    parser.add_argument("--mirror", help="URL of a Debian archive; makes the scene `lab install`")
+
+
+def chosen(options: argparse.Namespace) -> list[Scene]:
+    """The scenes that were asked for."""
+    found = scenes(options.target, options.pack, options.mirror)
+    return [scene for scene in found if not options.scenes or scene.name in options.scenes.split(",")]

@@ -15,7 +15,7 @@ from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Config, Layout
 from epcheck.conformance.lab.graphics.pe import mark_builtin, strip_debug
 from epcheck.conformance.lab.packages.apt import Archive, moved
-from epcheck.conformance.lab.packages.relocation import relocate
+from epcheck.conformance.lab.packages.relocation import relocate, use_folders_of_program
 from epcheck.conformance.lab.process import Say, Watch, cores, run
 from epcheck.conformance.lab.vulkan import drivers
 from epcheck.conformance.records import atomic_file
@@ -115,6 +115,8 @@ def install_private(layout: Layout, archive: Archive, say: Say) -> tuple[str, di
     server.write_text(f'#!/bin/sh\nexec "${{0%/*}}/wineserver64" -p{_LINGER} "$@"\n')
     server.chmod(0o755)
     relocate(layout, layout.root, [programs / "wine64", programs / "wineserver64"], say)
+    compilers = [path for path in layout.libraries.glob("libLLVM*.so*") if not path.is_symlink()]
+    use_folders_of_program(layout, compilers, say)
     version = {p.name: p.version for p in packages}
     mesa = re.split(r"[-+]", version["mesa-vulkan-drivers"])[0]
     facts = {"wine_version": _clean(version["libwine"]), "vulkan": f"lavapipe, Mesa {mesa}"}

@@ -37,17 +37,28 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_abandoned(folder: Path) -> None:
+    """Remove what killed processes left in a folder whose files nobody may write again. Raises nothing."""
+    with contextlib.suppress(OSError):
+        for left in folder.glob(".*.*-*.tmp"):
+            where, _, number = left.name.removesuffix(".tmp").rpartition(".")[2].rpartition("-")
+            _remove_if_abandoned(left, where, number)
+
+
 def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files of `path` whose process has ended. Of another machine it is not known: its files go when
-    they have not changed lately."""
+    """Remove temporary files of `path` whose process has ended."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*-*.tmp"):
         where, _, number = left.name.removeprefix(f".{path.name}.").removesuffix(".tmp").rpartition("-")
-        if not number.isdecimal() or len(number) > 9:
-            continue
-        with contextlib.suppress(OSError):
-            is_over = not psutil.pid_exists(int(number)) if where == machine() else _is_old(left)
-            if is_over:
-                left.unlink()
+        _remove_if_abandoned(left, where, number)
+
+
+def _remove_if_abandoned(left: Path, where: str, number: str) -> None:
+    """Whether the process of another machine has ended is not known: its files go when they have not changed lately."""
+    if not number.isdecimal() or len(number) > 9:
+        return
+    with contextlib.suppress(OSError):
+        if not psutil.pid_exists(int(number)) if where == machine() else _is_old(left):
+            left.unlink()
 
 
 def _is_old(file: Path) -> bool:

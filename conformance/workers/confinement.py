@@ -7,6 +7,7 @@ the user's own program, and may well ask another machine. `jail` and `writable` 
 
 from __future__ import annotations
 
+import atexit
 import compileall
 import contextlib
 import json
@@ -24,6 +25,7 @@ from typing import Any
 import platformdirs
 import psutil
 
+from epcheck.conformance.records import file_lock
 from epcheck.conformance.targets.target import WORKER, Target
 from epcheck.conformance.workers.job_object import EnclosedProcess
 from epcheck.conformance.workers.program import jail
@@ -31,8 +33,8 @@ from epcheck.conformance.workers.program import jail
 SWITCH = "EPCHECK_JAIL"
 """Environment variable: `off` starts every process without its jail."""
 
-LEFT_FOR_S = 86_400.0
-"""After how long a temporary file of a worker that was killed is removed."""
+UNLOCKED_S = 0.5
+"""How long a folder for temporary files may be there before its process has locked it."""
 
 DRIVERS = {
     "/dev/dri": ("mesa_shader_cache", "mesa_shader_cache_db", "neo_compiler_cache"),
@@ -124,18 +126,42 @@ def _made(folder: Path) -> str:
 
 @cache
 def _temp() -> str:
-    """Where workers keep temporary files: a folder of the user's cache, or the system's where there is none."""
-    folder = platformdirs.user_cache_path("epcheck") / "workers"
+    """Where workers of this process keep temporary files: a folder of its own in the user's cache, which goes when the
+    process ends; the system's folder where there can be none. What a runtime writes there and leaves (1.30 a log of
+    its telemetry for each worker), and what a worker was killed over, goes with it."""
+    place = platformdirs.user_cache_path("epcheck") / "workers"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        entries = list(folder.iterdir())
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _remove_left(place)
+        folder = Path(tempfile.mkdtemp(prefix="of-", dir=place))
+        descriptor = os.open(folder, os.O_RDONLY)
     except OSError:
         return tempfile.gettempdir()
-    for entry in entries:
-        with contextlib.suppress(OSError):
-            if time.time() - entry.lstat().st_mtime > LEFT_FOR_S:
-                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    with contextlib.suppress(OSError):
+        file_lock.try_exclusive(descriptor)  # as long as this process lives, or one that it has forked
+    atexit.register(_remove, folder, os.getpid())
     return str(folder)
+
+
+def _remove_left(place: Path) -> None:
+    """Remove the folders of processes that were killed: nobody holds their locks. One that is a moment old may not be
+    locked yet."""
+    for entry in place.iterdir():
+        with contextlib.suppress(OSError):
+            if not entry.is_dir() or entry.is_symlink():
+                entry.unlink()
+            elif time.time() - entry.stat().st_mtime > UNLOCKED_S:
+                descriptor = os.open(entry, os.O_RDONLY)
+                try:
+                    if file_lock.try_exclusive(descriptor):
+                        shutil.rmtree(entry)
+                finally:
+                    os.close(descriptor)
+
+
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # and no fork of it
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @cache

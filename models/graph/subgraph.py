@@ -185,7 +185,9 @@ def _add_inputs(
 
 
 def _leaving(wiring: Wiring, chosen: Sequence[int]) -> list[str]:
-    """The values that other nodes read, or those of the last node where there are none."""
+    """The values that other nodes read, or those of the last node where there are none. Raises SubgraphError."""
+    if not chosen:  # functions may have empty bodies
+        raise SubgraphError("the model has no node")
     own = set(chosen)
     elsewhere = {name for node in range(wiring.nodes) if node not in own for name in wiring.reads[node]}
     elsewhere.update(wiring.outputs)

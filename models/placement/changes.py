@@ -28,7 +28,9 @@ INSTEAD = {
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 DOMAIN = "epcheck.definition"
 MOST_VERSIONS = 3
-NOT_CONVERTED = (RuntimeError, ValueError, checker.ValidationError, shape_inference.InferenceError)
+NOT_CONVERTED = (
+    RuntimeError, ValueError, checker.ValidationError, shape_inference.InferenceError, version_converter.ConvertError,
+)  # fmt: skip
 """What onnx raises of a model that it cannot convert, inline or accept."""
 
 

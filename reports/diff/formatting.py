@@ -76,10 +76,17 @@ def format_accuracy(drift: AccuracyDrift, between: str = NIGHTS.between) -> str:
     return f"{drift.older:.3g}{between}{drift.newer:.3g} ULP, {drift.factor:.3g} times"
 
 
+WIDE = 100.0
+"""The ratio of the ends of a noise band from which on it says nothing: that of a single operator was 0.014 to 78."""
+
+
 def format_speed(speed: SpeedDrift) -> str:
     """How long it takes now: `1.52 times as long (0.9 to 1.1 is noise; 40 sessions)`."""
     band = f"{speed.low:.2g} to {speed.high:.2g}"
-    noise = f"most operators are within {band}" if not speed.operator else f"{band} is noise"
+    if speed.high > WIDE * speed.low:
+        noise = "too few measurements to tell it from noise"
+    else:
+        noise = f"most operators are within {band}" if not speed.operator else f"{band} is noise"
     return f"{speed.ratio:.2f} times as long ({noise}; {speed.sessions:,} sessions)"
 
 

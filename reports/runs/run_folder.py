@@ -128,7 +128,10 @@ class Resumed:
 
 
 def new_run_folder(root: Path = DEFAULT_ROOT) -> Path:
-    """Make an empty folder `YYYYMMDD-HHMMSS-xxxx` (UTC) that no other process has. Raises StoreError."""
+    """Make an empty folder `YYYYMMDD-HHMMSS-xxxx` (UTC) that no other process has, and remove the half-written reports
+    of killed runs beside it: nobody writes those again. Raises StoreError."""
+    for before in root.glob("[0-9]*-[0-9]*-*"):
+        atomic_file.remove_abandoned(before)
     while True:
         folder = root / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         try:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from epcheck.conformance.records.run import Run
 from epcheck.reports.runs.fingerprint import FingerprintClass, fingerprint_class
 from epcheck.reports.runs.run_folder import RUN, StoreError, read_run, replacing
 from epcheck.reports.store.run_file import (
@@ -29,6 +30,7 @@ from epcheck.reports.store.run_file import (
     read_file,
 )
 from epcheck.reports.store.store import Store, open_store
+from epcheck.reports.store.writer_lock import only_writer
 from epcheck.reports.write import OUTCOMES, write_outcomes
 
 
@@ -85,22 +87,20 @@ def add(store: Path, source: Path, *, dry_run: bool = False) -> Added:
     if not is_run_id(run.run_id):
         raise StoreError(f"{source}: its run is named {run.run_id[:99]!r}, which is no name for a file")
     place = store / f"{run.run_id}{SUFFIX}"
-    kept = _stored(place)
-    if kept and kept.run.started != run.started:
-        raise StoreError(
-            f"{source}: another run named '{run.run_id}' is in the store, begun {kept.run.started}; "
-            f"merge into a folder with a name of its own"
-        )
+    kept = _kept(place, run, source)
     if dry_run and source.is_dir():
         there = Addition.THERE if kept and kept.run == run else Addition.REPLACED
         return Added(source, run.run_id, there if kept else Addition.ADDED)
     new = read_file(_outcomes(source) if source.is_dir() else source)
     check_file(new)
-    addition = _addition(kept, new)
-    if addition in (Addition.ADDED, Addition.REPLACED) and not dry_run:
-        _make(store)
-        with replacing(place) as copy, new.path.open("rb") as original:
-            shutil.copyfileobj(original, copy)
+    if dry_run:
+        return Added(source, run.run_id, _addition(kept, new))
+    _make(store)
+    with only_writer(store):
+        addition = _addition(_kept(place, run, source), new)
+        if addition in (Addition.ADDED, Addition.REPLACED):
+            with replacing(place) as copy, new.path.open("rb") as original:
+                shutil.copyfileobj(original, copy)
     return Added(source, run.run_id, addition)
 
 
@@ -172,6 +172,17 @@ def _outcomes(folder: Path) -> Path:
     except FileProblemError:
         pass
     return write_outcomes(folder)
+
+
+def _kept(place: Path, run: Run, source: Path) -> StoredRun | None:
+    """What the store has of a run. Raises StoreError where that is another run of its name."""
+    kept = _stored(place)
+    if kept and kept.run.started != run.started:
+        raise StoreError(
+            f"{source}: another run named '{run.run_id}' is in the store, begun {kept.run.started}; "
+            f"merge into a folder with a name of its own"
+        )
+    return kept
 
 
 def _stored(place: Path) -> StoredRun | None:

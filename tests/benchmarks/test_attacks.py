@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 import subprocess
 import sys
@@ -13,8 +14,8 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("the attacks are made with POSIX signals and processes", allow_module_level=True)
 
-from attacks import corruptions, crafted_models, kills, models
-from attacks.kills import Ended
+from attacks import attacked, corruptions, crafted_models, models, shards
+from attacks.attacked import Ended
 
 
 def test_crafted_models_are_many_and_different(tmp_path: Path) -> None:
@@ -43,16 +44,16 @@ def test_mutated_models_are_as_many_as_asked_for() -> None:
     ],
 )
 def test_how_an_attacked_command_may_end(words: str, ended: Ended, fault: str) -> None:
-    found = kills.faults(words, ended)
+    found = attacked.faults(words, ended)
     assert (len(found), fault in " ".join(found)) == (int(bool(fault)), True)
 
 
 def test_a_process_is_known_by_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kills.MARK, "x")
+    monkeypatch.setenv(attacked.MARK, "x")
     with subprocess.Popen(["sleep", "20"], cwd=tmp_path) as process:
-        assert [found.pid for found in kills.marked("x")] == [process.pid]
+        assert [found.pid for found in attacked.marked("x")] == [process.pid]
         process.kill()
-    assert kills.marked("x") == []
+    assert attacked.marked("x") == []
 
 
 @pytest.mark.parametrize("name", ["journal", "run.json", "cache"])
@@ -70,3 +71,23 @@ def test_another_number_is_seen(tmp_path: Path) -> None:
 
     counts, faults = corruptions.attack("number", corruptions.Kind(path, answer, corruptions.same), 5, 1)
     assert counts["wrong"] == len(faults) > 0
+
+
+def test_the_shards_of_an_attack_make_the_whole_of_it() -> None:
+    parser = argparse.ArgumentParser()
+    shards.add_options(parser)
+    parts = [range(10)[shards.part(parser.parse_args(["--shard", f"{number}/3"]))] for number in (1, 2, 3)]
+    assert [list(each) for each in parts] == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
+
+
+def test_counts_of_shards_are_added_and_extremes_are_not() -> None:
+    found = shards.total([{"done": 2, "longest_s": 1.5, "by": {"a": 1}}, {"done": 3, "longest_s": 0.5, "by": {"b": 2}}])
+    assert found == {"done": 5, "longest_s": 1.5, "by": {"a": 1, "b": 2}}
+
+
+def test_a_shard_that_ends_without_its_counts_is_a_fault(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nif sys.argv[-1] != '2/2': print('{\"faults\": 0}')\n")
+    parser = argparse.ArgumentParser()
+    shards.add_options(parser)
+    assert shards.in_shards(str(program), parser.parse_args(["--jobs", "2"])) == 1

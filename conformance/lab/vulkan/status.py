@@ -91,6 +91,22 @@ def vulkan_status(folder: Path | None = None) -> VulkanStatus:
     return VulkanStatus(tuple(_tried(file, layout, everything or file.path in chosen) for file in found), reason)
 
 
+def why_none_loads(files: Sequence[Path], folder: Path | None = None) -> str:
+    """Why the lab can load none of these Vulkan drivers, in a clause with what to install; empty where it can load
+    one. files: their ICD files. folder: the lab's."""
+    tried = [_tried(DriverFile(path, "the lab's choice"), Layout.of(folder), True) for path in files]
+    if not tried or any(driver.loadable for driver in tried):
+        return ""
+    first = tried[0]
+    if not first.missing:
+        return f"its Vulkan driver {first.file} cannot be loaded: {first.problem}"
+    packages = sorted({lacks.package for lacks in first.missing if lacks.package})
+    known = f" (Debian: {', '.join(packages)})" if packages else ""
+    return (
+        f"its Vulkan driver {first.file} needs {', '.join(lacks.name for lacks in first.missing)}: install them{known}"
+    )
+
+
 def _tried(file: DriverFile, layout: Layout, used: bool) -> VulkanDriver:
     if not file.path.is_file():
         return VulkanDriver(file.path, file.place, None, used, False, (), "the file does not exist")

@@ -64,3 +64,18 @@ def test_what_a_killed_process_left_goes_when_the_file_is_written_again(tmp_path
         os.utime(file)
     atomic_file.write_text(path, "whole")  # which takes the name of `own`
     assert {*tmp_path.iterdir()} == {path, foreign, new, *others}
+
+
+def test_what_killed_processes_left_goes_with_other_names_too(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    here = atomic_file.machine()
+    left = tmp_path / f".nightly.html.{here}-{ended.pid}.tmp"
+    kept = [
+        tmp_path / name for name in (f".nightly.html.{here}-{os.getpid()}.tmp", "report.html", ".a.tmp", ".b.x-y.tmp")
+    ]
+    for file in (left, *kept):
+        file.touch()
+    atomic_file.remove_abandoned(tmp_path)
+    assert {*tmp_path.iterdir()} == {*kept}
+    atomic_file.remove_abandoned(tmp_path / "no folder")

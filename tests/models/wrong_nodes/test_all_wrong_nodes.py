@@ -117,3 +117,11 @@ def test_a_node_within_a_loose_bound_is_named_where_its_error_alone_is_too_much(
     assert "is within the bound of its operator on the values that it should receive, but" in found.culprits[0].words
     assert found.culprits[0].effect is not None
     assert found.culprits[0].effect.matters
+
+
+def test_a_model_without_a_node_has_none_that_is_wrong() -> None:
+    """As one of functions with empty bodies is (found by benchmarks/attacks/models.py)."""
+    empty = model([], [floats("x", 4)], ["y"])
+    found = all_wrong_nodes(empty, {"x": np.ones(4, np.float32)}, Cpu(), Cpu())
+    assert [culprit.kind for culprit in found.culprits] == [Kind.UNEXPLAINED]
+    assert found.culprits[0].words == "it is no node; no more can be said: the model has no node"

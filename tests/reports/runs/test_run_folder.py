@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, many, stored
 
+from epcheck.conformance.records import atomic_file
 from epcheck.conformance.records.opinion import Mismatch
 from epcheck.reports import (
     Journal,
@@ -236,6 +237,18 @@ def test_new_folders_are_named_by_time_and_the_latest_is_found(tmp_path: Path) -
         stored(tmp_path / "old" / name, [a_slice()])
     (tmp_path / "old" / "20270101-000000-0000").mkdir()  # never began: it holds no run
     assert latest(tmp_path / "old").name == "20260101-000000-0000"
+
+
+def test_a_new_run_removes_half_written_reports_of_killed_ones(tmp_path: Path) -> None:
+    """A night that was killed is not resumed, so nobody writes its page again (benchmarks/attacks/kills.py)."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    before = new_run_folder(tmp_path)
+    half = before / f".nightly.html.{atomic_file.machine()}-{ended.pid}.tmp"
+    for file in (half, before / "report.html"):
+        file.touch()
+    new_run_folder(tmp_path)
+    assert [path.name for path in before.iterdir()] == ["report.html"]
 
 
 @pytest.mark.parametrize("call", [latest, read_run, resume])

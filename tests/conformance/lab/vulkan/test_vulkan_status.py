@@ -8,7 +8,9 @@ from typer.testing import CliRunner
 from epcheck.cli.commands.machine.lab import app
 from epcheck.conformance.lab import LabError, MissingLibrary, VulkanStatus, default_folder, vulkan_status
 from epcheck.conformance.lab.folder import Layout
+from epcheck.conformance.lab.vulkan import status
 from epcheck.conformance.lab.vulkan.packages import PACKAGES
+from epcheck.conformance.lab.vulkan.status import why_none_loads
 
 runner = CliRunner()
 
@@ -34,23 +36,38 @@ def test_each_driver_is_tried_and_says_what_is_wrong(monkeypatch: pytest.MonkeyP
         tmp_path / "empty.json",
     ]
     files[-1].touch()
-    status = found(monkeypatch, tmp_path / "lab", *files)
-    good, absent, text, no_file, empty = status.drivers
+    tried = found(monkeypatch, tmp_path / "lab", *files)
+    good, absent, text, no_file, empty = tried.drivers
     assert (good.library, good.loadable, good.used, good.place) == ("libm.so.6", True, True, "VK_DRIVER_FILES")
     assert absent.problem == "libno_such_driver.so: cannot open shared object file"
     assert text.problem == f"{tmp_path}/text.so: file too short"
     assert (no_file.problem, empty.problem) == ("the file does not exist", "the file names no library")
-    assert [driver.loadable for driver in status.drivers] == [True, False, False, False, False]
-    assert status.usable
+    assert [driver.loadable for driver in tried.drivers] == [True, False, False, False, False]
+    assert tried.usable
     assert not found(monkeypatch, tmp_path / "lab", *files[1:]).usable
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the loader of Linux")
+def test_why_a_worker_finds_no_driver_is_a_clause_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    good, absent = named(tmp_path / "good.json", "libm.so.6"), named(tmp_path / "absent.json", "libno_such_driver.so")
+    assert why_none_loads([], tmp_path) == why_none_loads([absent, good], tmp_path) == ""
+    problem = "libno_such_driver.so: cannot open shared object file"
+    assert why_none_loads([absent], tmp_path) == f"its Vulkan driver {absent} cannot be loaded: {problem}"
+    lacks = (MissingLibrary("libz3.so.4", "libz3-4"), MissingLibrary("libown.so.1", None))
+    monkeypatch.setattr(status, "_load", lambda *_: (lacks, None))
+    assert why_none_loads([absent], tmp_path) == (
+        f"its Vulkan driver {absent} needs libz3.so.4, libown.so.1: install them (Debian: libz3-4)"
+    )
 
 
 def test_a_machine_without_drivers_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path))
-    status = vulkan_status(tmp_path / "lab")
-    assert (status.drivers, status.usable) == ((), False)
-    assert status.reason.endswith("install a driver, or name its ICD file (JSON) with --vulkan")
+    looked = vulkan_status(tmp_path / "lab")
+    assert (looked.drivers, looked.usable) == ((), False)
+    assert looked.reason.endswith("install a driver, or name its ICD file (JSON) with --vulkan")
 
 
 def test_windows_is_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
