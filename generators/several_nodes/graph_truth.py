@@ -2,8 +2,8 @@
 
 The values between nodes are the true results, rounded as the standard says. A provider is off by the bound of each
 node, and what follows is off by more. How much is measured: every floating-point value between nodes is moved by its
-bound, all up, all down, neighbours and successive nodes against each other, and at random, and every quantised one by
-the step that it may be off, and the graph is evaluated again. An output may differ by its own bound and SAFETY times
+bound, all up, all down, successive values and nodes against each other, and at random, and every quantised one by the
+step that it may be off, and the graph is evaluated again. An output may differ by its own bound and SAFETY times
 the largest change. Where such a change reaches an integer, a bool, a shape, or grows out of all proportion, the graph
 is not numerically sound, and nothing is judged.
 """
@@ -27,8 +27,8 @@ Judge = Callable[[str, Node], Truth | Open]
 UP, DOWN, AGAINST, RANDOM = 1, -1, 2, 0
 
 DIRECTIONS = (UP, DOWN, AGAINST, RANDOM)
-"""How the values are moved in each trial. What moves as one cancels where a mean is taken away; so neighbours are moved
-against each other, too, and each node against the one before it."""
+"""How the values are moved in each trial. What moves as one cancels where a mean is taken away; so each value is moved
+against the next larger one, too, and each node against the one before it. Equal values move alike."""
 
 SAFETY = 16.0
 """How much further an error may carry than the largest change that was measured."""
@@ -141,7 +141,8 @@ def _moved(rng: np.random.Generator, direction: int, number: int, output: Output
     if direction == RANDOM:
         signs = np.where(rng.random(value.shape) < 0.5, -1, 1)
     elif direction == AGAINST:
-        signs = 1 - 2 * ((np.arange(value.size).reshape(value.shape) + number) % 2)
+        ranks = np.unique(value, return_inverse=True)[1].reshape(value.shape)
+        signs = 1 - 2 * ((ranks + number) % 2)
     else:
         signs = np.full(value.shape, direction)
     if isinstance(bound, OneStep):

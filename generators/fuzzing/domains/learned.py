@@ -34,9 +34,9 @@ class Shown:
 
     flags: attributes that are 0 or 1. positive, unsigned: attributes whose numbers are all above 0, or never below.
     ranks: (input, rank). empty: (input, axis) of dimensions of size 0. above_0: floating-point inputs whose values are
-    all above 0: scales, variances. unordinary: inputs of which some hold NaN or
-    infinities. zero_lists, negative_lists, empty_lists: attributes with lists of integers of which some hold 0 or less,
-    below 0, or nothing. counted, counted_from_0: integers that say how to compute, all of them above 0, or never below.
+    all above 0: scales, variances. unordinary: (input, what some hold of it: NaN, inf, -inf). zero_lists,
+    negative_lists, empty_lists: attributes with lists of integers of which some hold 0 or less, below 0, or nothing.
+    counted, counted_from_0: integers that say how to compute, all of them above 0, or never below.
     """
 
     flags: frozenset[str]
@@ -45,7 +45,7 @@ class Shown:
     ranks: frozenset[tuple[str, int]]
     empty: frozenset[tuple[str, int]]
     above_0: frozenset[str]
-    unordinary: frozenset[str]
+    unordinary: frozenset[tuple[str, str]]
     zero_lists: frozenset[str]
     negative_lists: frozenset[str]
     empty_lists: frozenset[str]
@@ -96,8 +96,9 @@ def _operand(shown: Shown, operand: Operand, domain: str) -> str:
         least = 1 if name in shown.counted else 0
         if int(value.min()) < least:
             return f"no sample has {name} with an element below {least}"
-    if name not in shown.unordinary and not _is_ordinary(value):
-        return f"no sample has NaN or infinities in {name}"
+    for what in _unordinary(value):
+        if (name, what) not in shown.unordinary:
+            return f"no sample has {what} in {name}"
     return ""
 
 
@@ -122,7 +123,7 @@ def shown_by(operator: Operator[Any]) -> Shown:
         empty=frozenset((o.name, axis) for o in operands for axis, size in enumerate(o.value.shape) if not size),
         above_0=frozenset(o.name for o in operands if o.value.dtype.kind == "f")
         - frozenset(o.name for o in operands if not _is_above_0(o.value)),
-        unordinary=frozenset(o.name for o in operands if not _is_ordinary(o.value)),
+        unordinary=frozenset((o.name, what) for o in operands for what in _unordinary(o.value)),
         zero_lists=frozenset(n for n, v in lists.items() if _least(v) <= 0),
         negative_lists=frozenset(n for n, v in lists.items() if _least(v) < 0),
         empty_lists=frozenset(n for n, v in lists.items() if not all(v)),
@@ -170,5 +171,9 @@ def _is_above_0(value: Array) -> bool:
     return value.dtype.kind != "f" or bool((value > 0).all())
 
 
-def _is_ordinary(value: Array) -> bool:
-    return value.dtype.kind not in "fc" or bool(np.isfinite(value).all())
+def _unordinary(value: Array) -> Iterator[str]:
+    """What the array holds beside numbers: NaN, inf, -inf."""
+    if value.dtype.kind not in "fc" or bool(np.isfinite(value).all()):
+        return
+    found = {"NaN": np.isnan(value), "inf": value == np.inf, "-inf": value == -np.inf}
+    yield from (name for name, where in found.items() if bool(where.any()))
