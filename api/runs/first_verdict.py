@@ -5,6 +5,7 @@ They are the cases of a thin run, so a new user knows within minutes how a provi
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -16,6 +17,10 @@ from epcheck.generators.case import Case
 from epcheck.reports import target_headline
 from epcheck.reports.runs.summary import Tally
 
+AWAITED = 0.99
+"""The share of the thin cases that the verdict waits for: those that are expected to end or to stop a worker are run
+when nothing else is left to do."""
+
 
 def thin_first(cases: Iterable[Case]) -> tuple[list[Case], frozenset[str]]:
     """The cases with those of a thin run first, else in their order, and the ids of these."""
@@ -25,7 +30,7 @@ def thin_first(cases: Iterable[Case]) -> tuple[list[Case], frozenset[str]]:
 
 
 class FirstVerdict:
-    """Waits for the records of the thin cases on every candidate, and says what they come to."""
+    """Waits for the records of nearly all thin cases on every candidate, and says what they come to."""
 
     def __init__(
         self, run: Run, thin: frozenset[str], progress: Progress, clock: Callable[[], float] = time.monotonic
@@ -33,7 +38,8 @@ class FirstVerdict:
         """run: the whole run. thin: ids of its first cases; none: nothing is said. clock: seconds."""
         self._run = run
         self._thin = thin
-        self._left = len(thin) * len(run.candidates)
+        self._of_all = len(thin) * len(run.candidates)
+        self._left = math.ceil(self._of_all * AWAITED)
         self._progress = progress
         self._clock = clock
         self._started = clock()
@@ -53,7 +59,7 @@ class FirstVerdict:
                 self._progress.say(sentence)
 
     def _sentences(self) -> Sequence[str]:
-        elapsed, first = self._clock() - self._started, len(self._thin) * len(self._run.candidates)
+        elapsed, first = self._clock() - self._started, math.ceil(self._of_all * AWAITED)
         rest = self._run.planned - first
         summary = self._tally.summary(self._run)
         return [

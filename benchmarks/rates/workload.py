@@ -24,7 +24,7 @@ SAMPLE = 150
 """Cases of the samples for Polygraphy's Python API and for DirectML."""
 
 SAMPLE_ROUNDS = 50
-DML_ROUNDS = 10
+DML_ROUNDS = 40
 DML_CANDIDATES = 250
 """Cases of which the first SAMPLE that DirectML passes are taken."""
 

@@ -76,8 +76,8 @@ def predicted_status(prepared: PreparedCase, target: Target, expectations: Seque
     return expectations[0].status if expectations else terms.PASS
 
 
-def may_be_placed_only(prepared: PreparedCase, target: Target, facts: Mapping[str, str]) -> bool:
-    """Whether a session that is created and not run can show that the target declines the case: the target claims
-    other cases and not this one, and its sessions record where nodes go. facts: what its worker reports of itself."""
+def can_show_placement(target: Target, facts: Mapping[str, str]) -> bool:
+    """Whether a session that is created and not run can show that the target declines a case: the target has a claim
+    table, and its sessions record where nodes go. facts: what its worker reports of itself."""
     records = facts.get("assignment") == "recorded" and target.config.get(DISABLE_FALLBACK) == "1"
-    return records and unclaimed(prepared, target) is not None
+    return records and target.claims is not None

@@ -87,6 +87,22 @@ class Attempts:
         return self.first, self.elsewhere, self.again, *self.alone
 
 
+def judged(prepared: PreparedCase, target: Target, attempts: Attempts) -> tuple[Opinion, Outcome, str]:
+    """What all runs of a case together say, the outcome that says it, and a note of an accident, empty for none: a
+    worker that ended in the smaller part of five runs is no answer of the case."""
+    steady, lost, runs = attempts.steady(), attempts.lost(), len(attempts.in_order())
+    if attempts.always_lost():
+        return opinion(prepared, target, attempts.again, attempts=runs), attempts.again, ""
+    if lost is None or steady is None:
+        return unsteady(prepared, target, attempts), attempts.first, ""
+    others = opinion(prepared, target, steady, attempts=runs)
+    note = (
+        f"{target.name}: a worker ended while it ran {prepared.case.id} ({lost.message}); other runs of it say: "
+        f"{others.status}"
+    )
+    return others, steady, note
+
+
 def unsteady(prepared: PreparedCase, target: Target, attempts: Attempts) -> Opinion:
     """The opinion of a case whose answer changed on repetition."""
     judged = [opinion(prepared, target, outcome) for outcome in attempts.in_order()]

@@ -90,7 +90,8 @@ def _programs() -> tuple[tuple[str, bytes], ...]:
 def prelude(folder: Path | None = None) -> Path:
     """A script that a worker in the lab executes before it imports onnxruntime.
 
-    It patches Direct3D 12 as DirectML needs it and leaves what it found out in `sys._epcheck_facts`, a dict of str:
+    It patches Direct3D 12 as DirectML needs it and leaves in `sys._epcheck_facts` who finds out what it runs on, in a
+    dict of str:
     see `d3d12_shim.adapter`, and `graphics_stack`. What it needs to know is in the environment that `python_launch`
     gives; epcheck itself need not be importable. Raises LabError when there is no lab.
     """

@@ -33,11 +33,16 @@ def dumps(value: Any) -> str:
 
 def loads(text: bytes | str) -> Any:
     """What `dumps` wrote. Raises ValueError (RecursionError for absurd nesting) when it is not JSON."""
-    try:
-        value = _FAST_DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeError):
-        value = _decode_all(text)
+    value = loads_plain(text)
     return _revive(value) if has_special_floats(text) else value
+
+
+def loads_plain(text: bytes | str) -> Any:
+    """As `loads`, in JSON's own types only: what stands for a float stays as it is, and can be written as it is."""
+    try:
+        return _FAST_DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return _decode_all(text)
 
 
 def has_special_floats(text: bytes | str) -> bool:

@@ -28,7 +28,7 @@ processes of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 import msgspec
@@ -175,7 +175,7 @@ class CaseLifecycle:
     """One prepared case on its way to its records. `begin` and `handle` return what is to be done next."""
 
     __slots__ = (
-        "_expected", "_judge", "_plan", "_settled", "_unsettled", "_varied",
+        "_expected", "_held", "_judge", "_plan", "_remembered", "_settled", "_unsettled", "_varied",
         "candidates", "prepared", "stage", "states",
     )  # fmt: skip
 
@@ -190,13 +190,24 @@ class CaseLifecycle:
         self._judge = judge
         self._expected: dict[str, tuple[Expectation, ...]] = {}
         self._unsettled = 0
+        self._held: tuple[Target, ...] = ()
+        self._remembered: Mapping[str, Settled] = {}
         self._varied: dict[str, VariantRuns] = {}
 
     def begin(self, remembered: Mapping[str, Settled]) -> list[Action]:
-        """Run the case on every target. remembered: target name -> its opinion, from an earlier run."""
+        """Run the case on every target, or first on the candidates, where none of them claims it: nobody need be asked
+        what a case comes to that no candidate runs. remembered: target name -> its opinion, from an earlier run."""
+        asked = self._plan.asked(self.candidates)
+        if all(claim.unclaimed(self.prepared, target) is not None for target in self.candidates):
+            self._held = tuple(target for name, target in asked.items() if name in self._plan.pure_oracles)
+            self._remembered = remembered
+        return self._first_runs([t for t in asked.values() if t not in self._held], remembered) or self._when_settled()
+
+    def _first_runs(self, targets: Sequence[Target], remembered: Mapping[str, Settled]) -> list[Action]:
         actions: list[Action] = []
         prepared, states = self.prepared, self.states
-        for name, target in self._plan.asked(self.candidates).items():
+        for target in targets:
+            name = target.name
             if name in remembered:
                 states[name] = self._settled[name] = remembered[name]
                 continue
@@ -209,7 +220,7 @@ class CaseLifecycle:
                 states[name] = _FIRST_RUN
                 actions.append(Run(target, Where.SHARED, predicted))
         self._unsettled = len(actions)
-        return actions or self._when_settled()
+        return actions
 
     def handle(self, event: Ran) -> list[Action]:
         """Take an outcome."""
@@ -234,13 +245,16 @@ class CaseLifecycle:
         judged = self._judge(self.prepared, target, outcome)
         if judged.status == terms.PASS and outcome.kind == DONE:
             return self._settle(target, judged, outcome)
+        needs_repeat = self._needs_repeat(target, outcome, judged)
+        if outcome.kind == PLACED and needs_repeat:  # a refusal that nobody expects: its own session says why
+            return [Run(target, Where.OWN_SESSION)]
         actions: list[Action] = []
         if outcome.kind not in (DONE, PLACED):
             actions.append(Failed(target))
         dtype = lacking_dtype(judged)
         if dtype or judged.status == terms.UNPLACED:
             actions.append(Declined(target, dtype))
-        if self._needs_repeat(target, outcome, judged):
+        if needs_repeat:
             self.states[target.name] = Confirming(outcome)
             where = Where.OWN_PROCESS if outcome.kind in LOST else Where.SECOND_WORKER
             return [*actions, Run(target, where)]
@@ -293,22 +307,9 @@ class CaseLifecycle:
         self.states[target.name] = state
         if state.again is None or len(state.alone) < state.fresh:
             return []
-        return self._after_all_repeats(target, Attempts(state.first, state.elsewhere, state.again, state.alone))
-
-    def _after_all_repeats(self, target: Target, attempts: Attempts) -> list[Action]:
-        """A worker that ended in the smaller part of five runs is no answer of the case: it is noted."""
-        prepared, steady, lost = self.prepared, attempts.steady(), attempts.lost()
-        if attempts.always_lost():
-            runs = len(attempts.in_order())
-            return self._settle(target, opinion(prepared, target, attempts.again, attempts=runs), attempts.again)
-        if lost is None or steady is None:
-            return self._settle(target, repeats.unsteady(prepared, target, attempts), attempts.first)
-        judged = opinion(prepared, target, steady, attempts=len(attempts.in_order()))
-        accident = Note(
-            f"{target.name}: a worker ended while it ran {prepared.case.id} ({lost.message}); "
-            f"other runs of it say: {judged.status}"
-        )
-        return [accident, *self._settle(target, judged, steady)]
+        attempts = Attempts(state.first, state.elsewhere, state.again, state.alone)
+        judged, answer, accident = repeats.judged(self.prepared, target, attempts)
+        return [*([Note(accident)] if accident else []), *self._settle(target, judged, answer)]
 
     def _settle(self, target: Target, judged: Opinion, outcome: Outcome) -> list[Action]:
         """outcome: whose outputs are compared with those of others."""
@@ -338,7 +339,12 @@ class CaseLifecycle:
         return target.name in self._plan.pure_oracles or all(target.name != other.name for other in self.candidates)
 
     def _when_settled(self) -> list[Action]:
-        """Have explained what can be, then run in other ways what is to be; then conclude."""
+        """Ask the oracles that were not asked, if a candidate runs the case after all; have explained what can be, then
+        run in other ways what is to be; then conclude."""
+        if self._held and any(self._settled[t.name].opinion.status != terms.UNPLACED for t in self.candidates):
+            held, self._held = self._held, ()
+            if actions := self._first_runs(held, self._remembered):
+                return actions
         if self.stage is Stage.RUNNING and self._plan.below and (actions := self._explain()):
             self.stage = Stage.EXPLAINING
             return actions
@@ -384,8 +390,9 @@ class CaseLifecycle:
     def _records(self) -> tuple[Record, ...]:
         """The record of each candidate."""
         plan, settled = self._plan, self._settled
-        baseline = settled[plan.baseline.name].opinion if plan.baseline else None
-        reference = settled[plan.reference.name] if plan.reference else None
+        baseline = settled.get(plan.baseline.name) if plan.baseline else None
+        reference = settled.get(plan.reference.name) if plan.reference else None
+        answers = {reference.opinion.target: reference.answer} if reference else {}
         oracles = second_oracles(self.prepared, reference.opinion if reference else None)
         records = []
         for candidate in self.candidates:
@@ -393,20 +400,15 @@ class CaseLifecycle:
             fails = judged.status != terms.PASS
             evidence = Evidence(
                 judged,
-                baseline if plan.baseline and plan.baseline.name != candidate.name else None,
+                baseline.opinion if baseline and baseline.opinion.target != candidate.name else None,
                 oracles,
-                self._echoes(candidate, reference) if fails else (),
+                echoes(self.prepared, settled[candidate.name].answer, answers) if fails else (),
                 self._expected[candidate.name],
                 self._explanation(candidate) if fails and plan.below else None,
                 self._varied[candidate.name].results() if self._varied else (),
             )
             records.append(verdict(self.prepared, candidate, evidence))
         return tuple(records)
-
-    def _echoes(self, candidate: Target, reference: Settled | None) -> tuple[str, ...]:
-        """The oracles whose answer is the candidate's, bit by bit."""
-        answers = {reference.opinion.target: reference.answer} if reference else {}
-        return echoes(self.prepared, self._settled[candidate.name].answer, answers)
 
     def _explanation(self, candidate: Target) -> Direct | None:
         """What explains the failure of a candidate."""

@@ -47,7 +47,7 @@ class Grouping:
         """
         if prepared.must_be_refused or prepared.may_be_refused or not prepared.graph or prepared.level:
             return b""
-        if status == terms.UNPLACED and claim.may_be_placed_only(prepared, target, facts):
+        if status == terms.UNPLACED and claim.can_show_placement(target, facts):
             return PLACE_ONLY + prepared.shell
         if self._declined and _kind(prepared, target) in self._declined:
             return b""

@@ -70,7 +70,8 @@ class Processes(Protocol):
 
     def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess: ...
     def give(self, process: WorkerProcess) -> None: ...
-    def started(self, target: Target) -> None: ...
+    def started(self, target: Target, facts: Mapping[str, str]) -> None: ...
+    def facts(self, target: Target) -> Mapping[str, str]: ...
 
 
 class WorkerClient:
@@ -279,6 +280,7 @@ class WorkerClient:
                 f"target '{self.target.name}': its worker speaks protocol {str(version)[:80]}, "
                 f"this epcheck {protocol.PROTOCOL}"
             )
+        facts = facts or self._processes.facts(self.target)  # a worker is not asked for what is known
         if self.is_ready or not isinstance(facts, dict) or not facts:
             return self.lose("its worker sent a malformed handshake")
         provider, offered = self.target.provider, str(facts.get("providers", ""))
@@ -289,7 +291,7 @@ class WorkerClient:
         stated = {str(name): str(value) for name, value in facts.items()}
         self.facts = with_documented({**stated, **self.target.stated_facts()})
         self.is_ready, self._failed_starts = True, 0
-        self._processes.started(self.target)
+        self._processes.started(self.target, stated)
         return None
 
     def _received(self, event: FrameReceived) -> FrameReceived | WorkerLost | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from collections.abc import Mapping
 from functools import partial
 
 from epcheck.conformance.targets.target import CPU, DML, Target
@@ -21,32 +22,41 @@ class IdleWorkers:
         self._idle: list[WorkerProcess] = []
         self._fork_servers: list[tuple[tuple[object, ...], ForkServer]] = []
         self._tried: list[object] = []
+        self._facts: list[tuple[tuple[object, ...], Mapping[str, str]]] = []
 
     def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess:
         """A worker of the target, idle or new, that begins the handshake anew. Raises OSError or ValueError."""
         wanted = started_as(target)
-        canary = self.needs_canary(target)
+        canary, facts = self.needs_canary(target), not self.facts(target)
         self._idle = [process for process in self._idle if process.process.poll() is None]
         for process in self._idle:
             if process.started_as == wanted:
                 self._idle.remove(process)
                 process.target = target
-                process.begin_handshake(events, canary)
+                process.begin_handshake(events, canary, facts)
                 return process
         server = self._fork_server(target, wanted) if can_fork(target) else None
-        return WorkerProcess(target, events, server, canary)
+        return WorkerProcess(target, events, server, canary, facts)
 
     def needs_canary(self, target: Target) -> bool:
         """Whether the next worker of the target tries its provider before anything else."""
         return needs_canary(target) and _tried_as(target) not in self._tried
 
-    def started(self, target: Target) -> None:
-        """A worker of the target has answered: its provider can be used, and need not be tried again in this run.
+    def started(self, target: Target, facts: Mapping[str, str]) -> None:
+        """A worker of the target has answered: its provider can be used, and need not be tried again in this run, nor
+        need another say what it runs on.
 
         Only CPU's and DirectML's: what a worker of another one finds out about its own records, each has to find out.
         """
         if target.provider in (CPU, DML):
             self._tried.append(_tried_as(target))
+            if not self.facts(target):
+                self._facts.append((started_as(target), facts))
+
+    def facts(self, target: Target) -> Mapping[str, str]:
+        """What a worker that was started like this one has said of itself; empty where none has."""
+        wanted = started_as(target)
+        return next((facts for made, facts in self._facts if made == wanted), {})
 
     def give(self, process: WorkerProcess) -> None:
         """Keep an idle worker, or end it."""

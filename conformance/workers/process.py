@@ -105,9 +105,10 @@ class WorkerProcess:
         events: queue.SimpleQueue[Event],
         fork_server: ForkServer | None = None,
         canary: bool = False,
+        facts: bool = True,
     ) -> None:
-        """Start it, or let the fork server fork it, and begin the handshake; its answer arrives as an event. canary: as
-        in `begin_handshake`.
+        """Start it, or let the fork server fork it, and begin the handshake; its answer arrives as an event. canary,
+        facts: as in `begin_handshake`.
 
         Raises OSError or ValueError.
         """
@@ -125,15 +126,16 @@ class WorkerProcess:
         for serve in (self._write, self._read, self._read_log, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
         self._unsent: list[bytes] = []
-        self.begin_handshake(events, canary)
+        self.begin_handshake(events, canary, facts)
 
-    def begin_handshake(self, events: queue.SimpleQueue[Event], canary: bool = False) -> None:
+    def begin_handshake(self, events: queue.SimpleQueue[Event], canary: bool = False, facts: bool = True) -> None:
         """Send what happens from now on to `events`; the answer to the handshake is the first. canary: the worker tries
-        one session, and says in its answer why the target's provider cannot be used."""
+        one session, and says in its answer why the target's provider cannot be used. facts: it says what it runs on."""
         self._events = events
         self.started = time.monotonic()
         self.listen(True)
-        self.send(protocol.encode({"op": "hello", "canary": session_options(self.target) if canary else None}, {}))
+        tried = session_options(self.target) if canary else None
+        self.send(protocol.encode({"op": "hello", "canary": tried, "facts": facts}, {}))
         self.flush()
 
     def send(self, chunks: list[bytes]) -> None:

@@ -22,6 +22,8 @@ from epcheck.reports.runs.summary import Summary, shown_reading
 
 CHUNK = 1000
 """Records that are compressed, and unpacked in the page, together."""
+COMPRESSION = 6
+"""Level of gzip: 9 makes a page 1 % smaller and takes twice as long."""
 PREVIEWED = 4
 """Elements of each value that the page shows of a case with which nothing is wrong."""
 
@@ -41,7 +43,7 @@ _LARGEST_SAFE = 2**53
 def packed(value: Any) -> Markup:
     """JSON, compressed, in letters, digits, `+`, `/` and `=`: nothing in it can be taken for HTML."""
     data = strict_json.dumps(value).encode()
-    return Markup(base64.b64encode(gzip.compress(data, compresslevel=9, mtime=0)).decode("ascii"))
+    return Markup(base64.b64encode(gzip.compress(data, compresslevel=COMPRESSION, mtime=0)).decode("ascii"))
 
 
 class CaseIndex:
@@ -203,7 +205,7 @@ def _embedded(record: Record, fields: dict[str, Any]) -> dict[str, Any]:
 
 def _exact(line: bytes) -> Any:
     """The record of the line, with integers that a browser's numbers would round written as `{"$int": "..."}`."""
-    record = strict_json.loads(line)
+    record = strict_json.loads_plain(line)
     return _long_as_text(record) if _LONG_INTEGER in line.translate(_SHAPES, b"-") else record
 
 

@@ -1,7 +1,7 @@
 """Executed by a worker in the lab before it imports onnxruntime.
 
-It patches Direct3D 12 and leaves what it found out in `sys._epcheck_facts`; where modules do not come from one file yet
-(`module_store`), it writes that file. What it needs to know is in the environment that
+It patches Direct3D 12 and leaves a function in `sys._epcheck_facts` that says what it runs on; where modules do not
+come from one file yet (`module_store`), it writes that file. What it needs to know is in the environment that
 `epcheck.conformance.lab.python_launch` gives; epcheck is not imported.
 """
 
@@ -22,16 +22,21 @@ def _loaded(name: str, file: str) -> ModuleType:
     return module
 
 
-def _prepare() -> dict[str, str]:
-    shim = _loaded("d3d12_shim", os.environ["EPCHECK_D3D12_SHIM"])
+def _prepare() -> None:
     shim.install(vkd3d=os.environ.get("EPCHECK_VKD3D"))
-    facts: dict[str, str] = shim.adapter()
     modules = sys.modules.get("module_store")
     if modules and not modules.is_used() and "epcheck_worker" in sys.modules:
         importlib.import_module("epcheck_worker.backends.onnxruntime")
         modules.write(os.environ["EPCHECK_MODULE_STORE"], ("numpy", "onnxruntime", "epcheck_worker"))
-    stack = [os.environ.get("EPCHECK_GRAPHICS_STACK", "wine"), facts.get("vulkan_driver", "")]
-    return {**facts, "graphics_stack": ", ".join(part for part in stack if part)}
 
 
-sys._epcheck_facts = _prepare()  # type: ignore[attr-defined]
+def _facts() -> dict[str, str]:
+    """What this process runs on: the adapter, and the layers below Direct3D."""
+    adapter: dict[str, str] = shim.adapter()
+    stack = [os.environ.get("EPCHECK_GRAPHICS_STACK", "wine"), adapter.get("vulkan_driver", "")]
+    return {**adapter, "graphics_stack": ", ".join(part for part in stack if part)}
+
+
+shim = _loaded("d3d12_shim", os.environ["EPCHECK_D3D12_SHIM"])
+_prepare()
+sys._epcheck_facts = _facts  # type: ignore[attr-defined]

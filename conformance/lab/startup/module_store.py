@@ -9,7 +9,8 @@ its name says which.
 import marshal
 import os
 import sys
-from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import ExtensionFileLoader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 END = "epcheck's modules"
 """The last value of a store: one that lacks it was not written whole."""
+
+UNUSED = frozenset(f"numpy.{name}" for name in ("ctypeslib", "fft", "ma", "polynomial", "random"))
+"""Modules that numpy imports and a worker does not use: they are executed when somebody asks for something in them.
+numpy.random alone takes a tenth of a worker's start."""
 
 Entry = tuple[bool, str, bytes]
 """Of a module: whether it is a package, its file, its compiled code; none of a library of machine code, which is loaded
@@ -36,6 +41,10 @@ class StoredModules:
             return None
         is_package, file, code = self._entries[fullname]
         loader: Any = self if code else ExtensionFileLoader(fullname, file)
+        if fullname in UNUSED:
+            from importlib.util import LazyLoader
+
+            loader = LazyLoader(loader)
         spec = ModuleSpec(fullname, loader, origin=file, is_package=is_package)
         spec.has_location = True
         if is_package:

@@ -43,25 +43,60 @@ class Limits:
     deadline_s: float
 
 
-class SessionTimes:
-    """What the sessions of one target have taken, and what one may take therefore."""
+class _Worst:
+    """The worst of some sessions, and what one like them may take therefore."""
 
-    def __init__(self, target: Target, profile: Profile | None = None) -> None:
-        """profile: takes what is measured, too."""
-        self._target = target.name
-        self._profile = profile
+    def __init__(self, target: Target) -> None:
         self._deadline_s = target.deadline_s
         self._suspect_s = SUSPECT_FORK_S if target.forks else SUSPECT_S
         self._measured = 0
         self._busy_s = self._still_s = 0.0
         self.limits = self._limits()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether enough sessions are measured."""
+        return self._measured >= ENOUGH
+
     def measured(self, busy_s: float, still_s: float) -> None:
-        """A session took `busy_s` seconds, in which its worker stood still for `still_s` at a time at most."""
+        """As of `SessionTimes`."""
         self._measured += 1
         if self._measured <= ENOUGH or busy_s > self._busy_s or still_s > self._still_s:
             self._busy_s, self._still_s = max(self._busy_s, busy_s), max(self._still_s, still_s)
             self.limits = self._limits()
+
+    def _limits(self) -> Limits:
+        def limit(least_s: float, worst_s: float) -> float:
+            return min(self._deadline_s, max(least_s, SLACK * worst_s))
+
+        return Limits(
+            limit(self._suspect_s if self.is_known else SUSPECT_S, self._still_s),
+            limit(OVERDUE_S, self._busy_s),
+            limit(STALLED_S, self._still_s) if self.is_known else self._deadline_s,
+            limit(DEADLINE_S, self._busy_s) if self.is_known else self._deadline_s,
+        )
+
+
+class SessionTimes:
+    """What the sessions of one target have taken, and what one may take therefore: one of a single case has no pack to
+    wait for."""
+
+    def __init__(self, target: Target, profile: Profile | None = None) -> None:
+        """profile: takes what is measured, too."""
+        self._target = target.name
+        self._profile = profile
+        self._of_all, self._of_one_case = _Worst(target), _Worst(target)
+
+    def limits(self, cases: int) -> Limits:
+        """Of a session of so many cases."""
+        return (self._of_one_case if cases == 1 and self._of_one_case.is_known else self._of_all).limits
+
+    def measured(self, busy_s: float, still_s: float, cases: int) -> None:
+        """A session of so many cases took `busy_s` seconds, in which its worker stood still for `still_s` at a time at
+        most."""
+        self._of_all.measured(busy_s, still_s)
+        if cases == 1:
+            self._of_one_case.measured(busy_s, still_s)
 
     def started(self, worker: int, begun: float, now: float) -> None:
         """A worker, by its process id, has answered its handshake. Times are those of time.monotonic()."""
@@ -77,15 +112,3 @@ class SessionTimes:
         """A session that began at a time ended its worker."""
         if self._profile:
             self._profile.add(Span(self._target, worker, LOST, why, begun, now - begun, cases))
-
-    def _limits(self) -> Limits:
-        def limit(least_s: float, worst_s: float) -> float:
-            return min(self._deadline_s, max(least_s, SLACK * worst_s))
-
-        known = self._measured >= ENOUGH
-        return Limits(
-            limit(self._suspect_s if known else SUSPECT_S, self._still_s),
-            limit(OVERDUE_S, self._busy_s),
-            limit(STALLED_S, self._still_s) if known else self._deadline_s,
-            limit(DEADLINE_S, self._busy_s) if known else self._deadline_s,
-        )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import TIMED_OUT, Outcome
 from epcheck.conformance.scheduling.pools import session_request
-from epcheck.conformance.scheduling.pools.session_times import SessionTimes
+from epcheck.conformance.scheduling.pools.session_times import Limits, SessionTimes
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.idle_workers import IdleWorkers
@@ -97,7 +97,7 @@ class Supervisor:
 
     def is_suspect(self, now: float) -> bool:
         """Whether its session takes so long that others should not wait for it."""
-        limits = self._source.times.limits
+        limits = self._limits()
         return (
             bool(self._sent)
             and self._client.is_ready
@@ -159,8 +159,7 @@ class Supervisor:
 
     def watch(self, now: float) -> None:
         """Enforce deadlines and the memory bound; `now` is time.monotonic()."""
-        limits = self._source.times.limits
-        client = self._client
+        limits, client = self._limits(), self._client
         client.deadline_s, client.stalled_s = limits.deadline_s, limits.stalled_s
         self._worker, self._busy_since = client.pid, client.busy_since
         if (lost := client.watch(now)) is not None:
@@ -188,6 +187,10 @@ class Supervisor:
         """Whether the worker gets no further sessions, because what is left of its memory may not be enough."""
         return self._client.is_worn and not self.alone
 
+    def _limits(self) -> Limits:
+        """Those of the session that it runs."""
+        return self._source.times.limits(len(self._sent[0]) if self._sent else 0)
+
     def _room(self) -> int:
         """Cases that may be sent ahead of the answers."""
         if self.is_aside:
@@ -212,7 +215,7 @@ class Supervisor:
         self._sent.popleft()
         self._under_way -= len(jobs)
         times = self._source.times
-        times.measured(result.busy_s, self._client.stood_still_s)
+        times.measured(result.busy_s, self._client.stood_still_s, len(jobs))
         times.ended(self._worker, str(answer.header["id"]), answer.at, result.busy_s, len(jobs))
         if self.alone:
             self._client.retire()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
 import os
@@ -50,8 +51,13 @@ def main(arguments: list[str]) -> None:
         streams[1].write(json.dumps({"provider": backend.provider, "trouble": backend.trouble}).encode() + b"\n")
         streams[1].flush()
         return
-    facts = {**machine.facts(), **backend.facts(), **getattr(sys, "_epcheck_facts", {})}
+
+    @functools.cache
+    def facts() -> dict[str, str]:
+        return {**machine.facts(), **backend.facts(), **getattr(sys, "_epcheck_facts", dict)()}
+
     if is_fork_server:
+        facts()
         from .fork import fork_workers
 
         watch.stop()

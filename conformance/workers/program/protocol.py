@@ -9,7 +9,7 @@ The body is raw little-endian tensor bytes, one after the other, as the header's
 frames; file descriptor 0 is pointed at nothing and 1 at stderr, so what a library reads or prints cannot break them.
 
 Requests                                            Answers
-{"op": "hello", "canary"}                           {"op": "hello", "protocol": 3, "facts": {str: str},
+{"op": "hello", "canary", "facts"}                  {"op": "hello", "protocol": 3, "facts": {str: str},
                                                      "trouble": str}
 {"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
  "config": {str: str}, "device", "place", "bodies",  "create_s", "run_s", "busy_s", "unwritten",
@@ -22,7 +22,7 @@ Requests                                            Answers
 {"op": "exit"}                                      none; the process ends
 
 `canary` is null or has `providers`, `config` and `device` as a `run` does: one session is tried, and `trouble` says in
-one sentence why the provider cannot be used; it is empty where it can.
+one sentence why the provider cannot be used; it is empty where it can. Where `facts` is false, the answer's are empty.
 `stage` is "done", or where it failed: "feed" (numpy has no such dtype; nothing ran), "create" or
 "run"; `error` is then the exception's type. `assignment` is the
 session's own record [[provider, operator, node], ...], null where the runtime keeps none. With `place` true, the

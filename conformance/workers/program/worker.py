@@ -6,7 +6,8 @@
 BACKEND: `onnxruntime`, `reference` (onnx.reference.ReferenceEvaluator), `directml` (DirectML without ONNX Runtime; it
 takes a program in the place of a model) or `python:module:function` (any callable (model, feeds) -> outputs).
 --prelude: a file that is executed before anything is imported; it may put facts about the machine into
-`sys._epcheck_facts`. --path: a folder that is put first on `sys.path`. --fork-server: a file descriptor; the process
+`sys._epcheck_facts`, a function that returns them. --path: a folder that is put first on `sys.path`. --fork-server: a
+file descriptor; the process
 imports everything once and forks a worker for each request on it (`fork.py`). --plugin: the library that `onnxruntime`
 takes a provider from (`backends/plugin.py`); with --describe it only writes one line of JSON, the `provider` that the
 library holds and the `trouble` that there is with it, and ends. --jail: what the system is to keep it from (`jail.py`).

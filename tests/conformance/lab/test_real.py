@@ -27,7 +27,7 @@ for path, values in json.loads(sys.argv[2]):
     dtype = {"tensor(float)": "float32", "tensor(int64)": "int64"}[session.get_inputs()[0].type]
     results[session.get_providers()[0]] = results.get(session.get_providers()[0], [])
     results[session.get_providers()[0]].append(session.run(None, {"x": numpy.array(values, dtype)})[0].tolist())
-print(json.dumps({"version": onnxruntime.__version__, "facts": sys._epcheck_facts, "results": results}))
+print(json.dumps({"version": onnxruntime.__version__, "facts": sys._epcheck_facts(), "results": results}))
 """
 
 

@@ -167,6 +167,34 @@ def test_a_case_that_was_only_placed_and_that_the_provider_declines_is_not_run()
     assert driven.others == [Declined(provider)]
 
 
+def test_no_oracle_is_asked_what_a_case_comes_to_that_no_candidate_claims_or_runs() -> None:
+    unclaiming = replace(CANDIDATE, provider=DML, claim_table=Claims(DML, {}))
+    plan = Plan((), (unclaiming,), BASELINE, REFERENCE)
+    remembered = {BASELINE.name: Settled(Opinion(BASELINE.name, terms.MISMATCH), "")}
+    driven = begun(plan, remembered=remembered)
+    assert driven.wanted == [("candidate", SHARED)]
+    driven.ran(unclaiming, SHARED, DECLINED)
+    assert (driven.record.status, driven.record.reading, driven.record.blame) == (terms.UNPLACED, "ok", "")
+    assert (driven.record.baseline, driven.record.oracles) == (None, {})
+
+
+def test_oracles_are_asked_as_soon_as_a_candidate_runs_what_it_does_not_claim() -> None:
+    unclaiming = replace(CANDIDATE, provider=DML, claim_table=Claims(DML, {}))
+    plan = Plan((), (unclaiming,), BASELINE, REFERENCE)
+    driven = begun(plan, remembered={BASELINE.name: Settled(Opinion(BASELINE.name, terms.MISMATCH), "")})
+    assert driven.wanted == [("candidate", SHARED)]
+    driven.ran(unclaiming, SHARED, replace(RIGHT, assignment=((DML, "Identity"),)))
+    assert driven.wanted == [("reference", SHARED)]
+    driven.ran(REFERENCE, SHARED, RIGHT)
+    assert driven.record.baseline == Opinion(BASELINE.name, terms.MISMATCH)
+    assert driven.record.oracles["reference"] == "agrees"
+
+
+def test_oracles_are_asked_at_once_where_another_candidate_claims_the_case() -> None:
+    plan = Plan((), (replace(CANDIDATE, provider=DML, claim_table=Claims(DML, {})), OTHER), BASELINE, REFERENCE)
+    assert begun(plan).wanted == [(name, SHARED) for name in ("candidate", "other", "baseline", "reference")]
+
+
 # Confirmation
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -81,6 +82,7 @@ class FakeProcesses:
         self.taken: list[FakeProcess] = []
         self.kept: list[FakeProcess] = []
         self.proved: list[str] = []
+        self.known: Mapping[str, str] = {}
 
     def take(self, _target: Target, _events: queue.SimpleQueue[Event]) -> WorkerProcess:
         self.taken.append(FakeProcess())
@@ -89,8 +91,12 @@ class FakeProcesses:
     def give(self, process: WorkerProcess) -> None:
         self.kept.append(cast(FakeProcess, process))
 
-    def started(self, target: Target) -> None:
+    def started(self, target: Target, facts: Mapping[str, str]) -> None:
         self.proved.append(target.name)
+        self.known = facts
+
+    def facts(self, _target: Target) -> Mapping[str, str]:
+        return self.known
 
 
 class Driven:

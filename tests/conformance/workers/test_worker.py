@@ -171,7 +171,9 @@ def test_what_a_backend_prints_goes_to_stderr() -> None:
 
 def test_a_prelude_runs_before_the_backend_and_its_facts_are_reported(tmp_path: Any) -> None:
     prelude = tmp_path / "prelude.py"
-    prelude.write_text("import sys\nassert 'numpy' not in sys.modules\nsys._epcheck_facts = {'adapter': 'none'}\n")
+    prelude.write_text(
+        "import sys\nassert 'numpy' not in sys.modules\nsys._epcheck_facts = lambda: {'adapter': 'none'}\n"
+    )
     peer = Peer("python:faulty_backends:right", "--path", str(HERE), "--prelude", str(prelude))
     header, _ = peer.ask({"op": "hello"}, {})
     peer.end()

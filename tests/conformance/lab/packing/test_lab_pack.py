@@ -18,7 +18,7 @@ WORKER = """
 import json, os, sys
 exec(open(sys.argv[1]).read())
 import numpy, onnxruntime
-print(json.dumps({"version": onnxruntime.__version__, "facts": sys._epcheck_facts, "temporary": os.environ["TEMP"],
+print(json.dumps({"version": onnxruntime.__version__, "facts": sys._epcheck_facts(), "temporary": os.environ["TEMP"],
                   "is_there": os.path.isdir(os.environ["TEMP"])}))
 """
 MOST = 64 * 10**6  # bytes, of a packed lab

@@ -12,8 +12,8 @@ from epcheck.conformance.targets.target import Target
 def limits(target: Target, *sessions: tuple[float, float]) -> Limits:
     times = SessionTimes(target)
     for busy_s, still_s in sessions:
-        times.measured(busy_s, still_s)
-    return times.limits
+        times.measured(busy_s, still_s, cases=32)
+    return times.limits(cases=1)
 
 
 def target(deadline_s: float = 60.0, forks: bool = False) -> Target:
@@ -41,6 +41,17 @@ def test_a_slow_session_before_enough_are_measured_counts() -> None:
 
 def test_nothing_exceeds_the_target_s_deadline() -> None:
     assert limits(target(deadline_s=5.0), *[(30.0, 30.0)] * ENOUGH) == Limits(5.0, 5.0, 5.0, 5.0)
+
+
+def test_a_session_of_one_case_is_not_given_the_time_of_packs() -> None:
+    times = SessionTimes(target())
+    for _ in range(ENOUGH):
+        times.measured(9.0, 0.0, cases=128)
+        assert times.limits(cases=1).deadline_s == times.limits(cases=128).deadline_s
+        times.measured(0.01, 0.0, cases=1)
+    assert (times.limits(cases=1).deadline_s, times.limits(cases=128).deadline_s) == (10.0, 18.0)
+    times.measured(7.0, 0.0, cases=1)
+    assert times.limits(cases=1) == Limits(1.0, 14.0, 4.0, 14.0)
 
 
 def test_what_is_measured_goes_into_the_profile() -> None:
