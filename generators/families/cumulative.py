@@ -67,6 +67,7 @@ def refused() -> Iterator[CumulativeSample]:
     """Axes that a tensor of three dimensions does not have."""
     yield CumulativeSample(name="refused_axis_at_rank", axis=3)
     yield CumulativeSample(name="refused_axis_below_rank", axis=-4)
+    yield CumulativeSample(name="refused_axis_at_rank_of_size_0", shape=(3, 0), axis=3)
 
 
 def node(operator: str, sample: CumulativeSample, binding: Binding, x: Array) -> Node:

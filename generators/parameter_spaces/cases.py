@@ -1,4 +1,5 @@
-"""The cases of parameter spaces: sizes at borders (`border_`), empty dimensions (`empty_`), and pairs (`pairs_`).
+"""The cases of parameter spaces: sizes at borders (`border_`), empty dimensions (`empty_`), pairs (`pairs_`), and
+values that a kernel may treat alone (`extreme_`).
 
 A name says what differs from the usual values, so that it stays the same when others are added. The truth is that of
 the operator. Cases are of float32 and of the version that is tried in every way (`claims.established_version`).
@@ -17,26 +18,30 @@ from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.claims import established_version
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator, built_of, random_source
-from epcheck.generators.parameter_spaces import moving, recurrent, reducing, windows
+from epcheck.generators.parameter_spaces import extremes, indexing, moving, recurrent, reducing, resampling, windows
 from epcheck.generators.parameter_spaces.all_pairs import all_pairs
-from epcheck.generators.parameter_spaces.parameter_space import ParameterSpace, Parts, Values
+from epcheck.generators.parameter_spaces.parameter_space import Extremes, ParameterSpace, Parts, Values
 
 OPTIONAL = OpSchema.FormalParameterOption.Optional
 
-BORDER, EMPTY, PAIRS = "border", "empty", "pairs"
+BORDER, EMPTY, PAIRS, EXTREME = "border", "empty", "pairs", "extreme"
 
 KINDS = {
     BORDER: "sizes at which kernels change path, of operators that are not element by element",
     EMPTY: "dimensions without elements, in every position that has a defined result",
     PAIRS: "any two values of two attributes, optional inputs and outputs together",
+    EXTREME: "NaN, infinities, zeros and denormals at the first, the last and the odd elements of a row",
 }
 """What a case is aimed at -> in words. Names of samples begin with it."""
+
+
+MODULES = (reducing, windows, moving, recurrent, resampling, indexing)
 
 
 @cache
 def spaces() -> tuple[ParameterSpace, ...]:
     """All of them, in a stable order."""
-    return tuple(space for module in (reducing, windows, moving, recurrent) for space in module.spaces())
+    return tuple(space for module in MODULES for space in module.spaces())
 
 
 def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
@@ -87,18 +92,25 @@ def _word(value: Any) -> str:
 def _of_space(space: ParameterSpace, operator: Operator[Any]) -> Iterator[Case]:
     version = established_version(operator.name, operator.domain)
     for sample, values in named_values(space):
-        builder = partial(_built, space.node, values, operator)
+        builder = partial(_built, space.node, values, operator, None)
+        yield Case(operator.name, operator.domain, version, "float32", sample, graph.INITIALIZER, builder)
+    values = {**space.usual(), space.row: extremes.LENGTH}
+    for name, extreme in extremes.named(space):
+        builder = partial(_built, space.node, values, operator, extreme)
+        sample = f"{EXTREME}_{name}"
         yield Case(operator.name, operator.domain, version, "float32", sample, graph.INITIALIZER, builder)
 
 
-def _built(write: Any, values: Values, operator: Operator[Any], case: Case) -> BuiltCase:
+def _built(write: Any, values: Values, operator: Operator[Any], extreme: Extremes | None, case: Case) -> BuiltCase:
     parts = write(values, random_source(case.id))
+    if extreme is not None:
+        parts = extremes.placed(parts, extreme)
     node = node_of(parts, operator, case.since_version)
     return built_of(operator, node, operator.truth(node), case)
 
 
 def node_of(parts: Parts, operator: Operator[Any], version: int) -> Node:
-    """The node of these parts; inputs of a variadic operator are numbered."""
+    """The node of these parts; inputs and outputs of a variadic operator are numbered."""
     definition = schema.schema(operator.name, version, operator.domain)
     names = [formal.name for formal in definition.inputs]
     if schema.signature(operator.name, version, operator.domain).variadic[0]:
@@ -108,6 +120,8 @@ def node_of(parts: Parts, operator: Operator[Any], version: int) -> Node:
         for index, (name, value) in enumerate(zip(names, parts.inputs, strict=False))
     )
     formals = [formal.name for formal in definition.outputs]
+    if schema.signature(operator.name, version, operator.domain).variadic[1]:
+        formals = [f"output_{index}" for index in range(len(parts.outputs))]
     asked = parts.outputs or (True,) * sum(formal.option != OPTIONAL for formal in definition.outputs)
     outputs = [name if wanted else "" for name, wanted in zip(formals, asked, strict=False)]
     while not outputs[-1]:

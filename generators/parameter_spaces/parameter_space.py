@@ -26,9 +26,23 @@ class Parts:
     outputs: tuple[bool, ...] = ()
 
 
+ANY_NUMBER = ("minus_zero", "denormal")
+"""Extremes that are defined wherever numbers are."""
+
+ANY_VALUE = ("nan", "inf", "minus_inf", *ANY_NUMBER)
+
+
 def always(_values: Values) -> bool:
     """Any values make a valid node."""
     return True
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """A value that a kernel may treat alone, and where it stands: see `extremes`."""
+
+    value: str
+    place: str
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,9 @@ class ParameterSpace:
     sizes: of dimensions, as they are where nothing is said of them. choices: the values of every other parameter, the
     usual one first; pairs are made of these. borders: sizes at which kernels change path, by the parameter that has
     them. empty: the sizes that may be 0 with a defined result. node: the parts of a node of all values.
-    is_valid: whether a node of these choices is one.
+    is_valid: whether a node of these choices is one. row: the size that is the length of a row where single values are
+    placed. extremes: the values that may stand in the first input with a defined result; only_moves: the operator
+    computes nothing of them.
     """
 
     operator: str
@@ -48,6 +64,9 @@ class ParameterSpace:
     borders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     empty: tuple[str, ...] = ()
     is_valid: Callable[[Values], bool] = always
+    row: str = "length"
+    extremes: tuple[str, ...] = ()
+    only_moves: bool = False
 
     def usual(self) -> Values:
         """Every parameter at its usual value."""

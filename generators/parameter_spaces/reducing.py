@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.parameter_spaces.parameter_space import ParameterSpace, Parts, Values
+from epcheck.generators.parameter_spaces.parameter_space import (
+    ANY_NUMBER,
+    ANY_VALUE,
+    ParameterSpace,
+    Parts,
+    Values,
+)
 
 LENGTHS = (7, 16, 17, 33, 129, 257, 513, 4097, 65_537)
 """Of an axis whose elements are neighbours."""
@@ -19,6 +25,8 @@ STRIDED = (17, 257, 1025)
 
 SUBSETS = ((1,), (0, 2), (1, 3), (0, 3), (3, 1), (1, 2), (0, 1, 3), (0, 2, 3), (-1, -3))
 """Of the axes of rank 4, in any order: neighbours, not neighbours, from both ends."""
+
+NO_INFINITY = ("nan", *ANY_NUMBER)
 
 REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
@@ -33,19 +41,30 @@ def spaces() -> Iterator[ParameterSpace]:
             node=partial(_reduction, name),
             choices={"axes": (None, *SUBSETS), "keepdims": (1, 0)},
             empty=("outer", "inner"),
+            extremes=ANY_VALUE,
             **along,
         )
     for name in ("ArgMax", "ArgMin"):
         choices = {"axis": (1, 0, -1, 2), "keepdims": (1, 0), "select_last_index": (0, 1)}
-        yield ParameterSpace(name, node=_along_axis, choices=choices, empty=("outer", "inner"), **along)
+        yield ParameterSpace(
+            name, node=_along_axis, choices=choices, empty=("outer", "inner"), extremes=ANY_VALUE[1:], **along
+        )
     for name in ("Softmax", "LogSoftmax", "Hardmax"):
-        yield ParameterSpace(name, node=_along_axis, choices={"axis": (1, 0, -1, 2)}, empty=("outer", "inner"), **along)
+        axes = {"axis": (1, 0, -1, 2)}
+        defined = ("minus_inf", *ANY_NUMBER)
+        yield ParameterSpace(name, node=_along_axis, choices=axes, empty=("outer", "inner"), extremes=defined, **along)
     choices = {"axis": (1, 0, -1, 2), "exclusive": (0, 1), "reverse": (0, 1)}
-    yield ParameterSpace("CumSum", node=_cumulative, choices=choices, empty=("outer", "inner"), **along)
+    yield ParameterSpace(
+        "CumSum", node=_cumulative, choices=choices, empty=("outer", "inner"), extremes=ANY_VALUE, **along
+    )
     choices = {"axis": (1, 0, -1, 2), "largest": (1, 0), "sorted": (1, 0), "k": (1, 2)}
-    yield ParameterSpace("TopK", node=_selected, choices=choices, empty=("outer", "inner"), **along)
+    yield ParameterSpace(
+        "TopK", node=_selected, choices=choices, empty=("outer", "inner"), extremes=ANY_VALUE[1:], **along
+    )
     choices = {"axis": (1, 0, -1, 2), "p": (2, 1)}
-    yield ParameterSpace("LpNormalization", node=_along_axis, choices=choices, empty=("outer", "inner"), **along)
+    yield ParameterSpace(
+        "LpNormalization", node=_along_axis, choices=choices, empty=("outer", "inner"), extremes=NO_INFINITY, **along
+    )
     yield ParameterSpace(
         "LayerNormalization",
         {"outer": 2, "length": 5},
@@ -53,6 +72,7 @@ def spaces() -> Iterator[ParameterSpace]:
         {"axis": (-1, 1, -2), "bias": (True, False), "mean": (False, True), "deviation": (False, True)},
         {"length": LENGTHS},
         ("outer",),
+        extremes=("inf", *NO_INFINITY),
     )
 
 

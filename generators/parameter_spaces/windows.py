@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute
-from epcheck.generators.parameter_spaces.parameter_space import ParameterSpace, Parts, Values
+from epcheck.generators.parameter_spaces.parameter_space import (
+    ANY_NUMBER,
+    ANY_VALUE,
+    ParameterSpace,
+    Parts,
+    Values,
+)
 
 SIZES = (1, 7, 16, 17, 33, 65, 129, 257)
 """Of a side of a matrix: beside the tiles of 8, 16, 32, 64, 128 and 256."""
@@ -29,7 +36,9 @@ PADS = {"same": (1, 1, 1, 1), "begin": (1, 0, 0, 0), "end": (0, 0, 0, 1)}
 def spaces() -> Iterator[ParameterSpace]:
     """In a stable order."""
     sides = {"m": (*SIZES, 1025), "n": (*SIZES, 1025), "k": (*SIZES, *DEEP)}
-    yield ParameterSpace("MatMul", {"m": 3, "n": 5, "k": 4}, _matmul, borders=sides, empty=("m", "n"))
+    yield ParameterSpace(
+        "MatMul", {"m": 3, "n": 5, "k": 4}, _matmul, borders=sides, empty=("m", "n"), row="k", extremes=ANY_VALUE
+    )
     yield ParameterSpace(
         "Gemm",
         {"m": 3, "n": 5, "k": 4},
@@ -43,11 +52,18 @@ def spaces() -> Iterator[ParameterSpace]:
         },
         sides,
         ("m", "n"),
+        row="k",
+        extremes=ANY_VALUE,
     )
     image = {"batch": 1, "channels": 2, "filters": 4, "height": 7, "width": 8}
     extents = {"width": (16, 17, 33, 65, 129, 1025), "channels": (1, 3, 4, 17, 33, 65), "filters": (1, 3, 17, 33, 65)}
+    choices: dict[str, tuple[Any, ...]] = {**WINDOW, "group": (1, 2), "bias": (True, False)}
+    defined = ("nan", "inf", *ANY_NUMBER)
+    yield ParameterSpace("Conv", image, _convolution, choices, extents, ("batch",), _is_conv, "width", defined)
+    transposed = {**image, "height": 4, "width": 5}
+    choices["output_padding"] = (None, (1, 0), (0, 1))
     yield ParameterSpace(
-        "Conv", image, _convolution, {**WINDOW, "group": (1, 2), "bias": (True, False)}, extents, ("batch",), _is_conv
+        "ConvTranspose", transposed, _transposed, choices, extents, ("batch",), _is_transposed, "width", defined
     )
     pooled = {"width": extents["width"], "channels": (3, 17, 65)}
     for name, own in (
@@ -56,7 +72,11 @@ def spaces() -> Iterator[ParameterSpace]:
         ("LpPool", {"p": (2, 1)}),
     ):
         choices = {**WINDOW, "ceil_mode": (0, 1), **own}
-        yield ParameterSpace(name, image, partial(_pooling, name), choices, pooled, ("batch",), partial(_is_pool, name))
+        values = ANY_VALUE[1:] if name == "MaxPool" else defined
+        is_valid = partial(_is_pool, name)
+        yield ParameterSpace(
+            name, image, partial(_pooling, name), choices, pooled, ("batch",), is_valid, "width", values
+        )
 
 
 def _matrix(rng: np.random.Generator, *shape: int) -> Array:
@@ -104,6 +124,27 @@ def _convolution(values: Values, rng: np.random.Generator) -> Parts:
     w = _matrix(rng, filters, values["channels"] // group, *values["kernel_shape"])
     bias = (_matrix(rng, filters),) if values["bias"] else ()
     return Parts((x, w, *bias), {**_window(values), "group": group}, (1, 2)[: 1 + len(bias)])
+
+
+def _is_transposed(values: Values) -> bool:
+    """An output padding is smaller than stride or dilation; SAME crops, and what is left are elements."""
+    strides, dilations = (values[name] or (1, 1) for name in ("strides", "dilations"))
+    reach = [(k - 1) * d + 1 for k, d in zip(values["kernel_shape"], dilations, strict=True)]
+    extra, padding = values["output_padding"] or (0, 0), values["padding"]
+    if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True) if e):
+        return False
+    if padding.startswith("SAME") and any(r + e < s for r, e, s in zip(reach, extra, strides, strict=True)):
+        return False
+    return _is_window(values)
+
+
+def _transposed(values: Values, rng: np.random.Generator) -> Parts:
+    group, filters = values["group"], values["filters"]
+    x = _matrix(rng, values["batch"], values["channels"], values["height"], values["width"])
+    w = _matrix(rng, values["channels"], filters // group, *values["kernel_shape"])
+    bias = (_matrix(rng, filters),) if values["bias"] else ()
+    extra = {"output_padding": values["output_padding"]} if values["output_padding"] else {}
+    return Parts((x, w, *bias), {**_window(values), **extra, "group": group}, (1, 2)[: 1 + len(bias)])
 
 
 def _is_pool(name: str, values: Values) -> bool:

@@ -2,8 +2,8 @@
 
 The values between nodes are the true results, rounded as the standard says. A provider is off by the bound of each
 node, and what follows is off by more. How much is measured: every floating-point value between nodes is moved by its
-bound, all up, all down, and at random, and every quantised one by the step that it may be off, and the graph is
-evaluated again. An output may differ by its own bound and SAFETY times
+bound, all up, all down, successive values and nodes against each other, and at random, and every quantised one by the
+step that it may be off, and the graph is evaluated again. An output may differ by its own bound and SAFETY times
 the largest change. Where such a change reaches an integer, a bool, a shape, or grows out of all proportion, the graph
 is not numerically sound, and nothing is judged.
 """
@@ -24,8 +24,11 @@ from epcheck.generators.truth import Exact, OneStep, Open, Output, Outputs, Trut
 Judge = Callable[[str, Node], Truth | Open]
 """(key of the operator, node with its values) -> what the operator's oracle says of it."""
 
-DIRECTIONS = (1, -1, 0)
-"""How the values are moved in each trial: up, down, and each at random."""
+UP, DOWN, AGAINST, RANDOM = 1, -1, 2, 0
+
+DIRECTIONS = (UP, DOWN, AGAINST, RANDOM)
+"""How the values are moved in each trial. What moves as one cancels where a mean is taken away; so each value is moved
+against the next larger one, too, and each node against the one before it. Equal values move alike."""
 
 SAFETY = 16.0
 """How much further an error may carry than the largest change that was measured."""
@@ -86,13 +89,13 @@ def _evaluated(
     judge: Judge,
     steps: Sequence[Step],
     entering: Mapping[str, Array],
-    move: Callable[[Output], Array],
+    move: Callable[[int, Output], Array],
     exact: Mapping[str, Output] | None = None,
 ) -> dict[str, Output] | Open:
-    """Value -> its truth, of every value that a step makes. move: what is read of each. exact: the truth where nothing
-    is moved, which holds for each step that reads no moved value."""
+    """Value -> its truth, of every value that a step makes. move: what is read of each, by the number of its step.
+    exact: the truth where nothing is moved, which holds for each step that reads no moved value."""
     values, found, moved = dict(entering), dict[str, Output](), set[str]()
-    for step in steps:
+    for number, step in enumerate(steps):
         if exact is not None and moved.isdisjoint(step.inputs):
             results: Mapping[str, Output] | Open = {name: exact[name] for name in step.outputs if name}
         else:
@@ -101,7 +104,7 @@ def _evaluated(
             return results
         for name, output in results.items():
             found[name] = output
-            values[name] = move(output)
+            values[name] = move(number, output)
             if exact is not None and values[name] is not exact[name].value:
                 moved.add(name)
     return found
@@ -127,14 +130,21 @@ def is_moderate(output: Output) -> bool:
     return output.value.dtype.kind != "f" or bool((np.abs(output.value) < LARGEST).all())
 
 
-def _unmoved(output: Output) -> Array:
+def _unmoved(_number: int, output: Output) -> Array:
     return output.value
 
 
-def _moved(rng: np.random.Generator, direction: int, output: Output) -> Array:
-    """The value, each element moved by as much as the bound allows. direction: 0 for up or down at random."""
+def _moved(rng: np.random.Generator, direction: int, number: int, output: Output) -> Array:
+    """The value, each element moved by as much as the bound allows. direction: one of DIRECTIONS. number: of the node
+    in the graph."""
     bound, value = output.bound, output.value
-    signs = np.full(value.shape, direction) if direction else np.where(rng.random(value.shape) < 0.5, -1, 1)
+    if direction == RANDOM:
+        signs = np.where(rng.random(value.shape) < 0.5, -1, 1)
+    elif direction == AGAINST:
+        ranks = np.unique(value, return_inverse=True)[1].reshape(value.shape)
+        signs = 1 - 2 * ((ranks + number) % 2)
+    else:
+        signs = np.full(value.shape, direction)
     if isinstance(bound, OneStep):
         limits = np.iinfo(value.dtype)
         moved = value.astype(np.int64) + signs * np.asarray(bound.allowed)

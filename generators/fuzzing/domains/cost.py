@@ -57,8 +57,9 @@ def _window(node: Node) -> int:
         return 1 << 40
     spatial = max(len(_first(node)) - 2, 0)
     pads = sum(abs(v) for v in _integers(node, "pads") + _integers(node, "output_padding"))
-    kernel = prod(abs(v) for v in _integers(node, "kernel_shape"))
     operand = node.inputs[1] if len(node.inputs) > 1 else None
+    own = operand.value.shape[2:] if operand is not None else ()
+    kernel = prod(abs(v) for v in _integers(node, "kernel_shape") or own)
     weights = operand.value.size if operand is not None else 1
     inputs = prod(_first(node)[:2]) * prod(size + pads for size in _first(node)[2:]) if spatial else 0
     return inputs * max(kernel, 1) * max(weights // max(prod(_first(node)[:2]), 1), 1)

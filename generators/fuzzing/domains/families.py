@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from epcheck.generators.fuzzing.domains import places
+from epcheck.generators.claims import established_version
+from epcheck.generators.fuzzing.domains import counts, places
 from epcheck.generators.node import Node
 from epcheck.generators.operators.reduction import reduction
+
+FUSED = "DmlFused"
+"""What the names of operators begin with that are another one and an activation."""
 
 EXACT = 2.0**53
 """Integers up to here are float64 as they are."""
@@ -16,8 +20,17 @@ EXACT = 2.0**53
 
 def why_open(node: Node) -> str:
     """Why the page of the operator leaves the node open, in words; empty where it does not."""
-    rule = RULES.get(node.op_type)
-    return rule(node) if rule else ""
+    rule = RULES.get(node.op_type) or RULES.get(node.op_type.removeprefix(FUSED))
+    return (rule(node) if rule else "") or _fused(node)
+
+
+def _fused(node: Node) -> str:
+    """Operators with a fused activation: its version is the one that graphs have; the fusion knows no other."""
+    name = node.text("fused_activation", "")
+    version = node.integer("fused_activation_since_version", 0)
+    if name and version and version != established_version(name):
+        return f"{name} has no version {version} of its own"
+    return ""
 
 
 def _rotary(node: Node) -> str:
@@ -40,9 +53,11 @@ def _rotary(node: Node) -> str:
 
 
 def _attention(node: Node) -> str:
-    """Attention: inputs of rank 3 need the numbers of heads."""
+    """Attention: inputs of rank 3 need the numbers of heads; a mask has one of the listed shapes."""
     q = node.inputs[0]
     needed = {"q_num_heads", "kv_num_heads"}
+    if node.domain and (reason := places.masked(node)):
+        return reason
     if node.domain == "" and q is not None and q.value.ndim == 3 and not needed <= node.attributes.keys():
         return "3-D inputs need q_num_heads and kv_num_heads"
     return ""
@@ -249,7 +264,7 @@ def _random(node: Node) -> str:
 
 
 RULES: Mapping[str, Callable[[Node], str]] = {
-    "RotaryEmbedding": lambda node: _rotary(node) or _head(node),
+    "RotaryEmbedding": lambda node: _rotary(node) or _head(node) or counts.cached(node),
     "MeanVarianceNormalization": lambda node: _axes(node) or _constant(node),
     "Pad": _pad,
     **dict.fromkeys(("ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _reduced),
@@ -264,6 +279,7 @@ RULES: Mapping[str, Callable[[Node], str]] = {
     "ReverseSequence": _lengths,
     "Crop": _cropped,
     "MaxUnpool": places.unpooled,
+    "RoiAlign": places.aligned,
     "GridSample": places.sampled,
     "Clip": places.clipped,
     "MultiHeadAttention": places.biased,
@@ -278,11 +294,20 @@ RULES: Mapping[str, Callable[[Node], str]] = {
     **dict.fromkeys(
         (
             "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "FusedConv", "NhwcConv", "AveragePool", "MaxPool",
-            "LpPool", "QLinearAveragePool", "DmlFusedConv", "DmlFusedConvTranspose", "ConvTransposeWithDynamicPads",
+            "LpPool", "DmlFusedConv", "DmlFusedConvTranspose", "ConvTransposeWithDynamicPads",
         ),
         _windows,
     ),
     "MaxPool": lambda node: _windows(node) or _zeros(node),
-    **dict.fromkeys(("QLinearAdd", "QLinearMul"), _quantized),
+    **dict.fromkeys(("QLinearAdd", "QLinearMul"), lambda node: _quantized(node) or counts.tied(node)),
+    **dict.fromkeys(("QLinearGlobalAveragePool", "QLinearConcat"), counts.tied),
+    "QLinearAveragePool": lambda node: _windows(node) or counts.tied(node),
+    "AffineGrid": counts.grid,
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), counts.quantized),
+    "Split": counts.split,
+    "OneHot": counts.hot,
+    "FusedMatMulActivation": counts.activated,
+    "TfIdfVectorizer": counts.grams,
+    "MatMulNBits": counts.narrow,
 }  # fmt: skip
 """Operator -> why its page leaves a node open."""

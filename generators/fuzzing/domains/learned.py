@@ -22,6 +22,8 @@ from epcheck.generators.operator import Operator
 
 FLAG = frozenset({0, 1})
 
+WHOLE = frozenset({"tensor(int32)", "tensor(int64)"})
+
 REFUSED = "refused"
 """What the names of samples begin with that break a rule."""
 
@@ -32,8 +34,9 @@ class Shown:
 
     flags: attributes that are 0 or 1. positive, unsigned: attributes whose numbers are all above 0, or never below.
     ranks: (input, rank). empty: (input, axis) of dimensions of size 0. above_0: floating-point inputs whose values are
-    all above 0: scales, variances. unordinary: inputs of which some hold NaN or
-    infinities. zero_lists: attributes with lists of integers of which some hold 0 or less.
+    all above 0: scales, variances. unordinary: (input, what some hold of it: NaN, inf, -inf). zero_lists,
+    negative_lists, empty_lists: attributes with lists of integers of which some hold 0 or less, below 0, or nothing.
+    counted, counted_from_0: integers that say how to compute, all of them above 0, or never below.
     """
 
     flags: frozenset[str]
@@ -42,8 +45,12 @@ class Shown:
     ranks: frozenset[tuple[str, int]]
     empty: frozenset[tuple[str, int]]
     above_0: frozenset[str]
-    unordinary: frozenset[str]
+    unordinary: frozenset[tuple[str, str]]
     zero_lists: frozenset[str]
+    negative_lists: frozenset[str]
+    empty_lists: frozenset[str]
+    counted: frozenset[str]
+    counted_from_0: frozenset[str]
 
 
 def why_open(operator: Operator[Any], node: Node) -> str:
@@ -66,9 +73,13 @@ def _attribute(shown: Shown, name: str, value: Any) -> str:
             return f"no sample has {name} at {value}: all are above 0"
         if name in shown.unsigned and value < 0:
             return f"no sample has {name} at {value}: none is below 0"
-    if isinstance(value, tuple) and name not in shown.zero_lists and any(isinstance(v, int) and v <= 0 for v in value):
+    if not isinstance(value, tuple):
+        return ""
+    if name not in shown.zero_lists and any(isinstance(v, int) and v <= 0 for v in value):
         return f"no sample has {name} with an element of 0 or less"
-    return ""
+    if name not in shown.negative_lists and any(isinstance(v, int) and v < 0 for v in value):
+        return f"no sample has {name} with an element below 0"
+    return f"no sample has {name} without elements" if not value and name not in shown.empty_lists else ""
 
 
 def _operand(shown: Shown, operand: Operand, domain: str) -> str:
@@ -81,8 +92,13 @@ def _operand(shown: Shown, operand: Operand, domain: str) -> str:
         return f"no sample has {name} of rank {value.ndim}"
     if name in shown.above_0 and not _is_above_0(value):
         return f"no sample has {name} at 0 or below"
-    if name not in shown.unordinary and not _is_ordinary(value):
-        return f"no sample has NaN or infinities in {name}"
+    if value.dtype.kind in "iu" and value.size and name in shown.counted_from_0:
+        least = 1 if name in shown.counted else 0
+        if int(value.min()) < least:
+            return f"no sample has {name} with an element below {least}"
+    for what in _unordinary(value):
+        if (name, what) not in shown.unordinary:
+            return f"no sample has {what} in {name}"
     return ""
 
 
@@ -97,6 +113,8 @@ def shown_by(operator: Operator[Any]) -> Shown:
         operands += [operand for operand in node.inputs if operand is not None]
     numbers = {n: v for n, v in attributes.items() if all(isinstance(x, int | float) for x in v)}
     lists = {n: v for n, v in attributes.items() if all(isinstance(x, tuple) for x in v)}
+    named = _named_whole(operator)
+    whole = [o for o in operands if o.parameter and o.name in named and o.value.dtype.kind == "i" and o.value.size]
     return Shown(
         flags=frozenset(n for n, v in numbers.items() if all(isinstance(x, int) and x in FLAG for x in v)),
         positive=frozenset(n for n, v in numbers.items() if min(v) > 0),
@@ -105,8 +123,12 @@ def shown_by(operator: Operator[Any]) -> Shown:
         empty=frozenset((o.name, axis) for o in operands for axis, size in enumerate(o.value.shape) if not size),
         above_0=frozenset(o.name for o in operands if o.value.dtype.kind == "f")
         - frozenset(o.name for o in operands if not _is_above_0(o.value)),
-        unordinary=frozenset(o.name for o in operands if not _is_ordinary(o.value)),
-        zero_lists=frozenset(n for n, v in lists.items() if any(isinstance(i, int) and i <= 0 for x in v for i in x)),
+        unordinary=frozenset((o.name, what) for o in operands for what in _unordinary(o.value)),
+        zero_lists=frozenset(n for n, v in lists.items() if _least(v) <= 0),
+        negative_lists=frozenset(n for n, v in lists.items() if _least(v) < 0),
+        empty_lists=frozenset(n for n, v in lists.items() if not all(v)),
+        counted=frozenset(o.name for o in whole) - frozenset(o.name for o in whole if int(o.value.min()) <= 0),
+        counted_from_0=frozenset(o.name for o in whole) - frozenset(o.name for o in whole if int(o.value.min()) < 0),
     )
 
 
@@ -133,9 +155,25 @@ def _node(operator: Operator[Any], sample: Any, version: int) -> Node | None:
     return None
 
 
+def _named_whole(operator: Operator[Any]) -> frozenset[str]:
+    """The inputs that are 32- or 64-bit integers whatever the data is."""
+    version = schema.since_versions(operator.name, operator.domain)[-1]
+    definition = schema.schema(operator.name, version, operator.domain)
+    return frozenset(formal.name for formal in definition.inputs if formal.types <= WHOLE)
+
+
+def _least(lists: list[Any]) -> int:
+    """The least integer in all of them; 1 where there is none."""
+    return min((i for each in lists for i in each if isinstance(i, int)), default=1)
+
+
 def _is_above_0(value: Array) -> bool:
     return value.dtype.kind != "f" or bool((value > 0).all())
 
 
-def _is_ordinary(value: Array) -> bool:
-    return value.dtype.kind not in "fc" or bool(np.isfinite(value).all())
+def _unordinary(value: Array) -> Iterator[str]:
+    """What the array holds beside numbers: NaN, inf, -inf."""
+    if value.dtype.kind not in "fc" or bool(np.isfinite(value).all()):
+        return
+    found = {"NaN": np.isnan(value), "inf": value == np.inf, "-inf": value == -np.inf}
+    yield from (name for name, where in found.items() if bool(where.any()))

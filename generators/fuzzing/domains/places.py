@@ -66,3 +66,24 @@ def biased(node: Node) -> str:
     key = node.value("key")
     is_of_heads = node.op_type == "MultiHeadAttention" and key is not None and key.ndim == 4
     return "a bias beside keys of four dimensions" if is_of_heads and node.value("bias") is not None else ""
+
+
+def aligned(node: Node) -> str:
+    """RoiAlign: the page is silent of what lies beyond the image, and of a region without extent."""
+    x, rois = node.inputs[0], node.value("rois")
+    if x is None or rois is None or rois.ndim != 2 or rois.shape[1] != 4 or x.value.ndim != 4 or not rois.size:
+        return ""
+    scaled = rois.astype(np.float64) * node.number("spatial_scale", 1.0)
+    starts, ends = scaled[:, :2], scaled[:, 2:]
+    if bool((ends <= starts).any()):
+        return "a region has no extent"
+    height, width = x.value.shape[2:]
+    return "a region reaches beyond the image" if bool(((starts < 0) | (ends > (width, height))).any()) else ""
+
+
+def masked(node: Node) -> str:
+    """com.microsoft::Attention: the shapes of a mask that ContribOperators.md lists begin with the batch."""
+    mask, x = node.value("mask_index"), node.inputs[0]
+    if mask is None or x is None or mask.ndim < 2:
+        return ""
+    return "the mask has another batch than the input" if mask.shape[0] != x.value.shape[0] else ""

@@ -30,7 +30,8 @@ CACHED = 12
 @dataclass(frozen=True, kw_only=True)
 class RotarySample(Sample):
     """B = batch, S = sequence, N = heads, H = head. rank: of the input. dim: elements of a head that are rotated, None
-    leaves the attribute out. positions: offset (contributed operator), each, or none (ONNX, caches are per token)."""
+    leaves the attribute out. positions: offset (contributed operator), each, few (as each, with caches shorter than the
+    sequence), or none (ONNX, caches are per token)."""
 
     batch: int = 2
     sequence: int = 3
@@ -58,6 +59,7 @@ def samples(domain: str) -> Iterator[RotarySample]:
         yield RotarySample(name=f"rank_{rank}_batch_1", rank=rank, batch=1)
         yield RotarySample(name=f"rank_{rank}_more_than_a_thread_group", rank=rank, batch=3, sequence=11, head=34)
         if not domain:
+            yield RotarySample(name=f"rank_{rank}_few_positions", rank=rank, positions="few")
             yield RotarySample(name=f"rank_{rank}_no_positions", rank=rank, positions="none", every_dtype=True)
             yield RotarySample(
                 name=f"rank_{rank}_no_positions_interleaved", rank=rank, positions="none", interleaved=1, dim=4
@@ -82,8 +84,10 @@ def node(domain: str, sample: RotarySample, binding: Binding) -> Node:
     if sample.rank == 4:
         shape = (batch, sample.heads, sequence, sample.head)
     half = (sample.dim or sample.head) // 2
-    angle = binding.rng.uniform(0, 2 * np.pi, (batch, sequence, half) if sample.positions == "none" else (CACHED, half))
-    ids = binding.rng.integers(0, CACHED, (batch, sequence)) if sample.positions == "each" else np.array([sample.start])
+    cached = sequence - 1 if sample.positions == "few" else CACHED
+    angle = binding.rng.uniform(0, 2 * np.pi, (batch, sequence, half) if sample.positions == "none" else (cached, half))
+    each = sample.positions in ("each", "few")
+    ids = binding.rng.integers(0, cached, (batch, sequence)) if each else np.array([sample.start])
     values = {
         "X" if not domain else "input": Operand(
             "X" if not domain else "input", binding.rng.standard_normal(shape).astype(dtype)

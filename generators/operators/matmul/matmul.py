@@ -183,6 +183,8 @@ def softmax_samples() -> Iterator[MatMulSample]:
         b=(3, 4, 5),
         attributes=(*softmax, ("activation_axis", -2)),
     )
+    last = (*softmax, ("activation_axis", -1))
+    yield replace(sample, name="softmax_of_other_ranks", a=(2, 4), b=(1, 4, 5), attributes=last, every_dtype=False)
     yield replace(sample, name="softmax_batch", a=(2, 3, 2, 4), b=(2, 3, 4, 5))
     yield replace(sample, name="softmax_broadcast", a=(3, 1, 2, 4), b=(2, 4, 5))
     yield replace(sample, name="softmax_alpha", attributes=(*softmax, ("alpha", 0.125)))

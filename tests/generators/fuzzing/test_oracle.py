@@ -145,6 +145,58 @@ def test_what_the_standard_leaves_open_is_not_judged(
     assert words in reason(op_type, version, *inputs, **attributes)
 
 
+IMAGE = ("X", np.ones((1, 1, 4, 4), np.float32))
+BATCH = ("batch_indices", np.zeros(1, np.int64))
+SCALAR = np.float32(0.5)
+THETA = ("theta", np.zeros((1, 2, 3), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "version", "inputs", "attributes", "words"),
+    [
+        ("AffineGrid", 20, [THETA, ("size", np.array([1, 0, 0, 0]))], {}, "the image has no pixels"),
+        ("AffineGrid", 20, [THETA, ("size", np.array([1, 1, 1, 3]))], {"align_corners": 1}, "one pixel has both"),
+        ("QuantizeLinear", 21, [("x", F32), ("y_scale", SCALAR)], {"block_size": 1}, "one scale for all elements"),
+        ("Split", 18, [("input", F32)], {"num_outputs": 4}, "the chunks are more than there are elements"),
+        ("OneHot", 11, [("indices", np.array([0])), ("depth", np.array([-1])), ("values", np.zeros(2, np.float32))], {},
+         "depth is below 0"),
+        ("RoiAlign", 16, [IMAGE, ("rois", np.zeros((1, 4), np.float32)), BATCH], {}, "a region has no extent"),
+        ("RoiAlign", 16, [IMAGE, ("rois", np.array([[0, 0, 1, 5]], np.float32)), BATCH], {}, "beyond the image"),
+        ("Squeeze", 1, [("data", np.ones((1, 2), np.float32))], {"axes": ()}, "no sample has axes without elements"),
+        ("Expand", 13, [("input", F32), ("shape", np.array([-1, 3]))], {}, "an element below 0"),
+        ("ConvTranspose", 11, [("X", np.ones((31, 3, 4, 5), np.float32)), ("W", np.ones((3, 2, 31, 31), np.float32))],
+         {}, "the oracle would make more than"),
+    ],
+)  # fmt: skip
+def test_sizes_and_counts_outside_of_what_pages_define_are_not_judged(
+    op_type: str, version: int, inputs: list[tuple[str, Array]], attributes: dict[str, object], words: str
+) -> None:
+    operands = tuple(Operand(n, np.asarray(v), parameter=i > 0) for i, (n, v) in enumerate(inputs))
+    node = Node(op_type, "", version, operands, ("output",), attributes)  # type: ignore[arg-type]
+    found = oracle.judge(suite.operator_of(op_type), node)
+    assert isinstance(found, Open)
+    assert words in found.reason
+
+
+@pytest.mark.parametrize(
+    ("key", "inputs", "attributes", "words"),
+    [
+        ("com.microsoft::QLinearAdd", [("A", np.zeros(1, np.int8)), ("A_scale", SCALAR), ("A_zero_point", np.int8(1)),
+         ("B", np.zeros(1, np.int8)), ("B_scale", SCALAR), ("B_zero_point", np.int8(0)), ("C_scale", np.float32(1)),
+         ("C_zero_point", np.int8(1))], {}, "ties beside an odd zero point"),
+        ("com.microsoft::FusedMatMulActivation", [("A", F32), ("B", F32.T[None])], {"activation": "Softmax"},
+         "no activation_axis"),
+        ("com.microsoft.dml::DmlFusedSum", [("data_0_0", F32), ("data_0_1", F32)], {"fused_activation": "LeakyRelu",
+         "fused_activation_domain": "", "fused_activation_since_version": 1}, "LeakyRelu has no version 1"),
+    ],
+)  # fmt: skip
+def test_what_documentation_of_runtimes_leaves_open_is_not_judged(
+    key: str, inputs: list[tuple[str, Array]], attributes: dict[str, object], words: str
+) -> None:
+    domain, _, op_type = key.rpartition("::")
+    assert words in reason(op_type, 1, *((n, np.asarray(v)) for n, v in inputs), domain=domain, **attributes)
+
+
 def test_what_no_sample_shows_is_not_judged() -> None:
     scale = [("X", np.ones((2, 3), np.float32)), ("Scale", np.ones(3, np.float32))]
     assert "epsilon at -1.0: none is below 0" in reason("LayerNormalization", 17, *scale, epsilon=-1.0)

@@ -47,6 +47,52 @@ def test_a_border_is_the_size_that_its_name_says() -> None:
     assert built("LSTM-14/float32/border_hidden_33[initializer]").node.array("R").shape == (1, 132, 33)
 
 
+def test_an_extreme_stands_where_its_name_says() -> None:
+    """The first row has 19 elements: two vectors of 8, and a rest that begins at 16."""
+    data = built("ReduceMax-20/float32/extreme_nan_tail[initializer]").feeds["data"]
+    assert data.shape == (2, 19, 1)
+    assert np.flatnonzero(np.isnan(data)).tolist() == [16]
+    (x,), (largest, *_) = values("MaxPool-12/float32/extreme_minus_inf_last[initializer]")
+    assert x[0, 1, -1, -1] == -np.inf
+    assert np.isfinite(largest).all()
+    (_, _), (product,) = values("MatMul-13/float32/extreme_inf_first[initializer]")
+    assert not np.isfinite(product[0]).any()
+    assert np.isfinite(product[1:]).all()
+    (_,), (moved,) = values("Transpose-21/float32/extreme_denormal_tail[initializer]")
+    assert np.flatnonzero((moved > 0) & (moved < 1e-38)).size == 1
+    (_, _), (tiled,) = values("Tile-13/float32/extreme_minus_zero_last[initializer]")
+    assert np.signbit(tiled[tiled == 0]).all()
+
+
+def test_moved_by_indices_and_sizes() -> None:
+    """Against numpy, which made none of the truth."""
+    (data, shape), (wide,) = values("Expand-13/float32/pairs_ones_outer_inner_shape_longer[initializer]")
+    np.testing.assert_array_equal(wide, np.broadcast_to(data, tuple(shape)).astype(np.float32))
+    (data, sizes), parts = values("Split-18/float32/pairs_axis_2[initializer]")
+    assert [part.shape[2] for part in parts] == sizes.tolist() == [2, 3, 1]
+    np.testing.assert_array_equal(np.concatenate(parts, 2), data.astype(np.float32))
+    (data, indices), (taken,) = values("GatherElements-13/float32/pairs_axis_2_indices_negative[initializer]")
+    np.testing.assert_array_equal(taken, np.take_along_axis(data, indices % 3, 2).astype(np.float32))
+    (data, indices, new), (found,) = values("ScatterElements-16/float32/pairs_reduction_mul[initializer]")
+    expected = data.copy()
+    for at, index in np.ndenumerate(indices):
+        expected[at[0], index, at[2]] *= new[at]
+    np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+def test_resized_and_transposed() -> None:
+    (x, _), (y,) = values("Resize-19/float32/pairs_mode_nearest_floor_transform_asymmetric_axes_none[initializer]")
+    np.testing.assert_array_equal(y, x.repeat(2, 2).repeat(2, 3).astype(np.float32))
+    made = built("ConvTranspose-11/float32/border_width_17[initializer]")
+    assert isinstance(made.truth, Outputs)
+    x, w, b = (operand.value.astype(np.float64) for operand in made.node.inputs if operand is not None)
+    expected = np.zeros((1, 4, x.shape[2] + 2, x.shape[3] + 2)) + b[:, None, None]
+    for row, column in np.ndindex(3, 3):
+        spread = np.einsum("nchw,cm->nmhw", x, w[:, :, row, column])
+        expected[:, :, row : row + x.shape[2], column : column + x.shape[3]] += spread
+    np.testing.assert_allclose(made.truth.outputs[0].value, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("axes", [(0, 2), (3, 1), (-1, -3)])
 def test_subsets_of_axes(axes: tuple[int, ...]) -> None:
     name = f"axes_{'x'.join(str(axis).replace('-', 'minus_') for axis in axes)}"

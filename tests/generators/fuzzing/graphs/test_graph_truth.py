@@ -61,6 +61,17 @@ def test_errors_of_earlier_nodes_are_allowed_for() -> None:
     assert (np.asarray(output.bound.floor) < 20_000 * unit).all()
 
 
+def test_errors_that_cancel_where_all_move_alike_are_allowed_for() -> None:
+    """The difference of two roots moves only where the roots move against each other."""
+    root = step("Sqrt", 13, {"X": "x"}, "y", "Y")
+    matrix = np.array([[1.0], [-1.0]], np.float32)
+    product = step("MatMul", 13, {"A": "y", "B": "m"}, "d", "Y")
+    found = drawn([root, product], ["d"], x=np.array([[2, 3]], np.float32), m=matrix)
+    (output,) = found.truth.outputs
+    assert isinstance(output.bound, Ulp)
+    assert float(np.max(output.bound.floor)) > 16 * 2 * np.spacing(np.float32(3**0.5))
+
+
 def test_a_graph_that_small_errors_change_is_open() -> None:
     root = step("Sqrt", 13, {"X": "x"}, "r", "Y")
     floor = step("Cast", 13, {"input": "r"}, "i", to=6)
