@@ -104,7 +104,7 @@ def _padded(values: Values, _: np.random.Generator) -> Parts:
 
 def _is_expand(values: Values) -> bool:
     """Where all sizes of data are 1, none is more than that of the shape."""
-    return values["ones"] != "all" or values["shape"] != "ones"
+    return bool(values["ones"] != "all" or values["shape"] != "ones")
 
 
 def _expanded(values: Values, _: np.random.Generator) -> Parts:
