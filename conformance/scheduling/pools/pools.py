@@ -106,9 +106,12 @@ class Pools:
         before any has something to do. say: takes what was measured, in words."""
         for pool in self._pools.values():
             target, facts = pool.target, pool.facts
-            if self._plan.jobs or target.jobs != MEASURED or worker_count.is_software(facts):
+            if self._plan.jobs or target.jobs != MEASURED:
                 continue
             if (most := worker_count.most(target)) == 1:
+                continue
+            if worker_count.is_software(facts):
+                pool.limit(min(worker_count.ON_SOFTWARE, most))
                 continue
             if rates := self._worker_rates(pool, most):
                 workers = min(worker_count.best(rates), most)

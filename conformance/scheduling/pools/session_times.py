@@ -24,8 +24,8 @@ STALLED_S = 4.0
 """A worker that stands still for so long, in seconds, is given up. Sessions that answered did so after 3.6 s at most,
 where eight workers waited for one GPU."""
 
-DEADLINE_S = 10.0
-"""So is one that works on one session for so long, in seconds."""
+DEADLINE_S, PACK_DEADLINE_S = 10.0, 20.0
+"""So is one that works for so long, in seconds, on a session of one case, or of many: these are split when given up."""
 
 SLACK = 2
 """How many times as long as the worst session that answered one may stand still, or take, before it is suspected or
@@ -46,8 +46,8 @@ class Limits:
 class _Worst:
     """The worst of some sessions, and what one like them may take therefore."""
 
-    def __init__(self, target: Target) -> None:
-        self._deadline_s = target.deadline_s
+    def __init__(self, target: Target, least_deadline_s: float) -> None:
+        self._deadline_s, self._least_deadline_s = target.deadline_s, least_deadline_s
         self._suspect_s = SUSPECT_FORK_S if target.forks else SUSPECT_S
         self._measured = 0
         self._busy_s = self._still_s = 0.0
@@ -73,7 +73,7 @@ class _Worst:
             limit(self._suspect_s if self.is_known else SUSPECT_S, self._still_s),
             limit(OVERDUE_S, self._busy_s),
             limit(STALLED_S, self._still_s) if self.is_known else self._deadline_s,
-            limit(DEADLINE_S, self._busy_s) if self.is_known else self._deadline_s,
+            limit(self._least_deadline_s, self._busy_s) if self.is_known else self._deadline_s,
         )
 
 
@@ -85,7 +85,7 @@ class SessionTimes:
         """profile: takes what is measured, too."""
         self._target = target.name
         self._profile = profile
-        self._of_all, self._of_one_case = _Worst(target), _Worst(target)
+        self._of_all, self._of_one_case = _Worst(target, PACK_DEADLINE_S), _Worst(target, DEADLINE_S)
 
     def limits(self, cases: int) -> Limits:
         """Of a session of so many cases."""

@@ -12,7 +12,7 @@ from epcheck.conformance.targets.target import Target
 def limits(target: Target, *sessions: tuple[float, float]) -> Limits:
     times = SessionTimes(target)
     for busy_s, still_s in sessions:
-        times.measured(busy_s, still_s, cases=32)
+        times.measured(busy_s, still_s, cases=1)
     return times.limits(cases=1)
 
 
@@ -49,7 +49,9 @@ def test_a_session_of_one_case_is_not_given_the_time_of_packs() -> None:
         times.measured(9.0, 0.0, cases=128)
         assert times.limits(cases=1).deadline_s == times.limits(cases=128).deadline_s
         times.measured(0.01, 0.0, cases=1)
-    assert (times.limits(cases=1).deadline_s, times.limits(cases=128).deadline_s) == (10.0, 18.0)
+    assert (times.limits(cases=1).deadline_s, times.limits(cases=128).deadline_s) == (10.0, 20.0)
+    times.measured(12.0, 0.0, cases=128)
+    assert (times.limits(cases=1).deadline_s, times.limits(cases=128).deadline_s) == (10.0, 24.0)
     times.measured(7.0, 0.0, cases=1)
     assert times.limits(cases=1) == Limits(1.0, 14.0, 4.0, 14.0)
 

@@ -101,10 +101,6 @@ def test_the_number_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert run(measured("sleeps"), path) == (first, 2)
 
 
-def of_llvmpipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_count, "is_software", lambda _facts: True)
-
-
 def of_a_short_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools_module, "WORTH_MEASURING", 161)
 
@@ -113,13 +109,19 @@ def of_a_small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_count, "most", lambda _target: 1)
 
 
-@pytest.mark.parametrize("reason", [of_llvmpipe, of_a_short_run, of_a_small_machine])
+@pytest.mark.parametrize("reason", [of_a_short_run, of_a_small_machine])
 def test_where_measuring_does_not_pay_there_is_one_worker(
     reason: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_probe, "measure", refuse)
     reason(monkeypatch)
     assert run(measured("sleeps")) == ([], 1)
+
+
+def test_a_software_adapter_has_two_workers_unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_probe, "measure", refuse)
+    monkeypatch.setattr(worker_count, "is_software", lambda _facts: True)
+    assert run(measured("sleeps")) == ([], worker_count.ON_SOFTWARE)
 
 
 @pytest.mark.parametrize(("own", "of_the_run"), [(2, None), (MEASURED, 2)])
