@@ -20,7 +20,7 @@ from typing import Self
 from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.judging import claim
-from epcheck.conformance.judging.opinion import SharedOpinions
+from epcheck.conformance.judging.opinion import UNPLACED, SharedOpinions
 from epcheck.conformance.judging.verdict import unbuilt
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.preparation.preparer_pool import PreparerPool
@@ -284,8 +284,8 @@ class Session:
         pool.submit(job._replace(group=group))
 
     def _placed(self, life: CaseLifecycle, target: Target, outcome: Outcome) -> None:
-        """A case was only placed. The CPU provider, which may take it there, refuses some that the target claims."""
-        if outcome.kind == PLACED or claim.unclaimed(life.prepared, target) is not None:
+        """A case was only placed; or the CPU provider, which may take it there, refused it, which says nothing."""
+        if outcome.kind == PLACED or (UNPLACED.search(outcome.message) and claim.unclaimed(life.prepared, target)):
             return self._ran(life, target, Where.SHARED, outcome)
         return self._submit(life, Run(target, Where.OWN_SESSION))
 
