@@ -22,12 +22,14 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from epcheck.conformance import lab
 from epcheck.conformance.comparison.precision import Precision
+from epcheck.conformance.lab.vulkan.status import why_none_loads
 from epcheck.conformance.targets import claim_file, environments, expectation_file
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.plugin import PREFIX, Plugin, device_of, provider_of
@@ -179,8 +181,14 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
         jobs=MEASURED,
         owns_group=False,
         in_lab=True,
+        hindrance=partial(_why_no_driver, launch.env.get("VK_DRIVER_FILES", "")),
         writable=tuple(map(str, lab.written_folders())),
     )
+
+
+def _why_no_driver(files: str) -> str:
+    """Why none of these Vulkan drivers can be loaded."""
+    return why_none_loads([Path(name) for name in files.split(os.pathsep) if name])
 
 
 def _directml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:

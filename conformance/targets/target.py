@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -70,6 +70,7 @@ class Target:
     forks: workers may be forks of one process that has imported everything, where the system can fork.
     direct: the worker takes a case's DirectML operator (`program`) in the place of its model.
     in_lab: it runs under Wine, where files have other names.
+    hindrance: says what keeps its worker from starting, and what mends it; empty for nothing.
     is_plugin: its provider is not the runtime's own, but that of a library which the arguments name.
     variables: what of the environment was set for it. known: facts that its worker cannot tell.
     float32_precision: what float32 is computed in, where that is less.
@@ -100,6 +101,7 @@ class Target:
     forks: bool = False
     direct: bool = False
     in_lab: bool = False
+    hindrance: Callable[[], str] | None = field(default=None, compare=False)
     is_plugin: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, str] = field(default_factory=dict)

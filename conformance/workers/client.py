@@ -8,15 +8,12 @@ what comes out is an answer, a WorkerLost, or nothing. `request.py` waits for th
 
 from __future__ import annotations
 
-import os
 import queue
 import time
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from epcheck.conformance.lab.vulkan.status import why_none_loads
 from epcheck.conformance.records.outcome import CRASHED, TIMED_OUT
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers.activity import Activity
@@ -51,13 +48,6 @@ asked for all processes."""
 
 class TargetDown(EpcheckError, RuntimeError):  # noqa: N818  (it is a state of the target, named as its user sees it)
     """A target's worker cannot be started; the message holds what it wrote."""
-
-
-def _hindrance(target: Target) -> str:
-    """What keeps the Vulkan driver of a target in the lab from being loaded, and what mends it; empty for nothing."""
-    files = (target.environment or {}).get("VK_DRIVER_FILES", "") if target.in_lab else ""
-    why = why_none_loads([Path(name) for name in files.split(os.pathsep) if name])
-    return f"; {why}" if why else ""
 
 
 class WorkerLost(NamedTuple):
@@ -249,8 +239,9 @@ class WorkerClient:
         if self._failed_starts >= STARTS:
             self._failed_starts = 0
             last_words = f"; it said: {lost.log_tail.splitlines()[-1]}" if lost.log_tail else ""
-            hindrance = _hindrance(self.target)
-            raise TargetDown(f"target '{self.target.name}': its worker does not start: {why}{last_words}{hindrance}")
+            hindrance = self.target.hindrance() if self.target.hindrance else ""
+            reasons = "; ".join(filter(None, (f"{why}{last_words}", hindrance)))
+            raise TargetDown(f"target '{self.target.name}': its worker does not start: {reasons}")
         self.start()
         return None
 

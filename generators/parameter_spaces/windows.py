@@ -61,9 +61,9 @@ def spaces() -> Iterator[ParameterSpace]:
     defined = ("nan", "inf", *ANY_NUMBER)
     yield ParameterSpace("Conv", image, _convolution, choices, extents, ("batch",), _is_conv, "width", defined)
     transposed = {**image, "height": 4, "width": 5}
-    choices["output_padding"] = (None, (1, 0), (0, 1))
+    padded = {**choices, "output_padding": (None, (1, 0), (0, 1))}
     yield ParameterSpace(
-        "ConvTranspose", transposed, _transposed, choices, extents, ("batch",), _is_transposed, "width", defined
+        "ConvTranspose", transposed, _transposed, padded, extents, ("batch",), _is_transposed, "width", defined
     )
     pooled = {"width": extents["width"], "channels": (3, 17, 65)}
     for name, own in (

@@ -211,7 +211,7 @@ def _regions() -> Iterator[ResizeSample]:
         yield ResizeSample(name=f"{mode}_roi_flipped", sizes=(1, 2, 5, 7), roi=(0, 0, 0.93, 0.91, 1, 1, 0.03, 0.06),
                            attributes=(transform, ("mode", mode)))  # fmt: skip
     # Channels keep their number, and the region takes them in reverse.
-    yield ResizeSample(name="nearest_roi_reverses_channels", sizes=IMAGE, roi=(0, 1, 0, 0, 1, 0, 1, 1),
+    yield ResizeSample(name="nearest_roi_reverses_channels", sizes=IMAGE, roi=(0, 0.9, 0, 0, 1, 0.1, 1, 1),
                        attributes=(transform,))  # fmt: skip
     yield ResizeSample(name="linear_roi_of_two_axes", sizes=(5, 3), roi=(0.25, 0.125, 0.75, 0.875),
                        attributes=(transform, ("mode", "linear"), ("axes", (2, 3))))  # fmt: skip

@@ -54,9 +54,9 @@ def test_without_dask_one_sentence_says_what_to_install(monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_cases_travel_in_a_hundred_bytes_each() -> None:
+def test_cases_travel_in_little_more_than_the_bytes_of_their_ids() -> None:
     cases = whole_suite()
-    assert len(pickle.dumps(cases)) / len(cases) < 150
+    assert len(pickle.dumps(cases)) / len(cases) < 160  # the names of cases by rule have 40 bytes and more
     assert pickle.loads(pickle.dumps(cases[-1])).build().model == cases[-1].build().model
 
 

@@ -87,7 +87,8 @@ def test_the_run_is_worth_comparing(cold: dict[str, Record]) -> None:
     assert {r.status for r in cold.values()} >= {terms.PASS, terms.MISMATCH, terms.UNPLACED}
     assert {r.candidate.attempts for r in cold.values()} >= {1, 2}
     assert sum(r.candidate.shared > 1 for r in cold.values()) > 300
-    assert not any(r.baseline is None or r.baseline.remembered for r in cold.values())
+    asked = [r for r in cold.values() if r.status != terms.UNPLACED]
+    assert not any(r.baseline is None or r.baseline.remembered for r in asked)
 
 
 def test_a_warm_cache_changes_no_record(folder: Path, idle_workers: IdleWorkers, cold: dict[str, Record]) -> None:
