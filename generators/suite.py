@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.generators import onnx_tests, operators, schema
+from epcheck.generators.beyond import cases as beyond
 from epcheck.generators.case import Case
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
@@ -90,7 +91,13 @@ def _groups() -> dict[str, str]:
     }
 
 
-KINDS: Mapping[str, str] = {**parameter_spaces.KINDS, **undefined.KINDS, **optional.KINDS, **graph_sample.KINDS}
+KINDS: Mapping[str, str] = {
+    **parameter_spaces.KINDS,
+    **undefined.KINDS,
+    **optional.KINDS,
+    **beyond.KINDS,
+    **graph_sample.KINDS,
+}
 """Of cases that no operator declares itself -> what they are aimed at, in words."""
 
 LOOKED_AT = 1000
@@ -216,7 +223,7 @@ def _read_from(source: AnySource, known: dict[str, Operator[Any]]) -> Iterator[C
     if isinstance(source, Path):
         return harvested_cases.cases(source, known)
     if isinstance(source, Restamped):
-        return onnx_tests.cases(known, restamping.tests(known, source), str(source))
+        return restamping.cases(known, source)
     return onnx_tests.cases(known)
 
 
@@ -240,7 +247,7 @@ def by_rule() -> Iterator[Case]:
 @cache
 def _beside() -> tuple[Mapping[str, Sequence[Case]], ...]:
     """Operator key -> cases that its declaration does not have."""
-    return tuple(package.cases(all_operators()) for package in (parameter_spaces, undefined, optional, fixed))
+    return tuple(package.cases(all_operators()) for package in (parameter_spaces, undefined, optional, beyond, fixed))
 
 
 def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
@@ -255,7 +262,7 @@ def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
 
 def kind_of(case: Case) -> str:
     """By which rule a case is made: one of KINDS; empty for one of an operator's declaration."""
-    kinds = (package.kind_of(case) for package in (undefined, parameter_spaces, optional, fixed))
+    kinds = (package.kind_of(case) for package in (undefined, parameter_spaces, optional, beyond, fixed))
     return next(filter(None, kinds), "")
 
 
