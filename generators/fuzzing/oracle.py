@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.fuzzing.domains import domain
+from epcheck.generators.fuzzing.domains import domain, families
 from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator
 from epcheck.generators.truth import Open as Open
@@ -38,6 +38,13 @@ def judge(operator: Operator[Any], node: Node) -> Truth | Open:
     if any(o is not None and o.value.ndim > MOST_RANK for o in node.inputs):
         return Open(f"an input has more than {MOST_RANK} dimensions")
     truth = _judged(operator, node, _why_open)
+    return truth if isinstance(truth, Open) else _bounded(truth)
+
+
+def judge_moved(operator: Operator[Any], node: Node) -> Truth | Open:
+    """The same of a node that was judged before with values that differ a little: attributes, shapes and dtypes are
+    known to be right, so that the page of the operator alone is asked. Raises nothing."""
+    truth = _judged(operator, node, lambda _, moved: families.why_open(moved))
     return truth if isinstance(truth, Open) else _bounded(truth)
 
 

@@ -59,6 +59,19 @@ def test_a_real_node_may_have_what_no_sample_has() -> None:
     assert isinstance(oracle.judge_real(suite.operator_of("Relu"), node), Outputs)
 
 
+def test_a_moved_node_is_asked_what_its_page_leaves_open_and_nothing_else() -> None:
+    operator, x = suite.operator_of("GridSample"), Operand("X", np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3))
+    for place, kind in ((0.25, Outputs), (1 / 3, Open)):  # one third of 3 is half-way between two elements
+        grid = np.full((1, 1, 1, 2), place, np.float32)
+        node = Node("GridSample", "", 16, (x, Operand("grid", grid)), ("Y",), {"mode": "nearest"})
+        assert isinstance(oracle.judge_moved(operator, node), kind)
+        assert isinstance(oracle.judge(operator, node), kind)
+    large = Node("Relu", "", 14, (Operand("X", np.zeros((1,) * 9, np.float32)),), ("Y",))
+    found = oracle.judge_moved(suite.operator_of("Relu"), large)
+    assert isinstance(found, Open)
+    assert found.reason == "an output has more than 8 dimensions"
+
+
 def test_what_breaks_a_rule_is_a_refusal() -> None:
     found = judged("Transpose", 13, ("data", F32), perm=(0, 0))
     assert isinstance(found, Refusal)
