@@ -21,6 +21,7 @@ from epcheck.generators.case import Case
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.every_dtype import cases as every_dtype
 from epcheck.generators.harvested import harvested_cases
 from epcheck.generators.operator import Operator, is_built_by
 from epcheck.generators.optional import cases as optional
@@ -91,11 +92,15 @@ def _groups() -> dict[str, str]:
     }
 
 
+_RULES = (parameter_spaces, undefined, optional, beyond, every_dtype, fixed)
+"""The packages that make cases by rule."""
+
 KINDS: Mapping[str, str] = {
     **parameter_spaces.KINDS,
     **undefined.KINDS,
     **optional.KINDS,
     **beyond.KINDS,
+    **every_dtype.KINDS,
     **graph_sample.KINDS,
 }
 """Of cases that no operator declares itself -> what they are aimed at, in words."""
@@ -247,7 +252,7 @@ def by_rule() -> Iterator[Case]:
 @cache
 def _beside() -> tuple[Mapping[str, Sequence[Case]], ...]:
     """Operator key -> cases that its declaration does not have."""
-    return tuple(package.cases(all_operators()) for package in (parameter_spaces, undefined, optional, beyond, fixed))
+    return tuple(package.cases(all_operators()) for package in _RULES)
 
 
 def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
@@ -262,7 +267,7 @@ def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
 
 def kind_of(case: Case) -> str:
     """By which rule a case is made: one of KINDS; empty for one of an operator's declaration."""
-    kinds = (package.kind_of(case) for package in (undefined, parameter_spaces, optional, beyond, fixed))
+    kinds = (package.kind_of(case) for package in _RULES)
     return next(filter(None, kinds), "")
 
 
