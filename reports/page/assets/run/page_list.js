@@ -2,7 +2,7 @@
 
 const FACETS = ["reading", "status", "blame", "below", "operator", "version", "dtype", "variant", "since", "target"];
 const GROUPS = ["finding", "cause"]; // which rows belong together; chosen by a link, not in the form
-const NOTHING = { since: "as before" }; // what an empty value of a facet means, where that is not nobody
+const NOTHING = { blame: "nobody", below: "not asked", since: "as before" }; // what stands for an empty value of a facet
 const ROW = 54; // pixels; page.css says the same
 const PRINTED = 300;
 
@@ -19,9 +19,11 @@ const ORDERS = {
 
 const COLUMNS = ["", "id", "status", "ulp", "ms"]; // the order that the head of each column gives
 
+const facetOf = (row, name) => row[name] || NOTHING[name] || "";
+
 /** Whether a row has a facet's value; the first of several dtypes counts as one, so that a matrix cell is a filter. */
 function has(row, name, value) {
-  const own = name === "case" ? row.id : row[name];
+  const own = name === "case" ? row.id : facetOf(row, name);
   return own === value || (name === "dtype" && own.startsWith(value + "-")) || (value.includes("\ufffd") && addressable(own) === value);
 }
 
@@ -124,7 +126,7 @@ class CaseList {
     const counts = new Map();
     const add = (value) => counts.set(value, (counts.get(value) || 0) + 1);
     for (const row of filtered(this.rows, this.state, name)) {
-      add(row[name]);
+      add(facetOf(row, name));
       if (name === "dtype" && row.dtype.includes("-")) add(row.dtype.slice(0, row.dtype.indexOf("-")));
     }
     const chosen = this.state[name];
@@ -133,7 +135,7 @@ class CaseList {
     select.replaceChildren(
       el("option", { value: "*" }, "any"),
       ...names.map((value) =>
-        el("option", { value: addressable(value) }, `${value || NOTHING[name] || "nobody"} (${count(counts.get(value) || 0)})`)),
+        el("option", { value: addressable(value) }, `${value} (${count(counts.get(value) || 0)})`)),
     );
     select.value = chosen === undefined ? "*" : chosen;
     select.classList.toggle("set", chosen !== undefined);
@@ -181,7 +183,7 @@ class CaseList {
   chipText(name) {
     if (name === "finding") return "one group of findings";
     if (name === "cause") return `cause: ${index.causes[this.state.cause]?.[0] ?? this.state.cause}`;
-    return `${name}: ${this.state[name] || NOTHING[name] || "nobody"}`;
+    return `${name}: ${this.state[name]}`;
   }
 
   line(row, item) {
