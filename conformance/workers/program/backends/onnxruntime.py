@@ -21,7 +21,7 @@ from . import timing, variants
 from .canary import trouble_with
 from .held import HeldSession
 from .plugin import PluginError, RegisteredPlugin
-from .values import differing, flattened, model_feeds
+from .values import differing, flattened, model_feeds, returned
 
 PATTERN = 0xDB
 """Every byte of an output buffer before the second run."""
@@ -44,6 +44,7 @@ class OnnxRuntimeBackend:
         self.placed: Any = None
         self.held = HeldSession()
         onnxruntime.set_default_logger_severity(4)
+        load_cuda()
         if plugin:
             try:
                 self.plugin = RegisteredPlugin(plugin)
@@ -93,11 +94,12 @@ class OnnxRuntimeBackend:
             started = time.perf_counter()
             values = session.run(names, feeds)
             answer["run_s"] = time.perf_counter() - started
-            outputs = dict(zip(names, values))
+            outputs = returned(names, values)
             answer["assignment"] = self.assignment(session, self.keeps_record(request))
             if request.get("bodies") and self.keeps_record(request):
                 answer["assignment"] += elsewhere(kernels(session), request["providers"])
-            run_dirtied(session, request, feeds, outputs, answer)
+            if len(outputs) == len(names):
+                run_dirtied(session, request, feeds, outputs, answer)
         except Exception as error:
             finish_commands(request["device"])
             self.held.check()
@@ -211,6 +213,12 @@ class OnnxRuntimeBackend:
                 for node in subgraph.get_nodes()
             ]
         return kernels(session)
+
+
+def load_cuda() -> None:
+    """Load the libraries of CUDA that are packages of the environment: the provider's own does not look there."""
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers() and hasattr(onnxruntime, "preload_dlls"):
+        onnxruntime.preload_dlls()  # what is not there it prints, and the loader of the system may still find it
 
 
 def run_dirtied(
