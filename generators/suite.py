@@ -22,6 +22,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.harvested import harvested_cases
 from epcheck.generators.operator import Operator, is_built_by
+from epcheck.generators.optional import cases as optional
 from epcheck.generators.parameter_spaces import cases as parameter_spaces
 from epcheck.generators.restamped import restamping
 from epcheck.generators.restamped.restamping import Restamped
@@ -89,7 +90,7 @@ def _groups() -> dict[str, str]:
     }
 
 
-KINDS: Mapping[str, str] = {**parameter_spaces.KINDS, **undefined.KINDS, **graph_sample.KINDS}
+KINDS: Mapping[str, str] = {**parameter_spaces.KINDS, **undefined.KINDS, **optional.KINDS, **graph_sample.KINDS}
 """Of cases that no operator declares itself -> what they are aimed at, in words."""
 
 LOOKED_AT = 1000
@@ -239,7 +240,7 @@ def by_rule() -> Iterator[Case]:
 @cache
 def _beside() -> tuple[Mapping[str, Sequence[Case]], ...]:
     """Operator key -> cases that its declaration does not have."""
-    return tuple(package.cases(all_operators()) for package in (parameter_spaces, undefined, fixed))
+    return tuple(package.cases(all_operators()) for package in (parameter_spaces, undefined, optional, fixed))
 
 
 def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
@@ -254,7 +255,8 @@ def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
 
 def kind_of(case: Case) -> str:
     """By which rule a case is made: one of KINDS; empty for one of an operator's declaration."""
-    return undefined.kind_of(case) or parameter_spaces.kind_of(case) or fixed.kind_of(case)
+    kinds = (package.kind_of(case) for package in (undefined, parameter_spaces, optional, fixed))
+    return next(filter(None, kinds), "")
 
 
 def is_own(case: Case) -> bool:
