@@ -55,7 +55,7 @@ def in_words(error: msgspec.ValidationError) -> str:
 
 def to_json(value: Any) -> Any:
     """A dataclass as JSON's own types; fields that hold their default are left out."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _PLAIN:
         return value
     if kind is list or kind is tuple:
