@@ -80,6 +80,7 @@ def shortened(line: str) -> list[str]:
         (r'"CASE"', f'"{CASE}"'),
         (r"^(report-bug \S+) \S+/\S+", rf"\1 {CASE}"),
         (r"-k TopK", "-k Relu"),
+        (r"^(fuzz .*)--op Resize --op Conv", r"\1--op Relu"),  # of which no fault is known
         (r"^(run .*)--root shards", r"\1--root other-shards"),  # of another number than the world has
         (r"^(doctor model_int8.onnx .*)feeds.npz", r"\1int8.npz"),
         (r"^doctor model.onnx(?!.*float16)", "doctor half.onnx"),
