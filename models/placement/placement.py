@@ -78,8 +78,9 @@ class Placement(Copying):
 
     partitions: groups of nodes on the provider, of the main graph, that are connected to each other. share: of the
     arithmetic, what the provider does; None where there is none, or a product's size is not known. unmatched: nodes of
-    the record that the model does not have, made by ONNX Runtime's optimiser. best_opset: the opset for which the claims
-    take the most nodes, and how many, where that is more than now. segments: in which order providers have their turn.
+    the record that the model does not have, made by ONNX Runtime's optimiser. best_opset: the opset for which the
+    claims take the most nodes, and how many, where that is more than now. segments: in which order providers have their
+    turn.
     """
 
     provider: str
