@@ -32,7 +32,7 @@ IMPLEMENTED = {
 }
 """Operators with an implementation of their own: its module, the name of a mutant in it, and the sample that tells."""
 
-UNREAD = {"undefined", "optional", *KINDS}
+UNREAD = {"undefined", "optional", "beyond", *KINDS}
 """Cases of which the truth of their operator does not say all: of a graph that ends with it, of what is undefined, of
 outputs that are not asked for."""
 
