@@ -308,7 +308,7 @@ def case_by_id(case_id: str, source: Sources | None = None) -> Case:
         return of_operator[case_id]
     close = [known for known in of_operator if known.startswith(f"{case_id}[")]
     close = close or get_close_matches(case_id, of_operator, CLOSE, cutoff=0.8)
-    hint = f"similar: {', '.join(close[:CLOSE])}" if close else "`epcheck list` prints the ids of all"
+    hint = f"similar: {', '.join(close)}" if close else "`epcheck list` prints the ids of all"
     if isinstance(source, Source) and f"/{harvested_cases.PREFIX}" in case_id:
         hint = "it is a harvested one; say --source FOLDER"
     raise SelectionError(f"unknown case '{case_id}'; {hint}")
