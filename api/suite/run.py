@@ -238,6 +238,6 @@ def _stale(options: RunOptions, place: Place, whole: Sequence[Case]) -> tuple[st
     if not options.whole_suite:
         return ()
     ids = [case.id for case in whole]
-    known = list(place.expectations())
+    known = [(name, entry) for name, entry in place.expectations() if not expectation.is_about_node_tests(entry)]
     unmatched = set(expectation.stale([entry for _, entry in known], ids))
     return tuple(dict.fromkeys(f"{name}: {entry}" for name, entry in known if entry in unmatched))

@@ -83,6 +83,11 @@ def _beginning(glob: str) -> tuple[str, bool]:
     return prefix, prefix != glob
 
 
+def is_about_node_tests(expectation: Expectation) -> bool:
+    """Whether it is about node tests of onnx, which are no cases of the suite: `...[onnx]`, `...[onnx@dml]`."""
+    return "[onnx" in expectation.case
+
+
 def stale(expectations: Iterable[Expectation], case_ids: Iterable[str]) -> tuple[Expectation, ...]:
     """The expectations that match none of the cases."""
     by_head: dict[str, list[str]] = {}
