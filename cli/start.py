@@ -1,46 +1,56 @@
-"""The console script: signals and streams are seen to before the rest of epcheck is imported, which takes a while."""
+"""The console script: signals and streams are seen to before anything else is imported, which takes a while.
+
+What is imported here is a part of the interpreter: `signal` takes milliseconds for its enumerations, `_signal` is what
+it is made of.
+"""
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # typeshed has `signal` alone
 import atexit
-import importlib
 import os
-import signal
 import sys
-from types import FrameType
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 INTERRUPTED = 130
 """The exit code of what Ctrl-C, SIGTERM or SIGHUP ended."""
 
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+SIGNALS = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
 
 
 def main() -> None:
     """What `epcheck` starts."""
-    atexit.register(_ignore_signals)  # the last to be called
     end_on_signals()
+    atexit.register(_ignore_signals)  # the last to be called
     open_streams()
+    import importlib
+
     if os.environ.get("_EPCHECK_COMPLETE", "").startswith("complete_"):  # a shell asks, and a person waits
         importlib.import_module("epcheck.cli.completion.answer").main(_completion_index)
     importlib.import_module("epcheck.cli.main").main()
 
 
 def _completion_index() -> object:
+    import importlib
+
     return importlib.import_module("epcheck.cli.main").completion_index()
 
 
 def end_on_signals() -> None:
     """Until a command hears them itself, and after it, signals end the process at once; ignored ones stay ignored."""
     for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, _end)
 
 
 def _ignore_signals() -> None:
     """All is done, and Python gives its memory back: it would have signals end the process as if nobody heard them."""
     for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+        _signal.signal(number, _signal.SIG_IGN)
 
 
 def open_streams() -> None:
@@ -61,5 +71,7 @@ def open_streams() -> None:
 def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
     try:
         os.write(2, b"epcheck: interrupted\n")
+        if confinement := sys.modules.get("epcheck.conformance.workers.confinement"):
+            confinement.remove_temp()
     finally:
         os._exit(INTERRUPTED)

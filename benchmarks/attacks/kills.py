@@ -3,6 +3,7 @@
     python benchmarks/attacks/kills.py                       # 500, of run, nightly, validate and store add
     python benchmarks/attacks/kills.py --count 20 --scenes run,validate --seed 3
     python benchmarks/attacks/kills.py --jobs 8 --target dml --scenes "run,lab unpack" --pack lab.pack
+    python benchmarks/attacks/kills.py --signals STOP --count 60
 
 Each attack starts a command in a folder of its own, and sends SIGINT, SIGTERM, SIGHUP, SIGKILL or SIGSTOP to it or to a
 process that it has started. When it has ended, nothing of it may run, and it has printed no traceback. Then the command
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,30 +47,41 @@ from attacks.attacked import (  # noqa: E402
 from attacks.scenes import Scene  # noqa: E402
 
 
-def attack(scene: Scene, folder: Path, cache: Path, seconds: float, draw: random.Random) -> tuple[str, Ended]:
+class Moment:
+    """When a signal is sent, which, and to whom: all by chance."""
+
+    def __init__(self, seed: str, signals: Sequence[str]) -> None:
+        """signals: the names of those that may be sent."""
+        self.draw = random.Random(seed)
+        self.of_command = [number for number in OF_COMMAND if number.name in signals]
+        self.of_others = [number for number in OF_OTHERS if number.name in signals]
+
+
+def attack(scene: Scene, folder: Path, cache: Path, seconds: float, moment: Moment) -> tuple[str, Ended]:
     """One signal at a random moment; what was done to whom, and how the command ended."""
+    draw = moment.draw
     command = Attacked(scene.command, folder, cache)
     time.sleep(draw.uniform(0, seconds))
     others = command.others()
     try:
-        if others and draw.random() < 0.6:
+        if moment.of_others and others and (draw.random() < 0.6 or not moment.of_command):
             victim = draw.choice(others)
-            number, whom = draw.choice(OF_OTHERS), f"process {others.index(victim) + 1} of {len(others)}"
+            number, whom = draw.choice(moment.of_others), f"process {others.index(victim) + 1} of {len(others)}"
             victim.send_signal(number)
         else:
-            number, whom = draw.choice(OF_COMMAND), "the command"
+            number, whom = draw.choice(moment.of_command or moment.of_others), "the command"
             os.kill(command.pid, number)
-        words = f"{signal.Signals(number).name} to {whom}"
+        words = f"{number.name} to {whom}"
     except (psutil.Error, ProcessLookupError):
         words = "nothing: it had ended"
     return words, command.ended()
 
 
-def one_attack(scene: Scene, folder: Path, cache: Path, seconds: float, draw: random.Random, truth: Any) -> list[str]:
+def one_attack(scene: Scene, folder: Path, cache: Path, seconds: float, moment: Moment, truth: Any) -> list[str]:
     """Attack the command, do it again, and compare; the faults."""
     folder.mkdir(parents=True)
     scene.prepare(folder)
-    words, ended = attack(scene, folder, cache, seconds, draw)
+    words, ended = attack(scene, folder, cache, seconds, moment)
     found = faults(words, ended)
     left = [] if ended.code == -signal.SIGKILL else temporary_files(folder)
     if left:
@@ -82,6 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
+    parser.add_argument("--signals", default="INT,TERM,HUP,KILL,STOP,SEGV", help="which may be sent")
     scenes.add_options(parser)
     shards.add_options(parser)
     options = parser.parse_args()
@@ -95,14 +109,14 @@ def main() -> int:
     done: Counter[str] = Counter()
     for number in range(options.count)[shards.part(options)]:
         # An attack is known by seed and number, in whichever shard it is made.
-        draw = random.Random(f"{options.seed} {number}")
-        scene = draw.choice(chosen)
+        moment = Moment(f"{options.seed} {number}", [f"SIG{name}" for name in options.signals.split(",")])
+        scene = moment.draw.choice(chosen)
         if scene.name not in truths:
             truths[scene.name] = undisturbed(scene, folder, folder / "cache")
         if time.monotonic() > until:
             break
         truth, seconds = truths[scene.name]
-        wrong = one_attack(scene, folder / str(number), folder / "cache", seconds, draw, truth)
+        wrong = one_attack(scene, folder / str(number), folder / "cache", seconds, moment, truth)
         for words in wrong:
             print(f"{number}: {words}", flush=True)
         if not wrong:

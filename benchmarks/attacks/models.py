@@ -47,7 +47,7 @@ TIMEOUT_S, HANG_S = 5, 300.0
 MEMORY_MIB = 500.0
 COMMANDS = {
     "validate": ("in/model.onnx", "--seed", "0", "--timeout", str(TIMEOUT_S), "--html", "out/a.html"),
-    "reduce": ("in/model.onnx", "--seconds", "20", "--out", "out/reduced"),
+    "reduce": ("in/model.onnx", "--seconds", "20", "--timeout", str(TIMEOUT_S), "--out", "out/reduced"),
     "doctor": ("in/model.onnx", "--float16", "--seed", "0", "--seconds", "20", "--timeout",
                str(TIMEOUT_S), "--html", "out/b.html", "--write", "out/b.onnx"),
     "harvest": ("in/model.onnx", "--out", "out/harvested", "--timeout", str(TIMEOUT_S)),
@@ -196,6 +196,18 @@ def attack(
     running.close()
 
 
+def chosen(options: argparse.Namespace, folder: Path) -> list[tuple[str, bytes]]:
+    """(name, bytes) of the models of this shard. folder: where they will lie."""
+    models = list(crafted(options.crafted, folder))
+    if options.models:
+        models = [(path.name, path.read_bytes()) for path in sorted(options.models.rglob("*.onnx"))]
+    random.Random(options.seed).shuffle(models)
+    models = models[shards.part(options)]
+    # Each shard draws its own: drawing thousands takes a minute.
+    mine = 0 if options.models else len(range(options.mutated)[shards.part(options)])
+    return models + (mutated(mine, options.seed * 1000 + shards.part(options).start) if mine else [])
+
+
 def report(ended: list[Ended]) -> dict[str, Any]:
     """The sums."""
     by_command = {name: Counter(each.kind for each in ended if each.command == name) for name in COMMANDS}
@@ -213,6 +225,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crafted", type=int, default=750)
     parser.add_argument("--mutated", type=int, default=5000)
+    parser.add_argument("--models", type=Path, help="a folder: its models, in place of crafted and mutated ones")
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--target", default="cpu", help="the provider that is asked: cpu, dml")
@@ -225,12 +238,7 @@ def main() -> int:
     if (code := shards.in_shards(__file__, options)) is not None:
         return code
     folder = (options.folder or Path(tempfile.mkdtemp(prefix="epcheck-attack-"))).absolute()
-    models = list(crafted(options.crafted, folder / "work" / "in"))
-    random.Random(options.seed).shuffle(models)
-    models = models[shards.part(options)]
-    # Each shard draws its own: drawing thousands takes a minute.
-    mine = len(range(options.mutated)[shards.part(options)])
-    models += mutated(mine, options.seed * 1000 + shards.part(options).start) if mine else []
+    models = chosen(options, folder / "work" / "in")
     running = Commands(folder / "work", options.target)
     ended: list[Ended] = []
     until = time.monotonic() + options.seconds

@@ -21,14 +21,43 @@ from epcheck.reports.store.query import query_store
 from epcheck.reports.store.store import open_store
 
 RECORDS = 2000
-CONFIG = '[targets.attacked]\nbase = "{}"\ndeadline_s = {}\n[targets.reference]\nbase = "reference"\ndeadline_s = 5\n'
-"""A worker that is stopped costs its deadline."""
+CONFIG = """\
+[targets.attacked]
+{}
+deadline_s = {}
+jobs = 2
+[targets.reference]
+base = "reference"
+deadline_s = 5
+jobs = 2
+"""
+"""A worker that is stopped costs its deadline. Of many attacks at once none may start a worker for each core."""
+
+CALLABLE = "callable"
+"""The target whose workers call a Python function; it starts processes, as one does that asks a server of its own."""
+
+BACKEND = """\
+import multiprocessing
+import subprocess
+import time
+
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,), daemon=True).start()
+subprocess.Popen(["sleep", "600"])
+
+
+def compute(model, feeds):
+    return ReferenceEvaluator(onnx.load_from_string(model)).run(None, feeds)
+"""
 
 MODEL = (
     '<ir_version: 8, opset_import: ["" : 17]> g (float[4, 4] x) => (float[4, 4] z) <float[4] w = {1, 2, 3, 4}> '
     "{ a = Add (x, w)  b = MatMul (a, x)  c = Softmax (b)  z = Relu (c) }"
 )
-OPERATORS = ("--op", "Relu", "--op", "TopK", "--dtype", "float32")
+OPERATORS = ("--op", "Relu", "--op", "Softmax", "--dtype", "float32")
+"""None of whose cases asks for more time or memory than there is: which of both ends first were chance."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +101,10 @@ def verdict_of_run(folder: Path) -> Any:
 
 
 def verdict_of_night(folder: Path) -> Any:
-    """The records of the night, and how many cases the store has of it."""
-    table, opened = query_store(open_store(folder / "store"), "SELECT count(*) AS n FROM outcomes GROUP BY run_id")
-    return statuses(folder), set(table.column("n").to_pylist()), len(opened.problems)
+    """The records of the night, and how many cases the store has of each that ran to its end: it keeps others, too."""
+    table, opened = query_store(open_store(folder / "store"), "SELECT run_id, count(*) AS n FROM outcomes GROUP BY ALL")
+    whole = {found.run.run_id for found in opened.runs if found.run.status == "complete"}
+    return statuses(folder), {row["n"] for row in table.to_pylist() if row["run_id"] in whole}, len(opened.problems)
 
 
 def verdict_of_model(folder: Path) -> Any:
@@ -91,7 +121,9 @@ def rows_of_store(folder: Path) -> Any:
 
 def with_config(folder: Path, target: str = "cpu") -> None:
     """target: the one that is attacked. A worker in the lab takes longer to start."""
-    config = CONFIG.format(target, 5 if target == "cpu" else 20)
+    base = 'function = "backend:compute"' if target == CALLABLE else f'base = "{target}"'
+    config = CONFIG.format(base, 20 if target == "dml" else 5)
+    (folder / "backend.py").write_text(BACKEND, encoding="utf-8")
     (folder / "epcheck.toml").write_text(config, encoding="utf-8")
 
 
@@ -154,7 +186,7 @@ def unpacked_again(unpack: tuple[str, ...], folder: Path) -> tuple[str, ...]:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What chooses scenes."""
     parser.add_argument("--scenes", help="names, separated by commas; all without it")
-    parser.add_argument("--target", default="cpu", help="whose runs are attacked: cpu, dml")
+    parser.add_argument("--target", default="cpu", help="whose runs are attacked: cpu, dml, callable")
     parser.add_argument("--pack", type=Path, help="a packed lab; makes the scene `lab unpack`")
     parser.add_argument("--mirror", help="URL of a Debian archive; makes the scene `lab install`")
 

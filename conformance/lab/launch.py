@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sys
 import tempfile
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from epcheck.conformance.lab import graphics, startup, wine
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
+from epcheck.conformance.lab.module_stores import module_store
 from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
 from epcheck.conformance.lab.packages.pins import runtime as runtime_wheel
 from epcheck.conformance.lab.packages.python_runtime import runtime_folder
@@ -61,7 +60,7 @@ def python_launch(folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME,
         "PYTHONNOUSERSITE": "1",
         "PYTHONUTF8": "1",
         "EPCHECK_D3D12_SHIM": windows_path(Path(str(files(graphics).joinpath("d3d12_shim.py")))),
-        "EPCHECK_MODULE_STORE": windows_path(_module_store(layout, wheel.folder)),
+        "EPCHECK_MODULE_STORE": windows_path(module_store(layout, wheel.folder)),
         "EPCHECK_PIPELINES": windows_path(layout.home),
         "EPCHECK_GRAPHICS_STACK": f"wine {made.facts.get('wine_version', '?')}" if made else "wine",
     }
@@ -70,21 +69,6 @@ def python_launch(folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME,
         env["EPCHECK_GRAPHICS_STACK"] += f", vkd3d {built.facts.get('vkd3d', '?')} DXIL"
     program = windows_path(layout.python / "python.exe")
     return Launch(("/bin/sh", "-c", _START, str(wine.wine(layout, config).loader), program, "-P"), env)
-
-
-def _module_store(layout: Layout, runtime_step: str) -> Path:
-    """Where the workers of a runtime keep the modules that they import, for this installation of it in this folder and
-    this worker program."""
-    installed = repr((str(layout.folder), read_stamp(layout, "python"), read_stamp(layout, runtime_step), _programs()))
-    return layout.home / f"modules-{hashlib.sha256(installed.encode()).hexdigest()[:16]}"
-
-
-@cache
-def _programs() -> tuple[tuple[str, bytes], ...]:
-    """File and content of what runs in the lab: the store, and the worker program, whose modules it keeps."""
-    folders = Path(str(files(startup))), Path(str(files("epcheck.conformance.workers.program")))
-    sources = [source for folder in folders for source in folder.rglob("*.py")]
-    return tuple((str(source), hashlib.sha256(source.read_bytes()).digest()) for source in sorted(sources))
 
 
 def prelude(folder: Path | None = None) -> Path:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import size
@@ -54,6 +60,8 @@ class Watch:
 
 _PERIOD = 0.2  # seconds between two looks at what a program has written so far
 
+T = TypeVar("T")
+
 
 def run(
     command: Sequence[str | Path],
@@ -64,12 +72,15 @@ def run(
     watch: Watch | None = None,
     keep_open: int | None = None,
     timeout: float = 1800,
+    unwanted: threading.Event | None = None,
 ) -> str:
     """Run a program to its end and return its standard output.
 
     what: names the action in reports and errors. watch: what is reported meanwhile.
     keep_open: a file descriptor (the install's lock) for the program to hold as well. timeout: seconds.
-    Raises LabError with the program's last line when it is missing, fails or does not end.
+    unwanted: once it is set, by another thread, the program is ended.
+    Raises LabError with the program's last line when it is missing, fails or does not end. What it has started is ended
+    with it, unless it ends by itself.
     """
     before = size(watch.folder) if watch and watch.folder else 0
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -82,6 +93,7 @@ def run(
                 env=None if env is None else dict(env),
                 cwd=cwd,
                 pass_fds=() if keep_open is None else (keep_open,),
+                process_group=None if sys.platform == "win32" else 0,
             )
         except FileNotFoundError:
             raise LabError(f"{what} needs the program {Path(command[0]).name}, which this machine lacks") from None
@@ -93,20 +105,55 @@ def run(
                     break
                 except subprocess.TimeoutExpired:
                     waited += _PERIOD
+                    if unwanted and unwanted.is_set():
+                        raise LabError(f"{what} was ended") from None
                     if waited > timeout:
                         raise LabError(f"{what} did not end within {timeout:.0f} s; run the install again") from None
                     if watch:
                         watch.report(what, before)
         finally:
             if process.poll() is None:
-                process.kill()
-                process.wait()
+                _kill(process)
         out.seek(0)
         err.seek(0)
         printed, complained = out.read().decode(errors="replace"), err.read().decode(errors="replace")
     if process.returncode:
-        raise LabError(f"{what} failed: {_reason(complained or printed) or f'exit status {process.returncode}'}")
+        if process.returncode < 0:
+            _kill(process)  # what it had started may wait for it
+        raise LabError(f"{what} failed: {_reason(complained or printed) or _ended(process.returncode)}")
     return printed
+
+
+def in_threads(work: Callable[[T, threading.Event], object], items: Sequence[T]) -> Generator[T, None, None]:
+    """Do the work of each item, as many at once as there are cores; yields an item when it is done.
+
+    When one fails, or whoever waits is interrupted, those that have not begun are left undone, and the event that each
+    got is set, for `run` to end its program.
+    """
+    unwanted = threading.Event()
+    with ThreadPoolExecutor(cores()) as pool:
+        jobs = {pool.submit(work, item, unwanted): item for item in items}
+        try:
+            for job in as_completed(jobs):
+                job.result()
+                yield jobs[job]
+        except BaseException:
+            unwanted.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a program with what it has started."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def _ended(code: int) -> str:
+    return f"signal {-code} ended it; run the install again" if code < 0 else f"exit status {code}"
 
 
 def _reason(text: str) -> str:

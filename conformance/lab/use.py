@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from epcheck.conformance.lab import module_stores
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.install import stop
@@ -16,7 +16,8 @@ from epcheck.conformance.records import file_lock
 
 @contextmanager
 def in_use(folder: Path | None = None) -> Iterator[None]:
-    """Whoever runs programs in the lab holds it meanwhile; the last to let go ends every program that is left in it.
+    """Whoever runs programs in the lab holds it meanwhile; the last to let go ends every program that is left in it,
+    and removes what nobody used lately.
 
     The system takes the hold back from a process that dies. Nothing is raised: a lab that is missing or on a file
     system without locks is used all the same, and left running.
@@ -30,6 +31,7 @@ def in_use(folder: Path | None = None) -> Iterator[None]:
         try:
             yield
         finally:
-            with contextlib.suppress(OSError, LabError, subprocess.SubprocessError):
+            with contextlib.suppress(OSError, LabError):
                 if held and file_lock.try_exclusive(held.fileno()):
+                    module_stores.prune(layout)
                     stop(folder)

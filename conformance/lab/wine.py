@@ -23,6 +23,7 @@ from epcheck.conformance.records import atomic_file
 PACKAGES = ("wine64", "libvulkan1", "mesa-vulkan-drivers")
 _OLDEST = 10  # of Wine; version 8 lacks functions that ONNX Runtime imports
 _LINGER = 1  # seconds that Wine's daemons outlive the last program: a restarted worker finds them warm
+_STOP_S = 30
 _LAYER = "libVkLayer_MESA_device_select.so"
 _SYSTEM_LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/lib")
 _PASSED_ON = ("XDG_RUNTIME_DIR", "USER", "LOGNAME", "TZ", "WINEDEBUG", "CUDA_VISIBLE_DEVICES")
@@ -190,14 +191,16 @@ def install_prefix(layout: Layout, config: Config, say: Say) -> str:
     shutil.rmtree(layout.prefix, ignore_errors=True)
     layout.prefix.mkdir()
     layout.home.mkdir(exist_ok=True)
-    env, loader = environment(layout, config), wine(layout, config).loader
-    run(
-        [loader, "wineboot.exe", "-u"],
-        what="making the Wine prefix",
-        env=env,
-        watch=Watch(say, layout.prefix),
-        timeout=300,
-    )
+    try:
+        _make_prefix(layout, environment(layout, config), wine(layout, config).loader, say)
+    finally:
+        stop(layout, config)  # writes the registry to disk
+    return "no X server, null graphics driver"
+
+
+def _make_prefix(layout: Layout, env: dict[str, str], loader: Path, say: Say) -> None:
+    what = "making the Wine prefix"
+    run([loader, "wineboot.exe", "-u"], what=what, env=env, watch=Watch(say, layout.prefix), timeout=300)
     settings = layout.scratch / "headless.reg"
     atomic_file.write_text(
         settings,
@@ -207,26 +210,21 @@ def install_prefix(layout: Layout, config: Config, say: Say) -> str:
     )
     drive_path = "Z:" + str(settings).replace("/", "\\")
     run([loader, "regedit.exe", "/S", drive_path], what="setting the Wine prefix up", env=env, timeout=120)
-    stop(layout, config)  # writes the registry to disk
-    return "no X server, null graphics driver"
 
 
 def stop(layout: Layout, config: Config) -> None:
-    """End every program of the lab's prefix and wait until Wine's server is gone."""
+    """End every program of the lab's prefix and wait until Wine's server is gone. Raises LabError when it stays."""
     server = wine(layout, config).server
     if not server.is_file() or not layout.prefix.is_dir():
         return
     env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(layout.home), "WINEPREFIX": str(layout.prefix)}
-    for arguments in (["-k"], ["-w"]):
-        subprocess.run(
-            [server, *arguments],
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=30,
-            check=False,
-        )
+    nothing = subprocess.DEVNULL
+    for argument in ("-k", "-w"):
+        try:
+            subprocess.run([server, argument], env=env, stdin=nothing, stdout=nothing, stderr=nothing, timeout=_STOP_S,
+                           check=False)  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise LabError(f"Wine's server of {layout.folder} did not end in {_STOP_S} s; end its process") from None
 
 
 def _clean(version: str) -> str:

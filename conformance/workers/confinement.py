@@ -57,7 +57,7 @@ def policy(target: Target) -> dict[str, Any] | None:
             allowed.append(_made(Path(value).absolute()))
     if target.in_lab:
         return {"writable": allowed, "local_sockets": True}
-    return {"writable": allowed, "temp": _temp()}
+    return {"writable": allowed, "temp": temp()}
 
 
 def policy_of_all(targets: Iterable[Target]) -> dict[str, Any] | None:
@@ -67,7 +67,7 @@ def policy_of_all(targets: Iterable[Target]) -> dict[str, Any] | None:
     if not found or len(found) < len(policies):
         return None
     writable = sorted({folder for each in found for folder in each["writable"]})
-    return {"writable": writable, "temp": _temp(), "local_sockets": any(each.get("local_sockets") for each in found)}
+    return {"writable": writable, "temp": temp(), "local_sockets": any(each.get("local_sockets") for each in found)}
 
 
 def launcher(bounds: Mapping[str, Any]) -> tuple[str, ...]:
@@ -124,6 +124,23 @@ def _made(folder: Path) -> str:
     return str(folder)
 
 
+_own: list[tuple[Path, int]] = []
+"""The folder for temporary files of workers that this process has made, and its id."""
+
+_shared: list[str] = []
+"""The folder for temporary files of workers that this process was given."""
+
+
+def share_temp(folder: str) -> None:
+    """Have this process use the folder of the one that has started it, which removes it: it may be killed."""
+    _shared[:] = [folder]
+
+
+def temp() -> str:
+    """Where workers of this process keep temporary files."""
+    return _shared[0] if _shared else _temp()
+
+
 @cache
 def _temp() -> str:
     """Where workers of this process keep temporary files: a folder of its own in the user's cache, which goes when the
@@ -139,7 +156,7 @@ def _temp() -> str:
         return tempfile.gettempdir()
     with contextlib.suppress(OSError):
         file_lock.try_exclusive(descriptor)  # as long as this process lives, or one that it has forked
-    atexit.register(_remove, folder, os.getpid())
+    _own.append((folder, os.getpid()))
     return str(folder)
 
 
@@ -159,9 +176,13 @@ def _remove_left(place: Path) -> None:
                     os.close(descriptor)
 
 
-def _remove(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # and no fork of it
-        shutil.rmtree(folder, ignore_errors=True)
+@atexit.register
+def remove_temp() -> None:
+    """Remove the temporary files of this process' workers; who ends it without ado calls this before."""
+    while _own:
+        folder, owner = _own.pop()
+        if os.getpid() == owner:  # and no fork of it
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @cache

@@ -132,6 +132,7 @@ class ForkServer:
         self._workers: dict[int, ForkedWorker] = {}
         self._requests = 0
         self._lock = threading.Lock()
+        self._group_ended = False
 
     @property
     def is_spent(self) -> bool:
@@ -170,12 +171,22 @@ class ForkServer:
             try:
                 self.process.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
-                self.kill()
+                self.process.kill()
+            self._end_group()
 
     def kill(self) -> None:
         """End it at once, and with it its workers: their exits are reported."""
         self.process.kill()
+        self._end_group()
+
+    def _end_group(self) -> None:
+        """Wait for its end, and end what a module that it imported has started."""
         self.process.wait()
+        with self._lock:
+            is_first, self._group_ended = not self._group_ended, True
+        if sys.platform != "win32" and is_first:  # later its number may be another's
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
     def _start(self, stderr: int) -> None:
         """What it writes to stderr until it has imported everything is in the log of its first worker."""
@@ -212,7 +223,8 @@ class ForkServer:
                 child.kill()
             if itself and child not in itself:
                 child.set_exited(NEVER_FORKED)
-        returncode = self.process.wait()
+        self._end_group()
+        returncode = self.process.returncode
         for child in itself or left:
             child.set_exited(returncode)
 

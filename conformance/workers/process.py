@@ -220,6 +220,7 @@ class WorkerProcess:
         self._outbox.put(None)
         try:
             self.process.wait(patience_s)
+            self._kill_group()  # `_reap` does, later: our own process may end now
         except subprocess.TimeoutExpired:
             self.kill("it did not end when asked to")
             self.wait()

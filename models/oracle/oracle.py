@@ -20,11 +20,12 @@ from typing import Protocol
 
 import numpy as np
 import onnx
-from onnx import checker, inliner, numpy_helper
+from onnx import numpy_helper
 
 from epcheck.generators.node import qualified_name
 from epcheck.models.graph import feed, flops, skeleton
 from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.inlining import InliningError, inlined
 from epcheck.models.graph.skeleton import Shape
 from epcheck.models.oracle import control_flow
 from epcheck.models.oracle import node as oracle_node
@@ -82,7 +83,10 @@ def evaluate(
     if estimated > max_operations:
         raise OracleTooLargeError(f"the model takes {estimated:.1e} operations; the oracle does {max_operations:.1e}")
     until = time.monotonic() + max_seconds
-    flat = _inlined(model) if model.functions else model
+    try:
+        flat = inlined(model)
+    except InliningError as error:
+        raise OracleError(str(error)) from None
     opsets = {entry.domain: entry.version for entry in flat.opset_import}
     work = _Work(opsets, max_operations, until, disturbance)
     wanted = tuple(outputs) or tuple(value.name for value in flat.graph.output)
@@ -91,14 +95,6 @@ def evaluate(
         warnings.simplefilter("ignore")
         values = work.run(flat.graph, inputs, {}, wanted)
     return Evaluation(dict(zip(wanted, values, strict=True)), work.judges, work.operations)
-
-
-def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Raises OracleError: the inliner is native code, and trusts its input."""
-    try:
-        return inliner.inline_local_functions(model)
-    except (checker.ValidationError, RuntimeError, ValueError, TypeError) as error:
-        raise OracleError(f"its functions cannot be put in place of their calls: {error}") from None
 
 
 def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import inliner
 
 from epcheck.conformance.records.error import EpcheckError
 from epcheck.conformance.targets.target import Target
@@ -33,6 +32,7 @@ from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.inlining import inlined_file
 from epcheck.models.graph.wiring import wire
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.node import OracleError
@@ -97,7 +97,7 @@ def diagnose(
     if model_file.bytes_of(parsed, path) > LARGE_BYTES:
         raise DoctorError(f"'{model}' is larger than {LARGE_BYTES >> 20} MiB, and no oracle knows its inner values")
     whole = model_file.embedded(parsed, path)
-    graph = placement.named(inliner.inline_local_functions(whole) if whole.functions else whole)
+    graph = placement.named(inlined_file(model, whole))
     asked = subject(graph, manner.converted)
     tried = tuple(trials(graph, feeding))
     with ExitStack() as resources:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
-from onnx import inliner
 
 from epcheck.conformance.test_data import model_file
 from epcheck.models.graph import feedable
+from epcheck.models.graph.inlining import inlined_file
 from epcheck.models.graph.order import ordered
 from epcheck.models.placement import placement
 
@@ -36,8 +36,9 @@ class RunnableModel:
 
 
 def runnable(path: Path, model: onnx.ModelProto) -> RunnableModel:
-    """The model of a file, which `model_file.parse` read as `model`."""
-    graph = inliner.inline_local_functions(model) if model.functions else model
+    """The model of a file, which `model_file.parse` read as `model`. Raises ModelFileError where a call does not suit
+    the function."""
+    graph = inlined_file(path, model)
     cast: dict[str, str] = {}
     if model.ByteSize() <= NAMED_BYTES:
         graph, cast = feedable.adapted(placement.named(ordered(graph)))

@@ -28,6 +28,7 @@ from epcheck.api.models.examining.examination import ExaminationError, examined
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.program import jail
 
 MODEL = Path("a.onnx")
@@ -46,7 +47,8 @@ def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """This module has a name that the other process can import."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     monkeypatch.setitem(sys.modules, "test_examination", sys.modules[__name__])
-    for function in (answers, refused, raises, missing, dies, hangs, eats, prints, lies, orphans, tells_its_bounds):
+    own = (answers, refused, raises, missing, dies, hangs, stops, eats, prints, lies, orphans, tells_its_bounds, temp)
+    for function in own:
         monkeypatch.setattr(function, "__module__", "test_examination")
 
 
@@ -73,6 +75,10 @@ def dies(_options: str, _say: Say) -> None:
 
 def hangs(_options: str, _say: Say) -> None:
     ctypes.PyDLL(None).sleep(60)
+
+
+def stops(_options: str, _say: Say) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def eats(_options: str, _say: Say) -> None:
@@ -103,6 +109,10 @@ def orphans(options: str, _say: Say) -> None:
         time.sleep(60)
     Path(options).write_text(str(pid))
     raise ModelFileError("it is a test")
+
+
+def temp(_options: str, _say: Say) -> str:
+    return confinement.temp()
 
 
 def tells_its_bounds(options: str, _say: Say) -> tuple[int, bool, bool]:
@@ -262,3 +272,19 @@ def test_signs_of_life_are_not_sent_too_often() -> None:
     for _ in range(1000):
         sender.sign()
     assert len(sent) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_process_that_somebody_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs seconds, not the minutes that a model may take."""
+    monkeypatch.setattr(examination, "STOPPED_S", 0.3)
+    began = time.monotonic()
+    with pytest.raises(ExaminationError, match=r"^a.onnx: cannot be examined: somebody stopped the process that read"):
+        examine(stops)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no folder of its own")
+def test_temporary_files_of_its_workers_go_with_our_process() -> None:
+    """It may be killed, and ends without ado."""
+    assert examine(temp) == confinement.temp()

@@ -6,6 +6,7 @@ import argparse
 import random
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("the attacks are made with POSIX signals and processes", allow_module_level=True)
 
-from attacks import attacked, corruptions, crafted_models, models, shards
+from attacks import attacked, corruptions, crafted_models, kills, models, scenes, shards, starts
 from attacks.attacked import Ended
 
 
@@ -54,6 +55,39 @@ def test_a_process_is_known_by_its_mark(tmp_path: Path, monkeypatch: pytest.Monk
         assert [found.pid for found in attacked.marked("x")] == [process.pid]
         process.kill()
     assert attacked.marked("x") == []
+
+
+def test_only_the_signals_that_were_asked_for_are_sent() -> None:
+    moment = kills.Moment("1 2", ["SIGSTOP", "SIGSEGV"])
+    assert [number.name for number in moment.of_command] == ["SIGSTOP"]
+    assert [number.name for number in moment.of_others] == ["SIGSEGV", "SIGSTOP"]
+
+
+def test_the_processes_of_a_callable_are_attacked_too(tmp_path: Path) -> None:
+    scenes.with_config(tmp_path, scenes.CALLABLE)
+    attacked_target = tomllib.loads((tmp_path / "epcheck.toml").read_text())["targets"]["attacked"]
+    assert attacked_target == {"function": "backend:compute", "deadline_s": 5, "jobs": 2}
+    assert "def compute(model, feeds):" in (tmp_path / "backend.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("ended", "fault"),
+    [
+        (starts.Ended(130, "epcheck: interrupted", 0.1), ""),
+        (starts.Ended(0, "cpu", 0.2), ""),
+        (starts.Ended(-15, "", 0.1), "exit code -15"),
+        (starts.Ended(130, "Traceback (most", 0.1), "traceback"),
+        (starts.Ended(-1000, "", 60.0), "hangs"),
+    ],
+)
+def test_how_a_command_may_end_that_has_just_begun(ended: starts.Ended, fault: str) -> None:
+    found = starts.fault(ended)
+    assert (bool(found), fault in found) == (bool(fault), True)
+
+
+def test_a_signal_after_the_first_line_ends_the_command(tmp_path: Path) -> None:
+    ended = starts.started(tmp_path, 0.1)
+    assert (ended.code, starts.fault(ended)) == (130, "")
 
 
 @pytest.mark.parametrize("name", ["journal", "run.json", "cache"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from epcheck.models.feeds import feeds
 from epcheck.models.graph import feedable
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.node import OracleError
+from epcheck.models.validation.runnable import runnable
 
 
 def looked_at(path: Path) -> None:
@@ -253,3 +255,45 @@ def test_packed_and_small_elements_are_counted_as_they_lie_in_files(
     model.graph.initializer.append(TensorProto(name="v", data_type=numbers[name], dims=[count], raw_data=bytes(raw)))
     onnx.save(model, tmp_path / "model.onnx")
     assert model_file.parse(tmp_path / "model.onnx") == model
+
+
+def more_inputs(model: onnx.ModelProto) -> None:
+    model.graph.node[0].input.append("x")
+
+
+def more_outputs(model: onnx.ModelProto) -> None:
+    model.graph.node[0].output.append("own")
+
+
+def no_outputs(model: onnx.ModelProto) -> None:
+    model.functions[0].ClearField("output")
+
+
+def two_of_a_name(model: onnx.ModelProto) -> None:
+    model.functions.append(model.functions[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (more_inputs, "Number of actual parameters cannot exceed number of formal parameters"),
+        (more_outputs, "Number of actual parameters cannot exceed number of formal parameters"),
+        (no_outputs, "Number of actual parameters cannot exceed number of formal parameters"),
+        (two_of_a_name, "Model contains multiple local functions with the same implementation id 'own::Twice'"),
+    ],
+)
+def test_calls_that_do_not_suit_their_functions_are_refused(
+    tmp_path: Path, change: Callable[[onnx.ModelProto], None], why: str
+) -> None:
+    """onnx's inliner raises RuntimeError of one and ValidationError of the other."""
+    model = an_add(2)
+    change(model)
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    with pytest.raises(ModelFileError) as caught:
+        runnable(path, model_file.parse(path))
+    reason = f"its functions cannot be put in place of their calls: {why}"
+    assert str(caught.value) == f"'{path}' is no valid ONNX model: {reason}"
+    with pytest.raises(OracleError) as unknown:
+        oracle.evaluate(model, {"x": np.ones((2, 2), np.float32)})
+    assert str(unknown.value) == reason

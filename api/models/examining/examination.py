@@ -28,6 +28,9 @@ ORACLE_S = 180.0
 """What the process may take beyond the deadline of a step of a session without a sign of life: the oracle's own time
 for all trials, twice."""
 
+STOPPED_S = 10.0
+"""After what time a process that somebody stopped (SIGSTOP) is given up."""
+
 LEAST_MEMORY = 4096 * MEBIBYTE
 TIMES_THE_FILES = 8
 """The memory of the process: LEAST_MEMORY and so many times the files beside the model, as far as SHARE of what the
@@ -60,11 +63,15 @@ def examined(
     """
     memory = _memory(model)
     with ExaminerProcess(function, options, confinement.policy_of_all(targets)) as process:
-        heard = time.monotonic()
+        heard = ran = time.monotonic()
         while True:
             try:
                 message = process.messages.get(timeout=POLL_S)
             except queue.Empty:
+                if not process.is_stopped():
+                    ran = time.monotonic()
+                elif time.monotonic() - ran > STOPPED_S:
+                    raise _failed(model, f"somebody stopped the process that read it, for {STOPPED_S:g} s") from None
                 if time.monotonic() - heard > deadline_s + ORACLE_S:
                     raise _failed(model, f"it gave no sign of life for {deadline_s + ORACLE_S:g} s") from None
                 if process.resident_bytes() > memory:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from epcheck.api.models.examining import messages
-from epcheck.conformance.workers import alive
+from epcheck.conformance.workers import alive, confinement
 from epcheck.conformance.workers.program import jail
 from epcheck.conformance.workers.program.fork import fork_workers
 from epcheck.conformance.workers.program.serve import take_streams
@@ -52,9 +52,9 @@ class Sender:
 def main(arguments: Sequence[str]) -> None:
     """Examine a model, or fork who does.
 
-    A request is what our own process writes to stdin: the bounds, as `jail.enter` takes them, or None, then (a function
-    (options, say) -> result, options), both pickled. Whatever reads the model is imported before the bounds hold;
-    nothing of the model is.
+    A request is what our own process writes to stdin: (the bounds, as `jail.enter` takes them, or None; where temporary
+    files of workers go, or nothing), then (a function (options, say) -> result, options), both pickled. Whatever reads
+    the model is imported before the bounds hold; nothing of the model is.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--import", dest="module")
@@ -76,7 +76,10 @@ def main(arguments: Sequence[str]) -> None:
 
 def _examine() -> None:
     requests, answers = take_streams()
-    if bounds := pickle.load(requests):
+    bounds, temp = pickle.load(requests)
+    if temp:
+        confinement.share_temp(temp)
+    if bounds:
         jail.enter(bounds)
     ParentWatch()
     sender = Sender(answers)

@@ -43,7 +43,8 @@ class ExaminerProcess:
         """bounds: as `confinement.policy` has them. Raises OSError."""
         self.messages: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
         self._log: deque[str] = deque(maxlen=LOG_LINES)
-        request = pickle.dumps(bounds) + pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
+        temp = confinement.temp() if sys.platform == "linux" and not confinement.is_off() else ""
+        request = pickle.dumps((bounds, temp)) + pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
         self._process = _started(function.__module__)
         self._readers = [
             threading.Thread(target=serve, args=arguments, daemon=True)
@@ -75,6 +76,13 @@ class ExaminerProcess:
             return int(psutil.Process(self._process.pid).memory_info().rss)
         except psutil.Error:
             return 0
+
+    def is_stopped(self) -> bool:
+        """Whether it, or who is to fork it, was stopped: SIGSTOP; a debugger's stops are others."""
+        try:
+            return bool(psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED)
+        except psutil.Error:
+            return False
 
     def last_words(self) -> str:
         """How it ended, and the end of what it wrote to stderr."""

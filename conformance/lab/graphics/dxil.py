@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import shutil
 import tarfile
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.graphics.compiler import Compiler, host_compiler, private_compiler
 from epcheck.conformance.lab.packages.apt import Archive, moved
-from epcheck.conformance.lab.process import Say, cores, run
+from epcheck.conformance.lab.process import Say, in_threads, run
 
 HEADERS = ("libwine-dev", "libvulkan-dev")
+_COMPILE_S = 600  # the largest file takes 20 on an old core
 OURS = "vkd3d"
 """The folder of the C files that are added to vkd3d."""
 
@@ -164,19 +166,13 @@ def _compile(
     sources = sorted(sources, key=lambda p: -p.stat().st_size)
     total, done = sum(p.stat().st_size for p in sources), 0
 
-    def compile_one(source: Path) -> None:
+    def compile_one(source: Path, unwanted: threading.Event) -> None:
         target = objects / f"{source.parent.name}-{source.name}.o"
         command: list[str | Path] = [*compiler.gcc, *flags, "-c", source, "-o", target]
-        run(command, what=f"compiling {source.name}", env=compiler.env, keep_open=keep_open)
+        run(command, what=f"compiling {source.name}", env=compiler.env, keep_open=keep_open, timeout=_COMPILE_S,
+            unwanted=unwanted)  # fmt: skip
 
-    with ThreadPoolExecutor(cores()) as pool:
-        jobs = {pool.submit(compile_one, source): source for source in sources}
-        try:
-            for job in as_completed(jobs):
-                job.result()
-                done += jobs[job].stat().st_size
-                say(f"compiling {len(sources)} files", done, total)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    for source in in_threads(compile_one, sources):
+        done += source.stat().st_size
+        say(f"compiling {len(sources)} files", done, total)
     return sorted(objects.iterdir())

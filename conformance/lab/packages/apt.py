@@ -11,8 +11,8 @@ import json
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -20,12 +20,13 @@ from urllib.parse import unquote
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.pins import read
-from epcheck.conformance.lab.process import Say, Watch, cores, run
+from epcheck.conformance.lab.process import Say, Watch, in_threads, run
 from epcheck.conformance.records import atomic_file
 
 _DEBIAN_SUITES = re.compile(
     r"(buster|bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)(-updates)?"
 )
+_UNPACK_S = 300  # the largest package takes 5
 _KEYRINGS = ("usr/share/keyrings/debian-archive-keyring.gpg", "usr/share/keyrings/debian-archive-keyring.pgp")
 
 
@@ -264,17 +265,16 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
         """Unpack packages over one another, as dpkg would, without running any of their scripts."""
         target.mkdir(parents=True, exist_ok=True)
         total, done = sum(p.size for p in packages), 0
-        # Sizes differ by a factor of 100,000: the largest first keeps all cores at work to the end.
-        with ThreadPoolExecutor(cores()) as pool:
-            jobs = {pool.submit(self._unpack, p, target): p for p in sorted(packages, key=lambda p: -p.size)}
-            for job in as_completed(jobs):
-                job.result()
-                done += jobs[job].size
-                self._say(f"unpacking {len(packages)} packages", done, total)
 
-    def _unpack(self, package: Package, target: Path) -> None:
-        deb = self._apt / "archives" / package.file
-        run(["dpkg-deb", "-x", deb, target], what=f"unpacking {package.file}", keep_open=self._keep_open)
+        def unpack(package: Package, unwanted: threading.Event) -> None:
+            deb, what = self._apt / "archives" / package.file, f"unpacking {package.file}"
+            run(["dpkg-deb", "-x", deb, target], what=what, keep_open=self._keep_open, timeout=_UNPACK_S,
+                unwanted=unwanted)  # fmt: skip
+
+        # Sizes differ by a factor of 100,000: the largest first keeps all cores at work to the end.
+        for package in in_threads(unpack, sorted(packages, key=lambda p: -p.size)):
+            done += package.size
+            self._say(f"unpacking {len(packages)} packages", done, total)
 
 
 def forget(layout: Layout) -> None:

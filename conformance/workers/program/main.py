@@ -8,11 +8,12 @@ import gc
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 
 from . import backends, jail, machine
 from .serve import serve, take_streams
-from .watch import ParentWatch, end_forks_with_us
+from .watch import ParentWatch, end_forks_with_us, end_group_with_us
 
 COLLECT_AFTER = 50_000
 """New objects after which Python looks for cycles of garbage: requests and answers leave none."""
@@ -33,6 +34,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--jail", type=json.loads, default={})
     options = parser.parse_args(arguments)
     jail.enter(options.jail)
+    if options.backend.startswith("python:"):
+        end_group_with_us()
     end_forks_with_us()
     watch = ParentWatch()
     is_fork_server = options.fork_server is not None
@@ -63,6 +66,8 @@ def main(arguments: list[str]) -> None:
         watch.stop()
         if not fork_workers(options.fork_server):
             return
+        if options.backend.startswith("python:") and threading.active_count() == 1:
+            end_group_with_us()
         ParentWatch()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)

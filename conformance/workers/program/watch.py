@@ -9,6 +9,9 @@ import threading
 
 PR_SET_PDEATHSIG = 1
 
+_guarding: list[bool] = []
+"""Not empty while the process is forked that outlives this one."""
+
 
 class ParentWatch:
     """Ends the process with its parent: a runner that was killed cannot end a worker that hangs, and a worker that
@@ -45,6 +48,35 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
+def end_group_with_us() -> None:
+    """Have what this process starts end with it, also if it is killed: programs, of which `end_forks_with_us` knows
+    nothing. A process that is nobody's child waits for our end, and ends the group; call it while there is one thread.
+    Does nothing where the system has no process groups, and where this process does not lead its own."""
+    if sys.platform == "win32" or os.getpgid(0) != os.getpid():
+        return
+    import signal
+
+    ended, _ = os.pipe()  # whose other end is closed when this process, and each fork of it, has ended
+    _guarding.append(True)
+    child = os.fork()
+    if child:
+        _guarding.clear()
+        os.waitpid(child, 0)
+        os.close(ended)
+        return
+    try:
+        if os.fork():
+            os._exit(0)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        os.dup2(ended, 0)
+        os.closerange(1, 1 << 16)
+        os.read(0, 1)
+        os.killpg(0, signal.SIGKILL)
+    finally:
+        os._exit(0)
+
+
 def end_forks_with_us() -> None:
     """Have the system kill what this process forks when it ends: a callable may leave processes behind, in sessions of
     their own. Only what its main thread forks, since the system looks at the thread."""
@@ -54,5 +86,5 @@ def end_forks_with_us() -> None:
     os.register_at_fork(
         before=lambda: forking.append(threading.current_thread() is threading.main_thread()),
         after_in_parent=forking.pop,
-        after_in_child=lambda: end_with_parent() if forking.pop() else None,
+        after_in_child=lambda: end_with_parent() if forking.pop() and not _guarding else None,
     )

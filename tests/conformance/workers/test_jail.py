@@ -225,12 +225,27 @@ def test_a_kernel_without_any_of_it_runs_the_worker_all_the_same(tmp_path: Path)
 
 
 @on_linux
+def test_temporary_files_of_workers_go_with_a_command_that_a_signal_ends(tmp_path: Path) -> None:
+    """Outside of a run a signal ends the process at once, without what is done at its end otherwise."""
+    program = (
+        "import os, signal; from epcheck.cli import start; from epcheck.conformance.workers import confinement as c\n"
+        "start.end_on_signals(); print(c.temp(), flush=True); os.kill(os.getpid(), signal.SIGTERM)"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "epcheck: interrupted\n")
+    folder = Path(done.stdout.strip())
+    assert folder.parent == tmp_path / "epcheck" / "workers"
+    assert not folder.exists()
+
+
+@on_linux
 def test_temporary_files_of_workers_go_with_the_process_that_started_them(tmp_path: Path) -> None:
     """Also what a killed process left; not what one uses that runs. Signals on a whole machine found a log of the
     runtime's telemetry for each worker (benchmarks/attacks/kills.py)."""
     program = (
         "import sys; from pathlib import Path; from epcheck.conformance.workers import confinement as c\n"
-        "folder = Path(c._temp()); (folder / 'mat-debug-1.log').touch(); print(folder, flush=True); sys.stdin.read()"
+        "folder = Path(c.temp()); (folder / 'mat-debug-1.log').touch(); print(folder, flush=True); sys.stdin.read()"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     place = tmp_path / "epcheck" / "workers"

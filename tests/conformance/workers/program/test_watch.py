@@ -16,7 +16,7 @@ from command_line import ENVIRONMENT, START
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Linux's prctl"), pytest.mark.slow]
 
 CALLABLES = """
-import ctypes, os, time
+import ctypes, os, subprocess, time
 from pathlib import Path
 
 def write_down(pid):
@@ -39,6 +39,10 @@ def forks(model, feeds):
         time.sleep(60)
         os._exit(0)
     time.sleep(60)
+
+def starts_a_program(model, feeds):
+    write_down(subprocess.Popen(["sleep", "60"]).pid)
+    time.sleep(60)
 """
 
 
@@ -54,7 +58,7 @@ def gone(pid: int, within_s: float = 10.0) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", ["holds_the_lock", "is_in_native_code", "forks"])
+@pytest.mark.parametrize("name", ["holds_the_lock", "is_in_native_code", "forks", "starts_a_program"])
 def test_nothing_outlives_a_runner_that_is_killed(tmp_path: Path, name: str) -> None:
     (tmp_path / "callables.py").write_text(CALLABLES)
     command = [*START, "run", "-t", f"python:callables:{name}", "--baseline", "none", "--op", "Identity"]
