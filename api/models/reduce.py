@@ -11,7 +11,7 @@ from typing import Annotated
 import onnx
 
 from epcheck.api.models.examining.examination import examined
-from epcheck.api.models.option_types import Candidate, MostSeconds, MostSessions, OptimisationLevel
+from epcheck.api.models.option_types import Candidate, MostSeconds, MostSessions, OptimisationLevel, StepDeadline
 from epcheck.api.models.parsing import sizes_of
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess, Vulkan
@@ -35,8 +35,9 @@ from epcheck.models.wrong_nodes.reduce import ReduceError, reduce_model
 @dataclass(frozen=True)
 class ReduceOptions:
     """Which model, on what, with which feeds, and how long. model: always given; it is left out as a part of
-    ReportBugOptions alone. feeds: a file or folder, or input name -> value. out: the
-    folder that is made; None writes none. own_process: examine the model in a process of its own, with bounds."""
+    ReportBugOptions alone. feeds: a file or folder, or input name -> value. deadline_s: seconds for each step of a
+    session. out: the folder that is made; None writes none. own_process: examine the model in a process of its own, with
+    bounds."""
 
     model: Annotated[Path, Option("An ONNX model that fails on the target.", argument=True, required=True)] = Path()
     target: Candidate = None
@@ -53,6 +54,7 @@ class ReduceOptions:
     level: OptimisationLevel = "all"
     sessions: MostSessions = Limits.sessions
     seconds: MostSeconds = Limits.seconds
+    deadline_s: StepDeadline = DEADLINE_S
     vulkan: Vulkan = None
     out: Annotated[Path | None, Option("The folder that is made.")] = Path("reduced")
     own_process: OwnProcess = True
@@ -69,7 +71,7 @@ def reduce(options: ReduceOptions) -> Reduced:
     asked = evaluators.choose(options.target, options.baseline, options.vulkan)
     wanted = _Wanted(options, asked)
     if options.own_process:
-        reduced = examined(_reduce, wanted, options.model, _unheard, DEADLINE_S, asked.targets)
+        reduced = examined(_reduce, wanted, options.model, _unheard, options.deadline_s, asked.targets)
     else:
         reduced = _reduce(wanted)
     if options.out is not None:
@@ -97,13 +99,14 @@ def _reduce(wanted: _Wanted, _say: Callable[[str], None] = _unheard) -> Reduced:
         raise ReduceError("a baseline must say what is right; name one with --baseline")
     inputs = _inputs(options, model)
     feeding = Feeding(inputs=inputs, is_generated=options.feeds is None)
-    found = validate(path, asked, feeding, Manner(options.level, culprit=False))
+    found = validate(path, asked, feeding, Manner(options.level, culprit=False, deadline_s=options.deadline_s))
     if found.status in (RIGHT, UNJUDGED):
         raise ReduceError(f"there is nothing to reduce: {found.headline}")
     folder = path.resolve().parent if any(True for _ in model_file.external_tensors(model)) else None
     with ExitStack() as resources:
         candidates, baselines = (
-            resources.enter_context(ModelSessions(target)) for target in (asked.candidate, asked.baseline)
+            resources.enter_context(ModelSessions(target, options.deadline_s))
+            for target in (asked.candidate, asked.baseline)
         )
         ask = askers(candidates, baselines, folder, size)
         limits = Limits(sessions=options.sessions, seconds=options.seconds)
