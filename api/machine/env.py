@@ -11,7 +11,7 @@ from epcheck.conformance.targets.recipes import environment as recipes
 from epcheck.conformance.targets.recipes.environment import Environment as Environment
 from epcheck.conformance.targets.recipes.environment import known_environments
 
-Name = Annotated[str, Option("webgpu, openvino, openvino-plugin or qnn; webgpu@0.4.0 is a release.", argument=True)]
+Name = Annotated[str, Option("webgpu, openvino, openvino-plugin, qnn, cuda; webgpu@0.4.0 is a release.", argument=True)]
 
 
 @dataclass(frozen=True)

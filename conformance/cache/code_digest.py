@@ -43,6 +43,7 @@ MAKERS: Mapping[str, tuple[str, ...]] = {
     "statuses": _OPINION,
     "workers": _OPINION,
     "parity": _OPINION,
+    "alone": _OPINION,
 }
 """Kind of value -> the modules that make it, without the leading `epcheck.`. A name that ends in `.*` stands for all
 modules of a package: pkgutil finds the operators, and the worker program is started as a file."""

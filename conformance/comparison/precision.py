@@ -60,7 +60,7 @@ def judged(truth: Truth, precision: Precision | None, on_cpu: bool) -> Truth:
     if not isinstance(truth, Outputs) or (precision is None and not on_cpu):
         return truth
     outputs = map(without_shaders, truth.outputs)  # allowances of float32's shaders, so many times as large, allow all
-    return Outputs(tuple(_lowered(output, precision) if precision else output for output in outputs))
+    return replace(truth, outputs=tuple(_lowered(each, precision) if precision else each for each in outputs))
 
 
 def without_shaders(output: Output) -> Output:

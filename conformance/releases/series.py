@@ -24,7 +24,7 @@ from epcheck.conformance.targets.target import Target, TargetError
 PACKAGES = {
     "cpu": "onnxruntime",
     **dict.fromkeys(NEED_LAB, "onnxruntime-directml"),
-    **{name: recipe.packages[-1] for name, recipe in RECIPES.items()},
+    **{name: recipe.distributions[-1] for name, recipe in RECIPES.items()},
 }
 """Target -> the package whose releases it can be had in, as `NAME@RELEASE`; of a recipe the one with the provider."""
 

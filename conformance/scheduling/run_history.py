@@ -131,7 +131,7 @@ def _worker_rates_key(target: Target, described: Mapping[str, str]) -> bytes:
 
 def pack_parity(cached: Cache, target: Target, facts: Mapping[str, str]) -> Parity | None:
     """What was measured of packs on such a target; None where nothing was. facts: what its worker reports of itself."""
-    key = _pack_parity_key(target, facts)
+    key = cache.key("parity", target.provider or "", provider_and_device(target, facts))
     try:
         cases, differences = json.loads(cached.get([key])[key])
         return Parity(int(cases), [Difference(*map(str, found)) for found in differences])
@@ -141,13 +141,14 @@ def pack_parity(cached: Cache, target: Target, facts: Mapping[str, str]) -> Pari
 
 def keep_pack_parity(cached: Cache, target: Target, facts: Mapping[str, str], parity: Parity) -> None:
     """Keep what `pack_parity` gives."""
-    cached.put({_pack_parity_key(target, facts): json.dumps(parity).encode()})
+    key = cache.key("parity", target.provider or "", provider_and_device(target, facts))
+    cached.put({key: json.dumps(parity).encode()})
 
 
-def _pack_parity_key(target: Target, facts: Mapping[str, str]) -> bytes:
+def provider_and_device(target: Target, facts: Mapping[str, str]) -> str:
+    """What decides how the target's provider computes, wherever it is installed."""
     own = {name: value for name, value in facts.items() if name not in INCIDENTAL}
-    parts = [target.provider, dict(target.options), dict(target.config), own]
-    return cache.key("parity", target.provider or "", json.dumps(parts, sort_keys=True))
+    return json.dumps([target.provider, dict(target.options), dict(target.config), own], sort_keys=True)
 
 
 class Statuses:

@@ -41,6 +41,7 @@ from epcheck.conformance.scheduling.case_lifecycle import (
     Where,
 )
 from epcheck.conformance.scheduling.grouping import PLACE_ONLY, Grouping
+from epcheck.conformance.scheduling.passed_alone import PassedAlone
 from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
 from epcheck.conformance.scheduling.pools.pool import TICK_S
 from epcheck.conformance.scheduling.pools.pools import Pools
@@ -99,16 +100,17 @@ class Session:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._pools = Pools(plan, cache, self._events, idle_workers, profile)
         self.in_progress = self._most_under_way()
-        self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores) - 1)
+        self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores))
         self._remembered = run_history.RememberedOpinions(plan, cache)
         self._statuses = run_history.Statuses(cache, plan.candidates)
         self._opinions = SharedOpinions()
-        self._grouping = Grouping()
+        self._grouping, self._passed_alone = Grouping(), PassedAlone(cache)
         self._failing: defaultdict[str, set[str]] = defaultdict(set)
         self._notes: list[str] = []
         self._resources = contextlib.ExitStack()
         self._resources.callback(idle_workers.end_run)
         self._resources.callback(self._remembered.write)
+        self._resources.callback(self._passed_alone.write)
 
     def __enter__(self) -> Self:
         """Start the first worker of each target. Raises TargetDown."""
@@ -164,7 +166,7 @@ class Session:
         """As `Pools.choose_workers` and `Pools.choose_packing`, when the targets have just become ready."""
         self._clock.enter(MEASURING)
         self._pools.choose_workers(say)
-        self._pools.choose_packing(say)
+        self._pools.choose_packing(say, self._passed_alone)
         self.in_progress = self._most_under_way()
 
     def has_room(self) -> bool:
@@ -268,20 +270,16 @@ class Session:
         target, where, prepared = action.target, action.where, life.prepared
         pool = self._pools.pool(target, where)
         job = Job(prepared, partial(self._ran, life, target, where))
-        if target.variant:
-            pool.submit(job._replace(target=target))
-            return
-        if where is not Where.SHARED:
-            pool.submit(job)
-            return
+        if target.variant or where is not Where.SHARED:
+            return pool.submit(job._replace(target=target) if target.variant else job)
         status = self._statuses.of(target, prepared.case.id)
         if status == terms.TIMEOUT:
-            self._pools.pool(target, Where.OWN_PROCESS).defer(job)
-            return
+            return self._pools.pool(target, Where.OWN_PROCESS).defer(job)
         group = self._grouping.group(prepared, target, status or action.predicted, pool.facts)
         if group.startswith(PLACE_ONLY):
             job = job._replace(place=True, finished=partial(self._placed, life, target))
-        pool.submit(job._replace(group=group))
+        has_company = self._passed_alone.may_have_company(prepared, target)
+        return pool.submit(job._replace(group=group if has_company else b""))
 
     def _placed(self, life: CaseLifecycle, target: Target, outcome: Outcome) -> None:
         """A case was only placed; or the CPU provider, which may take it there, refused it, which says nothing."""
@@ -294,6 +292,7 @@ class Session:
         for target, made in zip(life.candidates, records, strict=True):
             can_be_guessed = made.status == terms.PASS and made.claimed is not False
             self._statuses.put(target, life.prepared.case.id, "" if can_be_guessed else made.status)
+            self._passed_alone.put(life.prepared, target, made.candidate)
             self._sink(made)
 
     def _handle_events(self, wait: bool) -> bool:

@@ -1,6 +1,7 @@
 """Expectations in TOML: read from files, and written from what a run found.
 
     link = "docs/findings.md"         # of the entries that have none of their own: optional, before the first entry
+    when = { runtime = ">=1.20" }     # where the file applies at all; an entry's own `when` adds to it: optional
 
     [[expect]]
     case = "TopK-*/float32/nan_*"     # a glob over case ids, or a list of globs; '[' is literal
@@ -52,24 +53,33 @@ def parse(text: str, source: str) -> tuple[Expectation, ...]:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also of a number with thousands of digits, of brackets in brackets
         raise ExpectationError(f"{source} is not valid TOML: {error}") from None
-    if unknown := document.keys() - {"expect", "link"}:
+    if unknown := document.keys() - {"expect", "link", "when"}:
         raise ExpectationError(f"{source}: unknown key '{min(unknown)}'; entries are tables named [[expect]]")
-    entries, link = document.get("expect", []), document.get("link", "")
+    entries, link, where = document.get("expect", []), document.get("link", ""), document.get("when", {})
+    if "when" in document:
+        _condition(where, source)
     if not isinstance(link, str):
         raise ExpectationError(f"{source}: 'link' has the wrong type, {type(link).__name__}")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ExpectationError(f"{source}: write [[expect]] with two brackets, one table for each expectation")
     numbered = enumerate(entries, 1)
-    return tuple(e for number, entry in numbered for e in _entry({"link": link, **entry}, f"{source}, entry {number}"))
+    return tuple(e for number, entry in numbered for e in _entry(entry, link, where, f"{source}, entry {number}"))
 
 
-def _entry(entry: dict[str, Any], where: str) -> tuple[Expectation, ...]:
-    if unknown := entry.keys() - FIELDS.keys():
-        raise ExpectationError(f"{where}: unknown field '{min(unknown)}'; an expectation has {', '.join(FIELDS)}")
+def _condition(table: object, where: str) -> Condition:
     try:
-        when = condition.parse(entry.pop("when")) if "when" in entry else ANYWHERE
+        return condition.parse(table)
     except ConditionError as error:
         raise ExpectationError(f"{where}: {error}") from None
+
+
+def _entry(own: dict[str, Any], link: str, file_when: dict[str, Any], where: str) -> tuple[Expectation, ...]:
+    entry = {"link": link, **own}
+    if unknown := entry.keys() - FIELDS.keys():
+        raise ExpectationError(f"{where}: unknown field '{min(unknown)}'; an expectation has {', '.join(FIELDS)}")
+    when = _condition(entry.pop("when"), where) if "when" in entry else ANYWHERE
+    if file_when:
+        when = _condition({**file_when, **own.get("when", {})}, where)
     for name in ("case", "status", "reason"):
         if not str(entry.get(name, "")).strip():
             raise ExpectationError(f"{where}: '{name}' is missing; every expectation says which case, what and why")

@@ -280,6 +280,7 @@ def _recipe(made: recipes.Environment) -> Target:
         target,
         options=recipe.options,
         float32_precision=recipe.float32_precision,
+        device=recipe.device or target.device,
         deadline_s=recipe.deadline_s,
         jobs=recipe.jobs,
         variables={},

@@ -13,7 +13,7 @@ from epcheck.reports.diff.wording import NIGHTS
 from epcheck.reports.text import moment
 
 WITH_RELEASES = {
-    **dict.fromkeys(("cpu", "dml", "directml", "openvino"), "onnxruntime"),
+    **dict.fromkeys(("cpu", "dml", "directml", "openvino", "cuda"), "onnxruntime"),
     **dict.fromkeys(("webgpu", "openvino-plugin", "qnn"), "plugin"),
 }
 """Target of which `epcheck bisect` has the releases -> the part of a fingerprint that names its release, last."""

@@ -369,7 +369,7 @@ def test_list_targets_has_those_of_the_configuration(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EPCHECK_RUNTIMES", str(tmp_path / "runtimes"))
     names = [line.split()[0] for line in call("list", "targets").out.splitlines()]
-    recipes = ["webgpu", "openvino", "openvino-plugin", "qnn"]
+    recipes = ["webgpu", "openvino", "openvino-plugin", "qnn", "cuda"]
     assert names == ["cpu", "dml", "directml", "reference", *recipes, "mine", "default"]
 
 

@@ -78,16 +78,16 @@ def measure(target: Target, cases: Sequence[PreparedCase], idle_workers: IdleWor
 
 
 def in_words(target: Target, parity: Parity) -> str:
-    """Why cases do not share sessions, in one sentence; empty where they may."""
+    """Why cases do not share sessions at once, in one sentence; empty where they may."""
     if not parity.differences:
         return ""
     passing = [found for found in parity.differences if found.in_company == terms.PASS]
     first = (passing or parity.differences)[0]
     finding = f"; {len(passing)} of these pass only in company, which is a finding" if passing else ""
     return (
-        f"{target.name}: each case has a session of its own, because {len(parity.differences)} of {parity.cases} cases "
-        f"of a sample end otherwise in company than alone{finding}, for example {first.case_id}: {first.alone} alone, "
-        f"{first.in_company} in company"
+        f"{target.name}: each case has a session of its own until it has passed in one, because "
+        f"{len(parity.differences)} of {parity.cases} cases of a sample end otherwise in company than alone{finding}, "
+        f"for example {first.case_id}: {first.alone} alone, {first.in_company} in company"
     )
 
 

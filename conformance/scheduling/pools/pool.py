@@ -116,10 +116,6 @@ class Pool:
             supervisor.close()
         del self.supervisors[workers:]
 
-    def keep_apart(self) -> None:
-        """Give each job a session of its own from now on."""
-        self.sizing = PackSizing(1)
-
     def submit(self, job: Job) -> None:
         """Queue a job; it is sent by the next `advance`."""
         if job.group and self.sizing.largest > 1:

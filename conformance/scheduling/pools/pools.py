@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.scheduling import run_history
 from epcheck.conformance.scheduling.case_lifecycle import Where
+from epcheck.conformance.scheduling.passed_alone import PassedAlone
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.pools import pack_parity, worker_count, worker_probe
 from epcheck.conformance.scheduling.pools.pool import TICK_S, Incident, Pool
@@ -119,11 +120,11 @@ class Pools:
                 pool.limit(workers)
                 say(worker_count.in_words(target, facts, workers, rates))
 
-    def choose_packing(self, say: Callable[[str], None]) -> None:
+    def choose_packing(self, say: Callable[[str], None], passed_alone: PassedAlone) -> None:
         """Have cases share sessions only where they end then as they do alone, when the targets have just become ready.
 
-        say: takes why they do not, in words, which `apart` has, too. Where nothing is known and the run is too short to
-        measure it, they do not.
+        say: takes why they do not, in words, which `apart` has, too. passed_alone: looks after the targets where
+        company may change an answer, those of which nothing is known and the run is too short to measure it among them.
         """
         for pool in self._pools.values():
             target = pool.target
@@ -134,13 +135,13 @@ class Pools:
                 parity = pack_parity.measure(target, pack_parity.sample(), self._idle_workers)
                 if parity is None:
                     self.apart.append(
-                        f"{target.name}: each case has a session of its own, because it could not be measured whether "
-                        f"cases end in company as they do alone"
+                        f"{target.name}: each case has a session of its own until it has passed in one, because it "
+                        f"could not be measured whether cases end in company as they do alone"
                     )
                 else:
                     run_history.keep_pack_parity(self._cache, target, pool.facts, parity)
             if parity is None or parity.differences:
-                pool.keep_apart()
+                passed_alone.look_after(target, self.facts)
             if parity is not None and parity.differences:
                 self.apart.append(pack_parity.in_words(target, parity))
         for sentence in self.apart:

@@ -122,7 +122,7 @@ def create(
         driver = swiftshader.install(
             folder / DRIVER, mirror, lambda message, done, of: say("driver", total, message, done, of)
         )
-    versions = json.loads(_run(name, [str(wanted.python), "-c", VERSIONS, *recipe.packages, "numpy"]))
+    versions = json.loads(_run(name, [str(wanted.python), "-c", VERSIONS, *recipe.distributions, "numpy"]))
     text = json.dumps({"recipe": recipe.name, "versions": versions, "driver": driver}, indent=1)
     atomic_file.write_text(folder / COMPLETE, f"{text}\n")
     return environment(name)

@@ -14,8 +14,9 @@ class Recipe:
 
     provider: its name in ONNX Runtime. plugin: the module that has its library; empty where the runtime has the
     provider built in. options: of the provider. float32_precision: what it computes float32 in by these options, where
-    that is less. software_vulkan: it needs a Vulkan driver, a software one where the machine has none. deadline_s:
-    seconds for one case. jobs: workers at most, as in `Target`. about: in a few words what it is.
+    that is less. software_vulkan: it needs a Vulkan driver, a software one where the machine has none. device: where
+    output buffers can be bound. deadline_s: seconds for one case. jobs: workers at most, as in `Target`. about: what it
+    is, in a few words.
     """
 
     name: str
@@ -26,8 +27,14 @@ class Recipe:
     options: Mapping[str, str] = field(default_factory=dict)
     float32_precision: Precision | None = None
     software_vulkan: bool = False
+    device: str | None = None
     deadline_s: float = 20.0
     jobs: int = 1
+
+    @property
+    def distributions(self) -> tuple[str, ...]:
+        """The packages without their extras."""
+        return tuple(name.partition("[")[0] for name in self.packages)
 
 
 RECIPES: Mapping[str, Recipe] = {
@@ -69,6 +76,14 @@ RECIPES: Mapping[str, Recipe] = {
             ),
             deadline_s=120.0,  # it simulates each instruction: Gelu of 65,537 elements takes longer than 20 s
             jobs=0,
+        ),
+        Recipe(
+            "cuda",
+            ("onnxruntime-gpu[cuda,cudnn]",),
+            "CUDAExecutionProvider",
+            "CUDA on an NVIDIA GPU, with the libraries of its toolkit (3 GB)",
+            options={"use_tf32": "0"},  # else matrix products of float32 are TF32 where the GPU has it
+            device="cuda",
         ),
     )
 }

@@ -14,7 +14,7 @@ from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
 from epcheck.generators.bounds import bounds, elementary
-from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
+from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth, Undefined
 
 HALF = Precision("float16", "https://example.test/")
 
@@ -40,6 +40,29 @@ def test_a_cpu_gets_no_shader_s_allowance() -> None:
     assert is_wrong(erf_of_1(), off_by_half_of_1_in_1024, on_cpu=True)
     within_opencl = float(np.float32(0.8427007929497149)) + 8 * 2.0**-24
     assert not is_wrong(erf_of_1(), within_opencl, on_cpu=True)
+
+
+def test_what_is_undefined_is_rounded_as_what_is_defined() -> None:
+    """Two elements: 55 is defined, the other is one of the inputs or 0."""
+    value = np.array([55, 3], np.float32)
+    output = Output("y", value, undefined=Undefined(np.array([False, True]), np.array([0, 3, 55], np.float32)))
+    for got, exactly, in_half in (
+        ((55, 3), False, False), ((55.000004, 3), True, False), ((55, 54.999996), True, False),
+        ((55.2, 3), True, True), ((55, 4), True, True), ((55, -0.00001), True, False),
+    ):  # fmt: skip
+        answer = {"y": np.array(got, np.float32)}
+        for stated, expected in ((None, exactly), (HALF, in_half)):
+            judged = precision.judged(Outputs((output,), "written twice"), stated, False)
+            assert isinstance(judged, Outputs)
+            assert judged.undefined == "written twice"
+            assert bool(compare.differences(judged, answer)) == expected, (got, stated)
+    lowered = precision.judged(truth(output), HALF, False)
+    assert isinstance(lowered, Outputs)
+    (found,) = compare.differences(lowered, {"y": np.array([55, 4], np.float32)})
+    assert found.reason.startswith(
+        "1 of 2 elements are wrong; each that is defined must be within 8192 ULP of the truth"
+    )
+    assert found.reason.endswith("and any other must be an element of an input or 0")
 
 
 def test_a_cpu_keeps_denormals() -> None:

@@ -24,8 +24,8 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "sentence"),
     [
         (("-t", "gpu"), "unknown target 'gpu'; there are: cpu, dml, directml, reference, webgpu, openvino, "
-                        "openvino-plugin, qnn, NAME@RELEASE, python:module:function, ep:PACKAGE, and the path of a "
-                        "Python interpreter"),
+                        "openvino-plugin, qnn, cuda, NAME@RELEASE, python:module:function, ep:PACKAGE, and the path "
+                        "of a Python interpreter"),
         (("-t", "[red]gpu\x1b\n"), r"unknown target '[red]gpu\x1b\n'; there are: cpu, dml, directml, reference, "),
         (("-t", "[red]a[/red]\x1b\n"), r"target '[red]a[/red]\x1b\n': there is no interpreter at '[red]a[/red]\x1b\n'"),
         (("-t", "cpu@newest"), "target 'cpu@newest': 'newest' is no release; write for example cpu@1.20.1"),

@@ -234,6 +234,18 @@ def test_the_link_of_a_file_is_that_of_entries_without_one() -> None:
     assert [e.link for e in expectation_file.parse(text, "dml.toml")] == ["docs/findings.md", "ticket 7"]
 
 
+def test_the_condition_of_a_file_holds_for_every_entry_and_an_own_one_adds_to_it() -> None:
+    text = f"""when = {{ runtime = ">=1.20", os = "Windows-*" }}
+{entry()}
+{entry(when='{ runtime = "1.24.*", vendor = "0x10de" }')}"""
+    plain, own = (e.when for e in expectation_file.parse(text, "dml.toml"))
+    assert plain == Condition((("runtime", (">=1.20",)), ("os", ("Windows-*",))))
+    assert own == Condition((("runtime", ("1.24.*",)), ("os", ("Windows-*",)), ("vendor", ("0x10de",))))
+    wrong = 'when = { release = "1.20" }\n'
+    assert complaint(wrong + entry()).startswith("dml.toml: 'when' cannot name 'release'; it may name adapter, ")
+    assert complaint("when = {}\n").startswith("dml.toml: 'when' is empty; write for example when = {")
+
+
 def test_targets_of_other_names_have_none() -> None:
     nothing: tuple[Any, ...] = ()
     assert expectation_file.shipped("migraphx") == nothing

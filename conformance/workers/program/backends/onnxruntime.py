@@ -21,10 +21,15 @@ from . import timing, variants
 from .canary import trouble_with
 from .held import HeldSession
 from .plugin import PluginError, RegisteredPlugin
-from .values import differing, flattened, model_feeds
+from .values import differing, flattened, model_feeds, returned
 
 PATTERN = 0xDB
 """Every byte of an output buffer before the second run."""
+
+NO_FLOAT32_COPIES = ("optimization.disable_specified_optimizers", "FuseFp16InitializerToFp32NodeTransformer")
+"""Session option. That optimiser replaces float16 weights that the CPU provider has no kernels for by float32 ones;
+without it they are cast when they are needed: in the order of priorities right before, in the default order all
+first (onnxruntime/core/graph/graph.cc; measured)."""
 
 
 class OnnxRuntimeBackend:
@@ -39,6 +44,7 @@ class OnnxRuntimeBackend:
         self.placed: Any = None
         self.held = HeldSession()
         onnxruntime.set_default_logger_severity(4)
+        load_cuda()
         if plugin:
             try:
                 self.plugin = RegisteredPlugin(plugin)
@@ -88,11 +94,12 @@ class OnnxRuntimeBackend:
             started = time.perf_counter()
             values = session.run(names, feeds)
             answer["run_s"] = time.perf_counter() - started
-            outputs = dict(zip(names, values))
+            outputs = returned(names, values)
             answer["assignment"] = self.assignment(session, self.keeps_record(request))
             if request.get("bodies") and self.keeps_record(request):
                 answer["assignment"] += elsewhere(kernels(session), request["providers"])
-            run_dirtied(session, request, feeds, outputs, answer)
+            if len(outputs) == len(names):
+                run_dirtied(session, request, feeds, outputs, answer)
         except Exception as error:
             finish_commands(request["device"])
             self.held.check()
@@ -181,6 +188,9 @@ class OnnxRuntimeBackend:
         if not request.get("seconds") or request["device"] != "cpu":
             options.enable_mem_pattern = False
             options.enable_cpu_mem_arena = False
+            if request.get("less_memory") and request["device"] == "cpu":
+                options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+                options.add_session_config_entry(*NO_FLOAT32_COPIES)
         for key, value in request["config"].items():
             if request.get("place") and key == "session.disable_cpu_ep_fallback":
                 continue
@@ -203,6 +213,12 @@ class OnnxRuntimeBackend:
                 for node in subgraph.get_nodes()
             ]
         return kernels(session)
+
+
+def load_cuda() -> None:
+    """Load the libraries of CUDA that are packages of the environment: the provider's own does not look there."""
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers() and hasattr(onnxruntime, "preload_dlls"):
+        onnxruntime.preload_dlls()  # what is not there it prints, and the loader of the system may still find it
 
 
 def run_dirtied(

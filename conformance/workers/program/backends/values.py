@@ -7,6 +7,15 @@ from typing import Any
 import numpy as np
 
 
+def returned(names: list[str], values: list[Any]) -> dict[str, Any]:
+    """The outputs of a session by name, without those for which it gave nothing.
+
+    A runtime gives None where a fusion has removed the output that was asked for (onnxruntime-directml 1.20.1,
+    docs/findings/graphs/several_nodes.md); who judges the outputs finds it missing.
+    """
+    return {name: value for name, value in zip(names, values) if value is not None}
+
+
 def flattened(values: dict[str, Any]) -> dict[str, Any]:
     """Every tensor in what a session gives: those of a sequence `s` as `s[0]`, ..., of a map `m` as `m.keys` and
     `m.values`, text as bytes; an optional that is empty has none."""

@@ -13,6 +13,7 @@ import onnxruntime
 
 from . import contexts
 from .declined import NotApplicableError
+from .values import returned
 
 
 def run(
@@ -89,7 +90,7 @@ def _run_compiled(
         answer["run_s"] = time.perf_counter() - started
         answer["assignment"] = placed or backend.assignment(session, backend.keeps_record(request))
         del session  # Windows deletes no file that is open
-        return dict(zip(names, values))
+        return returned(names, values)
 
 
 def _timed(backend: Any, request: dict[str, Any], model: bytes | str, answer: dict[str, Any]) -> Any:

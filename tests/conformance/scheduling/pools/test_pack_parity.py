@@ -37,9 +37,9 @@ def test_of_which_providers_it_is_known() -> None:
 def test_what_is_said() -> None:
     assert pack_parity.in_words(OTHER, Parity(172, [])) == ""
     assert pack_parity.in_words(OTHER, Parity(172, [WRONG, MAX])) == (
-        "other: each case has a session of its own, because 2 of 172 cases of a sample end otherwise in company than "
-        "alone; 1 of these pass only in company, which is a finding, for example Max-13/float32/one_input[runtime]: "
-        "unplaced alone, pass in company"
+        "other: each case has a session of its own until it has passed in one, because 2 of 172 cases of a sample end "
+        "otherwise in company than alone; 1 of these pass only in company, which is a finding, for example "
+        "Max-13/float32/one_input[runtime]: unplaced alone, pass in company"
     )
     assert "a finding" not in pack_parity.in_words(OTHER, Parity(172, [WRONG]))
 

@@ -108,7 +108,7 @@ def test_environments_are_listed_and_removed(runtimes: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("cuda", "there is no recipe 'cuda'; there are webgpu, openvino, openvino-plugin, qnn"),
+        ("rocm", "there is no recipe 'rocm'; there are webgpu, openvino, openvino-plugin, qnn, cuda"),
         ("webgpu@new", "'webgpu@new': 'new' is no release; write for example webgpu@1.2.3"),
     ],
 )
