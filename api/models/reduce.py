@@ -36,8 +36,8 @@ from epcheck.models.wrong_nodes.reduce import ReduceError, reduce_model
 class ReduceOptions:
     """Which model, on what, with which feeds, and how long. model: always given; it is left out as a part of
     ReportBugOptions alone. feeds: a file or folder, or input name -> value. deadline_s: seconds for each step of a
-    session. out: the folder that is made; None writes none. own_process: examine the model in a process of its own, with
-    bounds."""
+    session. out: the folder that is made; None writes none. own_process: examine the model in a process of its own,
+    with bounds."""
 
     model: Annotated[Path, Option("An ONNX model that fails on the target.", argument=True, required=True)] = Path()
     target: Candidate = None
