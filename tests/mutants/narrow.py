@@ -56,7 +56,7 @@ def properties(node: Node, truth: Truth) -> Iterator[Property]:
     yield ("optional", there, tuple(bool(name) for name in node.outputs))
     written = sorted((name, _plain(value)) for name, value in node.attributes.items())
     yield from (("attribute", pair) for pair in written)
-    yield from (("attributes", one, other) for at, one in enumerate(written) for other in written[at + 1 :])
+    yield from (("attributes", this, other) for at, this in enumerate(written) for other in written[at + 1 :])
     if len(arrays) > 1:
         yield ("broadcast", arrays[0].ndim, arrays[1].ndim, _ones(arrays[0]), _ones(arrays[1]))
 

@@ -73,9 +73,9 @@ def test_a_moved_node_is_asked_what_its_page_leaves_open_and_nothing_else() -> N
 
 
 def test_the_mean_of_a_window_of_padding_is_open() -> None:
-    one = np.ones((), np.float32)
+    scale = np.ones((), np.float32)
     zero = np.zeros((), np.int8)
-    operands = [("X", np.zeros((1, 1, 1), np.int8)), ("x_scale", one), ("x_zero_point", zero), ("y_scale", one)]
+    operands = [("X", np.zeros((1, 1, 1), np.int8)), ("x_scale", scale), ("x_zero_point", zero), ("y_scale", scale)]
     inputs = tuple(Operand(name, value) for name, value in (*operands, ("y_zero_point", zero)))
     operator = suite.operator_of("com.microsoft::QLinearAveragePool")
     for pads, kind in (((0, 1), Open), ((0, 0), Outputs)):
