@@ -17,9 +17,9 @@ from epcheck.generators.case import Case
 from epcheck.reports import target_headline
 from epcheck.reports.runs.summary import Tally
 
-AWAITED = 0.99
+AWAITED = 0.9
 """The share of the thin cases that the verdict waits for: those that are expected to end or to stop a worker are run
-when nothing else is left to do."""
+when nothing else is left to do, and a case of which few are alike waits in its pack for others of the suite."""
 
 
 def thin_first(cases: Iterable[Case]) -> tuple[list[Case], frozenset[str]]:
@@ -40,6 +40,7 @@ class FirstVerdict:
         self._thin = thin
         self._of_all = len(thin) * len(run.candidates)
         self._left = math.ceil(self._of_all * AWAITED)
+        self._recorded = 0
         self._progress = progress
         self._clock = clock
         self._started = clock()
@@ -49,6 +50,7 @@ class FirstVerdict:
         """Take a record as its line of the journal, in any order."""
         if not self._left:
             return
+        self._recorded += 1
         record = decode(line)
         if record.case_id not in self._thin:
             return
@@ -59,14 +61,14 @@ class FirstVerdict:
                 self._progress.say(sentence)
 
     def _sentences(self) -> Sequence[str]:
-        elapsed, first = self._clock() - self._started, math.ceil(self._of_all * AWAITED)
-        rest = self._run.planned - first
+        elapsed, rest = self._clock() - self._started, self._run.planned - self._recorded
         summary = self._tally.summary(self._run)
+        cost = _in_words(elapsed * rest / self._recorded)
         return [
             f"First verdict after {_in_words(elapsed)}, from a few cases of each operator version and dtype:",
             *(f"  {target_headline(target)}" for target in summary.targets),
-            f"The other {rest:,} of {self._run.planned:,} cases take about {_in_words(elapsed * rest / first)}; Ctrl-C "
-            f"ends the run and keeps what is recorded, and epcheck run --resume latest goes on.",
+            f"The other {rest:,} of {self._run.planned:,} cases take about {cost}; Ctrl-C ends the run and keeps what "
+            f"is recorded, and epcheck run --resume latest goes on.",
         ]
 
 

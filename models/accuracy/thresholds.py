@@ -10,6 +10,7 @@ quantized signals, Bell System Technical Journal 27 (1948).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -187,7 +188,12 @@ def _turns(node: onnx.NodeProto, types: Mapping[str, Type]) -> int:
 
 
 def _unit(kind: Type) -> float:
-    return UNITS.get(kind.dtype, 0.0)
+    return UNITS.get(_element(kind), 0.0)
+
+
+def _element(kind: Type) -> str:
+    """The dtype of the tensors in a value: float32 of `float32`, of `seq(float32)` and of `seq(map(int64,float32))`."""
+    return re.split(r"[(,]", kind.dtype.rstrip(")"))[-1]
 
 
 def _terms(node: onnx.NodeProto, types: Mapping[str, Type]) -> int:
@@ -228,15 +234,16 @@ def _product(sizes: tuple[int | None, ...]) -> int:
 
 
 def _threshold(path: _Path, kind: Type) -> Threshold:
-    is_float = kind.dtype in UNITS
-    absolute = SHARE_UNITS * max(path.unit, UNITS[kind.dtype]) if path.is_share and is_float else None
-    if path.quantised and (is_float or kind.dtype in ("int8", "uint8")):
+    dtype = _element(kind)
+    is_float = dtype in UNITS
+    absolute = SHARE_UNITS * max(path.unit, UNITS[dtype]) if path.is_share and is_float else None
+    if path.quantised and (is_float or dtype in ("int8", "uint8")):
         snr = 6.02 * 8 + 1.76 - LOADING_DB - 10 * math.log10(path.quantised)
         relative = 1.0 if is_float else 0.0
         steps = 0 if is_float else STEPS
         return Threshold(relative, absolute, snr_db=snr, steps=steps, depth=path.depth, source=BENNETT)
     if is_float:
-        unit = max(path.unit, UNITS[kind.dtype])
+        unit = max(path.unit, UNITS[dtype])
         relative = HEADROOM * unit * math.sqrt(path.roundings + 1)
         return Threshold(relative, absolute, depth=path.depth, source=HIGHAM_MARY)
     if path.unit or path.quantised:

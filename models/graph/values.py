@@ -74,6 +74,9 @@ def of(kind: onnx.TypeProto) -> Type:
             return Type(_dtype(tensor.elem_type), sizes if tensor.HasField("shape") else None)
         case "sequence_type":
             return Type(f"seq({of(kind.sequence_type.elem_type).dtype})")
+        case "map_type":
+            key, value = _dtype(kind.map_type.key_type), of(kind.map_type.value_type).dtype
+            return Type(f"map({key},{value})")
         case "optional_type":
             return Type(f"optional({of(kind.optional_type.elem_type).dtype})")
         case None:

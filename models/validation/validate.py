@@ -284,6 +284,8 @@ class _Validator:
             arguments += ["--baseline", self._evaluators.baseline.name]
         if self._manner.level != "all":
             arguments += ["--level", self._manner.level]
+        if self._manner.deadline_s != DEADLINE_S:
+            arguments += ["--timeout", f"{self._manner.deadline_s:g}"]
         if self._evaluators.vulkan is not None:
             arguments += ["--vulkan", str(self._evaluators.vulkan)]
         return (*arguments, *trial.arguments)

@@ -62,26 +62,26 @@ def test_the_verdict_comes_once_all_thin_cases_of_all_targets_are_there() -> Non
         "First verdict after 74 s, from a few cases of each operator version and dtype:",
         "  dml: 1 conformance failure of 1 cause, 0 of 1 cases pass.",
         "  cpu: no conformance failure, 1 of 1 cases pass.",
-        "The other 800 of 802 cases take about 493 min; Ctrl-C ends the run and keeps what is recorded, and epcheck "
+        "The other 799 of 802 cases take about 328 min; Ctrl-C ends the run and keeps what is recorded, and epcheck "
         "run --resume latest goes on.",
     ]
 
 
-def test_the_verdict_does_not_wait_for_the_last_of_a_hundred_cases() -> None:
+def test_the_verdict_does_not_wait_for_the_last_tenth_of_the_cases() -> None:
     now = iter([0.0, 10.0])
     sentences = Sentences()
     thin = [
         replace(a_slice(), case=replace(a_slice().case, case_id=f"Slice-13/float32/{n}[runtime]")) for n in range(200)
     ]
     verdict = FirstVerdict(a_run(398), frozenset(each.case_id for each in thin), sentences, lambda: next(now))
-    for each in thin[:197]:
+    for each in thin[:179]:
         verdict.take(encode(each))
     assert sentences.sentences == []
-    for each in thin[197:]:
+    for each in thin[179:]:
         verdict.take(encode(each))
     assert sentences.sentences[0].startswith("First verdict after 10 s")
-    assert sentences.sentences[1] == "  dml: no conformance failure, 198 of 198 cases pass."
-    assert sentences.sentences[2].startswith("The other 200 of 398 cases take about 10 s")
+    assert sentences.sentences[1] == "  dml: no conformance failure, 180 of 180 cases pass."
+    assert sentences.sentences[2].startswith("The other 218 of 398 cases take about 12 s")
 
 
 @pytest.mark.parametrize(("options", "says"), [({}, True), ({"whole": True}, False), ({"thin": True}, False)])

@@ -29,6 +29,15 @@ def test_the_wrong_node_is_written_and_named(model: Path) -> None:
     assert onnx.load_tensor(out / "test_data_set_0" / "input_0.pb").dims == [3, 8]
 
 
+def test_a_node_that_hangs_is_found_within_the_deadline_of_its_steps(model: Path) -> None:
+    out = model.parent / "part"
+    target = ("--target", "python:wrong_backends:hangs_at_relu", "--baseline", "cpu", "--timeout", "1")
+    done = call("reduce", str(model), *target, "--dim", "batch=3", "--out", str(out))
+    assert done.code == 0, done.err
+    assert "timeout at optimisation level 'all': node 2 `n2` (Relu)" in done.out
+    assert [node.name for node in onnx.load(out / "model.onnx").graph.node] == ["n2"]
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

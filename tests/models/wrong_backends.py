@@ -1,7 +1,8 @@
-"""A target with a wrong Relu: `python:wrong_backends:doubles_relu`."""
+"""Targets with a wrong Relu: `python:wrong_backends:doubles_relu`."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import onnx
@@ -13,3 +14,11 @@ def doubles_relu(model: bytes, feeds: dict[str, Any]) -> Any:
     proto = onnx.load_model_from_string(model)
     names = [node.name for node in proto.graph.node if node.op_type == "Relu"]
     return dict(Wrong(wrong={name: lambda _node, value: value * 2 for name in names})(proto, feeds).outputs)
+
+
+def hangs_at_relu(model: bytes, feeds: dict[str, Any]) -> Any:
+    """A model with a Relu does not end."""
+    proto = onnx.load_model_from_string(model)
+    if any(node.op_type == "Relu" for node in proto.graph.node):
+        time.sleep(1000)
+    return dict(Wrong(wrong={})(proto, feeds).outputs)

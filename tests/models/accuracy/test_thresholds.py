@@ -100,3 +100,18 @@ def test_a_share_is_as_exact_as_1_and_not_as_itself() -> None:
     found = [thresholds.of_outputs(onnx.shape_inference.infer_shapes(built))["y"] for built in (moved, scaled)]
     assert [threshold.absolute for threshold in found] == [8 * 2.0**-24, None]
     assert thresholds.Override(relative=1e-3).apply(found[0]).absolute is None
+
+
+def test_floats_in_sequences_and_maps_are_judged_as_floats() -> None:
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    kinds = {
+        "s": helper.make_sequence_type_proto(tensor),
+        "m": helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.INT64, tensor)),
+        "i": helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.INT64, None)),
+    }
+    nodes = [helper.make_node("Make", ["x"], [name], domain="test") for name in kinds]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.INT64, [2])]
+    outputs = [helper.make_value_info(name, kind) for name, kind in kinds.items()]
+    found = thresholds.of_outputs(helper.make_model(helper.make_graph(nodes, "g", inputs, outputs)))
+    assert found["s"].relative == found["m"].relative == pytest.approx(thresholds.HEADROOM * 2.0**-24 * 2**0.5)
+    assert (found["s"].agreement, found["m"].agreement, found["i"].agreement) == (None, None, 1.0)

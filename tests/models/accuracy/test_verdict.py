@@ -88,7 +88,7 @@ def test_another_shape_or_dtype_or_a_missing_output_is_wrong() -> None:
     assert [verdict.why for verdict in judge("t", {}, {"y": ROW}, None, {})] == ["the candidate does not give it"]
 
 
-@pytest.mark.parametrize(("tensor", "output"), [("present.0.key", "present.0.key"), ("s[1]", "s"), ("m.keys", "m")])
+@pytest.mark.parametrize(("tensor", "output"), [("present.0.key", "present.0.key"), ("s[1]", "s"), ("m.values", "m")])
 def test_a_tensor_has_the_threshold_of_the_output_that_it_is_in(tensor: str, output: str) -> None:
     (verdict,) = judge("t", {tensor: ROW * np.float32(1.0005)}, {tensor: ROW}, None, {output: Threshold(1e-3)})
     assert verdict.right
@@ -133,3 +133,9 @@ def test_a_threshold_that_was_asked_for_is_not_extended() -> None:
     asked = {"y": Override(relative=1e-5).apply(Threshold(1e-3))}
     (found,) = judge("t", {"y": got}, None, {"y": truth}, asked, [{"y": truth * 1.001}])
     assert found.word == "WRONG"
+
+
+def test_the_keys_of_a_map_are_equal_and_its_values_are_near() -> None:
+    keys, bound = np.array([5, 2**40]), {"m": Threshold(1e-3)}
+    found = judge("t", {"m.keys": keys + 1, "m.values": ROW * 1.0001}, {"m.keys": keys, "m.values": ROW}, None, bound)
+    assert [(verdict.output, verdict.right) for verdict in found] == [("m.keys", False), ("m.values", True)]
