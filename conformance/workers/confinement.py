@@ -36,6 +36,10 @@ SWITCH = "EPCHECK_JAIL"
 UNLOCKED_S = 0.5
 """How long a folder for temporary files may be there before its process has locked it."""
 
+ON_CUDA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
+"""Providers on CUDA, whose driver listens on a Unix socket (`@cuda-uvmfd-...`) and names its threads in /proc/self; it
+fails with error 304 where it may not."""
+
 DRIVERS = {
     "/dev/dri": ("mesa_shader_cache", "mesa_shader_cache_db", "neo_compiler_cache"),
     "/dev/nvidiactl": ("nvidia",),
@@ -57,6 +61,8 @@ def policy(target: Target) -> dict[str, Any] | None:
             allowed.append(_made(Path(value).absolute()))
     if target.in_lab:
         return {"writable": allowed, "local_sockets": True}
+    if target.provider in ON_CUDA:
+        return {"writable": [*allowed, "/proc/self"], "temp": _temp(), "local_sockets": True}
     return {"writable": allowed, "temp": _temp()}
 
 
