@@ -8,12 +8,12 @@ write the file with `torch.onnx.export(network, inputs, path, dynamo=True)`.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
+import typer
 from onnx import TensorProto, helper, numpy_helper
 
 from epcheck import api
@@ -45,25 +45,19 @@ def export(path: Path) -> None:
     onnx.save(model, path)
 
 
-def main() -> int:
-    arguments = argparse.ArgumentParser(description="Export a model that is right on the provider, or none.")
-    arguments.add_argument("path", type=Path)
-    arguments.add_argument("--target", help="the best of this machine, unless named")
-    chosen = arguments.parse_args()
-    chosen.path.parent.mkdir(parents=True, exist_ok=True)
-    draft = chosen.path.with_suffix(".draft.onnx")
+def main(path: Path, target: str | None = None) -> None:
+    """Export a model that is right on the target, or none. The target is the best of this machine, unless named."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft, page = path.with_suffix(".draft.onnx"), path.with_suffix(".html")
     export(draft)
-    page = chosen.path.with_suffix(".html")
-    found = api.validate(api.ValidateOptions(draft, target=chosen.target, dims={"batch": (1, 3)}, html=page))
+    found = api.validate(api.ValidateOptions(draft, target=target, dims={"batch": (1, 3)}, html=page))
     print(found.headline)
     share = found.placed_share
-    if found.status == "right" and (share is None or share >= PLACED):
-        draft.replace(chosen.path)
-        print(f"exported: {chosen.path}")
-        return 0
-    print(f"not exported, see {page}", file=sys.stderr)
-    return 1
+    if found.status != "right" or (share is not None and share < PLACED):
+        sys.exit(f"not exported, see {page}")
+    draft.replace(path)
+    print(f"exported: {path}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

@@ -8,12 +8,12 @@ page, and compared with the model that it was made of: a pass may change more th
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+import typer
 from olive.workflows import run
 
 from epcheck import api
@@ -22,33 +22,25 @@ PASSES = {"float16": {"type": "OnnxFloatToFloat16", "keep_io_types": True}}
 """See Olive's documentation for others."""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description="Run an Olive workflow; keep its model if the provider is right on it."
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("path", type=Path)
-    parser.add_argument("--target", help="the best of this machine, unless named")
-    chosen = parser.parse_args()
-    chosen.path.parent.mkdir(parents=True, exist_ok=True)
-    page = chosen.path.with_suffix(".html")
+def main(model: Path, path: Path, target: str | None = None) -> None:
+    """Run the workflow, and keep its model if it is right on the target: the best of this machine, unless named."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page = path.with_suffix(".html")
     with tempfile.TemporaryDirectory() as folder:
         output = run({
-            "input_model": {"type": "ONNXModel", "model_path": str(chosen.model)},
+            "input_model": {"type": "ONNXModel", "model_path": str(model)},
             "passes": PASSES,
             "output_dir": str(Path(folder) / "output"),
             "cache_dir": str(Path(folder) / "cache"),
         })  # fmt: skip
         made = Path(output.get_best_candidate().model_path)
-        found = api.validate(api.ValidateOptions(made, target=chosen.target, html=page))
+        found = api.validate(api.ValidateOptions(made, target=target, html=page))
         print(found.headline)
         if found.status != "right":
-            print(f"not kept, see {page}", file=sys.stderr)
-            return 1
-        shutil.copyfile(made, chosen.path)
-    print(f"kept: {chosen.path}")
-    return 0
+            sys.exit(f"not kept, see {page}")
+        shutil.copyfile(made, path)
+    print(f"kept: {path}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

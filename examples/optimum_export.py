@@ -8,41 +8,35 @@ and for a batch. The folder is written beside its place, and moved only if all p
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 from pathlib import Path
 
+import typer
 from optimum.exporters.onnx import main_export
 
 from epcheck import api
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Export a Transformers model that is right on the provider, or none.")
-    parser.add_argument("model", help="its name on the Hub, or a folder")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--task", default="auto", help="as `optimum-cli export onnx --task` takes it")
-    parser.add_argument("--target", help="the best of this machine, unless named")
-    chosen = parser.parse_args()
-    draft = chosen.folder.with_name(f"{chosen.folder.name}.draft")
-    page = chosen.folder.with_name(f"{chosen.folder.name}.html")
-    main_export(chosen.model, draft, task=chosen.task)
+def main(model: str, folder: Path, task: str = "auto", target: str | None = None) -> None:
+    """Export a model, by its name on the Hub or from a folder, that is right on the target, or none.
 
-    targets = (chosen.target,) if chosen.target else ()
+    The task is as `optimum-cli export onnx --task` takes it. The target is the best of this machine, unless named.
+    """
+    draft, page = folder.with_name(f"{folder.name}.draft"), folder.with_name(f"{folder.name}.html")
+    main_export(model, draft, task=task)
+    targets = (target,) if target else ()
     gate = api.validate_models(api.ValidateModelsOptions((draft,), targets=targets, html=page))
     print(gate.headline)
     for checked in gate.checked:
         print(f"{checked.name}: {checked.validation.headline if checked.validation else checked.trouble}")
     if gate.result != "passes":
-        print(f"not exported, see {page}", file=sys.stderr)
-        return 1
-    if chosen.folder.exists():
-        shutil.rmtree(chosen.folder)
-    draft.rename(chosen.folder)
-    print(f"exported: {chosen.folder}")
-    return 0
+        sys.exit(f"not exported, see {page}")
+    if folder.exists():
+        shutil.rmtree(folder)
+    draft.rename(folder)
+    print(f"exported: {folder}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

@@ -8,7 +8,6 @@ exported with and with a batch of another size, and moved only if it passes. The
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import torch
+import typer
 
 from epcheck import api
 
@@ -37,15 +37,12 @@ class Network(torch.nn.Module):
         return torch.softmax(self.classes(self.features(image).flatten(1)), dim=-1)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Export a PyTorch module that is right on the provider, or none.")
-    parser.add_argument("path", type=Path)
-    parser.add_argument("--target", help="the best of this machine, unless named")
-    chosen = parser.parse_args()
-    chosen.path.parent.mkdir(parents=True, exist_ok=True)
+def main(path: Path, target: str | None = None) -> None:
+    """Export a module that is right on the target, or none. The target is the best of this machine, unless named."""
     torch.manual_seed(0)
     network, image = Network().eval(), torch.randn(2, 3, 16, 16)
-    draft, page = chosen.path.with_suffix(".draft.onnx"), chosen.path.with_suffix(".html")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft, page = path.with_suffix(".draft.onnx"), path.with_suffix(".html")
     torch.onnx.export(
         network, (image,), draft, input_names=["image"], output_names=["probabilities"], dynamo=True,
         dynamic_shapes={"image": {0: "batch"}}, external_data=False, verbose=False,
@@ -54,16 +51,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         feeds = Path(folder) / "feeds.npz"
         np.savez(feeds, image=image.numpy())
-        by_feeds = api.validate(api.ValidateOptions(draft, target=chosen.target, feeds=feeds, html=page))
-    by_size = api.validate(api.ValidateOptions(draft, target=chosen.target, dims={"batch": (1, 5)}))
+        by_feeds = api.validate(api.ValidateOptions(draft, target=target, feeds=feeds, html=page))
+        by_size = api.validate(api.ValidateOptions(draft, target=target, dims={"batch": (1, 5)}))
     for found in (by_feeds, by_size):
         print(found.headline)
     if not all(found.status == "right" for found in (by_feeds, by_size)) or not is_as_in_torch(draft, network, image):
-        print(f"not exported, see {page}", file=sys.stderr)
-        return 1
-    draft.replace(chosen.path)
-    print(f"exported: {chosen.path}")
-    return 0
+        sys.exit(f"not exported, see {page}")
+    draft.replace(path)
+    print(f"exported: {path}")
 
 
 def is_as_in_torch(path: Path, network: torch.nn.Module, image: torch.Tensor) -> bool:
@@ -76,4 +71,4 @@ def is_as_in_torch(path: Path, network: torch.nn.Module, image: torch.Tensor) ->
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

@@ -110,14 +110,18 @@ def model(node: Node, binding: str, types: Mapping[str, str], output_ranks: Sequ
         value_info(name, dtype, (None,) * rank)
         for (name, dtype), rank in zip(output_types(node, types).items(), output_ranks, strict=True)
     ]
-    initializers = [numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, binding)]
     opset = schema.opset_for(node.since_version, node.domain)
     ai_onnx = opset if not node.domain else 17
-    imports = [helper.make_opsetid("", ai_onnx)] + ([helper.make_opsetid(node.domain, opset)] if node.domain else [])
-    graph = helper.make_graph(_nodes(node), node.op_type, inputs, outputs, initializers)
-    built: onnx.ModelProto = helper.make_model(
-        graph, opset_imports=imports, ir_version=ir_version_for(ai_onnx), producer_name="epcheck"
-    )
+    built = onnx.ModelProto(ir_version=ir_version_for(ai_onnx), producer_name="epcheck")
+    built.opset_import.add(domain="", version=ai_onnx)
+    if node.domain:
+        built.opset_import.add(domain=node.domain, version=opset)
+    graph = built.graph  # filled in place: `helper.make_model` would copy it
+    graph.name = node.op_type
+    graph.node.extend(_nodes(node))
+    graph.input.extend(inputs)
+    graph.output.extend(outputs)
+    graph.initializer.extend(numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, binding))
     serialized: bytes = built.SerializeToString(deterministic=True)
     return serialized
 

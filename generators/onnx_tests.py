@@ -58,14 +58,19 @@ class NodeTest:
 
 
 @cache
-def node_tests() -> tuple[NodeTest, ...]:
-    """Every test that can be a case, in onnx's order."""
+def collected() -> tuple[TestCase, ...]:
+    """Every node test that the installed onnx package has."""
     from onnx.backend.test.case.node import collect_testcases  # takes as long as all of onnx, and few runs ask for it
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        tests = collect_testcases(None)
-    return tuple(found for test in tests for found in _of(test))
+        return tuple(collect_testcases(None))
+
+
+@cache
+def node_tests() -> tuple[NodeTest, ...]:
+    """Every test of one node that can be a case, in onnx's order."""
+    return tuple(found for test in collected() for found in _of(test))
 
 
 def cases(operators: Operators, tests: Iterable[NodeTest] | None = None, binding: str = BINDING) -> Iterator[Case]:
@@ -104,14 +109,13 @@ def _of(test: TestCase) -> Iterator[NodeTest]:
     for inputs, outputs in test.data_sets or ():
         if random and not (proto.op_type == "Dropout" and len(inputs) < WITH_TRAINING_MODE):
             continue
-        if all(_is_tensor(value) for value in (*inputs, *outputs)) and not any(
-            a.HasField("g") for a in proto.attribute
-        ):
+        if all(is_tensor(value) for value in (*inputs, *outputs)) and not any(a.HasField("g") for a in proto.attribute):
             results = tuple(np.asarray(value) for value in outputs)
             yield NodeTest(test.name, model, node_of(proto, definition, inputs), results, test.rtol, test.atol)
 
 
-def _is_tensor(value: object) -> bool:
+def is_tensor(value: object) -> bool:
+    """Whether it is a tensor of numbers that numpy can hold."""
     return isinstance(value, np.ndarray | np.generic) and value.dtype.name in schema.NUMPY_NAMES.values()
 
 

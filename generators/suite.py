@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.generators import onnx_tests, operators, schema
+from epcheck.generators.beyond import cases as beyond
 from epcheck.generators.case import Case
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.every_dtype import cases as every_dtype
 from epcheck.generators.harvested import harvested_cases
 from epcheck.generators.operator import Operator, is_built_by
+from epcheck.generators.optional import cases as optional
 from epcheck.generators.parameter_spaces import cases as parameter_spaces
 from epcheck.generators.restamped import restamping
 from epcheck.generators.restamped.restamping import Restamped
@@ -89,7 +92,17 @@ def _groups() -> dict[str, str]:
     }
 
 
-KINDS: Mapping[str, str] = {**parameter_spaces.KINDS, **undefined.KINDS, **graph_sample.KINDS}
+_RULES = (parameter_spaces, undefined, optional, beyond, every_dtype, fixed)
+"""The packages that make cases by rule."""
+
+KINDS: Mapping[str, str] = {
+    **parameter_spaces.KINDS,
+    **undefined.KINDS,
+    **optional.KINDS,
+    **beyond.KINDS,
+    **every_dtype.KINDS,
+    **graph_sample.KINDS,
+}
 """Of cases that no operator declares itself -> what they are aimed at, in words."""
 
 LOOKED_AT = 1000
@@ -215,7 +228,7 @@ def _read_from(source: AnySource, known: dict[str, Operator[Any]]) -> Iterator[C
     if isinstance(source, Path):
         return harvested_cases.cases(source, known)
     if isinstance(source, Restamped):
-        return onnx_tests.cases(known, restamping.tests(known, source), str(source))
+        return restamping.cases(known, source)
     return onnx_tests.cases(known)
 
 
@@ -239,7 +252,7 @@ def by_rule() -> Iterator[Case]:
 @cache
 def _beside() -> tuple[Mapping[str, Sequence[Case]], ...]:
     """Operator key -> cases that its declaration does not have."""
-    return tuple(package.cases(all_operators()) for package in (parameter_spaces, undefined, fixed))
+    return tuple(package.cases(all_operators()) for package in _RULES)
 
 
 def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
@@ -254,7 +267,8 @@ def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
 
 def kind_of(case: Case) -> str:
     """By which rule a case is made: one of KINDS; empty for one of an operator's declaration."""
-    return undefined.kind_of(case) or parameter_spaces.kind_of(case) or fixed.kind_of(case)
+    kinds = (package.kind_of(case) for package in _RULES)
+    return next(filter(None, kinds), "")
 
 
 def is_own(case: Case) -> bool:
@@ -294,7 +308,7 @@ def case_by_id(case_id: str, source: Sources | None = None) -> Case:
         return of_operator[case_id]
     close = [known for known in of_operator if known.startswith(f"{case_id}[")]
     close = close or get_close_matches(case_id, of_operator, CLOSE, cutoff=0.8)
-    hint = f"similar: {', '.join(close[:CLOSE])}" if close else "`epcheck list` prints the ids of all"
+    hint = f"similar: {', '.join(close)}" if close else "`epcheck list` prints the ids of all"
     if isinstance(source, Source) and f"/{harvested_cases.PREFIX}" in case_id:
         hint = "it is a harvested one; say --source FOLDER"
     raise SelectionError(f"unknown case '{case_id}'; {hint}")

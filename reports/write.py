@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,34 +17,38 @@ from epcheck.reports.runs.json_document import Document
 from epcheck.reports.runs.junit import JUnit
 from epcheck.reports.runs.parquet import Outcomes
 from epcheck.reports.runs.report import Entry, ReportFactory
-from epcheck.reports.runs.run_folder import StoreError, read_lines, read_run, replacing
+from epcheck.reports.runs.run_folder import OUTCOMES, StoreError, read_lines, read_run, replacing
 from epcheck.reports.runs.summary import Summary, Tally
+from epcheck.reports.since import Comparison, Since
 
-OUTCOMES, HTML, JUNIT, JSON = "outcomes.parquet", "report.html", "junit.xml", "report.json"
-"""Where the reports of a run stand in its folder."""
+HTML, JUNIT, JSON = "report.html", "junit.xml", "report.json"
+"""Where the reports of a run stand in its folder, beside OUTCOMES."""
 
 
 @dataclass(frozen=True)
 class Reported:
-    """A run whose reports are made. summary: what its records say."""
+    """A run whose reports are made. summary: what its records say. since: what became of cases since earlier runs, of
+    each target that these have; empty where none was compared with."""
 
     folder: Path
     run: Run
     summary: Summary
+    since: tuple[Since, ...] = ()
 
 
-def write_all(folder: Path, archive: ReproArchiver | None = None) -> Reported:
+def write_all(folder: Path, archive: ReproArchiver | None = None, comparison: Comparison | None = None) -> Reported:
     """(Re)make every report of a run in its folder, whatever state the run is in.
 
-    archive: makes the zip files in the page with which failing cases are reproduced.
+    archive: makes the zip files in the page with which failing cases are reproduced. comparison: with earlier runs,
+    which the page shows.
 
     Raises StoreError when the run cannot be read, and then leaves all as it was; or when files cannot be written: then
     it names each of them, and the others are made.
     """
-    page = {folder / HTML: partial(RunPage, archive=archive)}
+    page = {folder / HTML: partial(RunPage, archive=archive, comparison=comparison)}
     with data_process.started(folder) as process:
         if process is None:
-            return _write(folder, {**page, **_data_reports(folder)})
+            return _with(comparison, _write(folder, {**page, **_data_reports(folder)}))
         try:
             reported, of_page = _write(folder, page), ""
         except StoreError as error:
@@ -54,7 +58,11 @@ def write_all(folder: Path, archive: ReproArchiver | None = None) -> Reported:
         write_data(folder)
     if reported is None or of_data:
         raise StoreError("; ".join(dict.fromkeys(filter(None, (of_page, of_data)))))
-    return reported
+    return _with(comparison, reported)
+
+
+def _with(comparison: Comparison | None, reported: Reported) -> Reported:
+    return reported if comparison is None else replace(reported, since=comparison.result())
 
 
 def write_data(folder: Path) -> None:
@@ -75,12 +83,18 @@ def write_outcomes(folder: Path, path: Path | None = None) -> Path:
     return _write_one(folder, path or folder / OUTCOMES, Outcomes)
 
 
-def write_html(folder: Path, path: Path | None = None, *, archive: ReproArchiver | None = None) -> Path:
+def write_html(
+    folder: Path,
+    path: Path | None = None,
+    *,
+    archive: ReproArchiver | None = None,
+    comparison: Comparison | None = None,
+) -> Path:
     """Write the run as one self-contained page (default: `report.html` in its folder). Raises StoreError.
 
-    archive: as of write_all.
+    archive, comparison: as of write_all.
     """
-    return _write_one(folder, path or folder / HTML, partial(RunPage, archive=archive))
+    return _write_one(folder, path or folder / HTML, partial(RunPage, archive=archive, comparison=comparison))
 
 
 def write_junit(folder: Path, path: Path | None = None, *, strict: bool = False) -> Path:

@@ -16,15 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
 import pytest
-import small_models
+from documents import ROOT, make_world
 
 from epcheck import api, reports
 from epcheck.conformance.targets.target import Target
 
-ROOT = Path(__file__).parents[1]
 CASES = 12
 """Cases of each run whose options do not limit them."""
 
@@ -33,20 +30,6 @@ NOT_RUN = ("scheduler=", "install_lab", "pack_lab", "api.bisect")
 
 IN_THE_LAB = 'resolve("directml")'
 """Blocks with this run in the lab only."""
-
-WRONG_RELU = """
-import numpy as np
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import OpRun
-
-class Relu(OpRun):
-    def _run(self, x):
-        return (2 * np.maximum(x, 0),)
-
-def run(model, feeds):
-    return ReferenceEvaluator(model, new_ops=[Relu]).run(None, feeds)
-"""
-"""A target on which something is wrong, for the block that looks for it."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +64,7 @@ RUNNABLE = [
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the blocks read: runs, a store, shards, a model with feeds, expectations."""
     folder = tmp_path_factory.mktemp("world")
-    options = api.RunOptions(("cpu",), "none", ("Slice",), reference=False, limit=4, root=folder / "epcheck-runs")
-    for name in "ab":
-        shutil.copytree(api.run(options).folder, folder / "epcheck-runs" / name)
-    list(api.add_to_store(api.AddToStoreOptions((folder / "epcheck-runs" / "b",), folder / "epcheck-store")))
-    for index in (1, 2):
-        api.run(api.RunOptions(("cpu",), limit=4, shard=api.Shard(index, 2), root=folder / "shards"))
-    (folder / "models").mkdir()
-    for path in (folder / "model.onnx", folder / "models" / "model.onnx"):
-        onnx.save(small_models.layers(1), path)
-    np.savez(folder / "feeds.npz", **small_models.feeds())  # type: ignore[arg-type]
-    entry = '[[expect]]\ncase = "Slice-*"\nstatus = "crash"\nreason = "ticket 1234"\n'
-    (folder / "known.toml").write_text(entry, encoding="utf-8")
-    (folder / "wrong_relu.py").write_text(WRONG_RELU, encoding="utf-8")
+    make_world(folder)
     return folder
 
 

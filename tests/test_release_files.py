@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OF_CONDA = {"ml-dtypes": "ml_dtypes", "duckdb": "python-duckdb"}
 """Package -> its name in conda-forge, where that is another."""
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the test extra has hadolint and rattler-build on Linux")
 
 
 def text(name: str) -> str:
@@ -46,11 +51,36 @@ def test_the_dockerfile_installs_the_lab_as_a_user_without_privileges() -> None:
     words = [line.split()[0] for line in lines if not line.startswith(" ")]
     assert set(words) == {"FROM", "RUN", "COPY", "USER", "ENV", "WORKDIR", "ENTRYPOINT", "CMD"}
     assert words[0] == "FROM"
-    assert lines.index("USER epcheck") < lines.index("RUN epcheck lab install") < lines.index('ENTRYPOINT ["epcheck"]')
+    assert lines.index("USER 1000") < lines.index("RUN epcheck lab install") < lines.index('ENTRYPOINT ["epcheck"]')
     let_in = {line[1:] for line in text("distribution/docker/Dockerfile.dockerignore").splitlines() if line[0] == "!"}
     packages = {"api", "cli", "conformance", "generators", "models", "reports"}
     assert packages | {"setup.py", "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]} <= let_in
     assert [name for name in let_in if not (ROOT / name).exists()] == []
+
+
+@on_linux
+def test_the_dockerfile_breaks_no_rule_of_hadolint() -> None:
+    program = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or "hadolint"
+    done = subprocess.run(
+        [program, ROOT / "distribution/docker/Dockerfile"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@on_linux
+def test_the_conda_recipe_is_one_that_rattler_build_reads() -> None:
+    """Every field is known, and every expression has a value. Building it needs conda-forge's packages."""
+    import rattler_build
+
+    recipe = rattler_build.Stage0Recipe.from_yaml(text("distribution/conda/recipe.yaml"))
+    (variant,) = recipe.render(rattler_build.VariantConfig())
+    found = variant.recipe.to_dict()
+    assert found["package"] == {"name": "epcheck", "version": PROJECT["version"]}
+    assert found["build"]["noarch"] == "python"
+    with pytest.raises(rattler_build.RattlerBuildError, match="requirments"):
+        rattler_build.Stage0Recipe.from_yaml(
+            text("distribution/conda/recipe.yaml").replace("requirements", "requirments")
+        )
 
 
 def test_every_extra_is_on_the_page_that_says_how_to_install() -> None:

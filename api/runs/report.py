@@ -12,6 +12,7 @@ from epcheck.api.option_types import AnnotationsFile, JUnitFile
 from epcheck.api.runs.archive import archive
 from epcheck.api.runs.profile import profile_digest
 from epcheck.reports.ci.write import write_ci_files
+from epcheck.reports.earlier.comparison import compared_with_earlier
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class ReportOptions:
     """Which run, and which files. run: None for the latest under `root`. html: None for `report.html` in its folder,
     where no other file is asked for. junit, json, ort_conformance, markdown, badge, annotations: None makes none;
     `ort_conformance` is in the vocabulary of ONNX Runtime's plan for conformance, the last three are for CI. parquet:
-    make `outcomes.parquet` again. strict: of JUnit XML alone."""
+    make `outcomes.parquet` again. store: the page compares with the runs of this store; None for those beside the run.
+    strict: of JUnit XML alone."""
 
     run: Annotated[
         Path | None, Option("A run's folder.", argument=True, default="the latest under --root", file=False)
@@ -45,6 +47,9 @@ class ReportOptions:
     ] = None
     badge: Annotated[Path | None, Option("Write a badge, an SVG image.", metavar="FILE", folder=False)] = None
     annotations: AnnotationsFile = None
+    store: Annotated[
+        Path | None, Option("Compare with the runs of this store, not with those beside it.", file=False)
+    ] = None
     strict: Annotated[
         bool, Option("In JUnit XML, an expectation that no longer fails is a failure.", flags=("--strict",))
     ] = False
@@ -56,7 +61,8 @@ def report(options: ReportOptions | None = None) -> tuple[Path, ...]:
     folder = options.run or reports.latest(options.root)
     written: list[Path] = []
     if options.html or not _others(options):
-        written.append(reports.write_html(folder, options.html, archive=archive))
+        comparison = compared_with_earlier(folder, options.store)
+        written.append(reports.write_html(folder, options.html, archive=archive, comparison=comparison))
     if options.junit:
         written.append(reports.write_junit(folder, options.junit, strict=options.strict))
     if options.json:

@@ -18,7 +18,8 @@ COMPLETE, INTERRUPTED = "complete", "interrupted"
 class RunResult(Reported):
     """A run that is over, and its reports.
 
-    folder: of the run. run: what `run.json` says. summary: what its records say. strict: whether an expectation that no
+    folder: of the run. run: what `run.json` says. summary: what its records say. since: what became of cases since
+    earlier runs. strict: whether an expectation that no
     longer fails, or that matches no case, is a failure, and so is a flaky case. max_flaky: how many flaky cases are
     tolerated; None for any number, and for none where the run is strict.
     """
@@ -28,7 +29,7 @@ class RunResult(Reported):
 
     @classmethod
     def of(cls, reported: Reported, strict: bool, max_flaky: int | None = None) -> Self:
-        return cls(reported.folder, reported.run, reported.summary, strict, max_flaky)
+        return cls(reported.folder, reported.run, reported.summary, reported.since, strict, max_flaky)
 
     @property
     def complete(self) -> bool:

@@ -105,7 +105,7 @@ def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
     store = options.store or default_store()
     store.mkdir(parents=True, exist_ok=True)
     try:
-        folder = run(chosen, progress=progress).folder
+        folder = run(replace(chosen, store=store), progress=progress).folder
     except MACHINE_FAILED as error:
         folder = _not_run(chosen, f"failed: {error}")
     ended = reports.read_run(folder)

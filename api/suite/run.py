@@ -33,6 +33,7 @@ from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 from epcheck.reports import Journal, StoreError
+from epcheck.reports.earlier.comparison import compared_with_earlier
 
 LATEST = "latest"
 """In place of a folder that is to be resumed: the newest one."""
@@ -68,7 +69,9 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
             first = FirstVerdict(recording.run, thin, progress)
             recording.fill(place, cases, take_reading, _Watched(progress.found, first.take))
             recording.close(place.notes, selected.share, _stale(options, place, selected.whole))
-            return RunResult.of(reports.write_all(recording.folder, archive), options.strict, options.max_flaky)
+            comparison = compared_with_earlier(recording.folder, options.store)
+            reported = reports.write_all(recording.folder, archive, comparison)
+            return RunResult.of(reported, options.strict, options.max_flaky)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ class RunOptions:
     these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
     earlier runs kept. shard: run this part of the selection only. balance: the folder of an earlier run, by whose times
-    shards are cut. scheduler: the address of a Dask scheduler, on whose machines the candidates are. profile: a file
+    shards are cut. store: compare with the runs of this store in place of those under `root`.
+    scheduler: the address of a Dask scheduler, on whose machines the candidates are. profile: a file
     for where the time went. may_differ: facts in which the machines of one candidate may differ, on a cluster or when a
     run is resumed.
     """
@@ -83,6 +84,9 @@ class RunOptions:
         Path | None, Option("With --shard: equal shards by this run's times, not by count.", metavar="RUN")
     ] = None
     scheduler: Annotated[str | None, Option("Run on the machines of a Dask cluster.", metavar="tcp://HOST:PORT")] = None
+    store: Annotated[
+        Path | None, Option("Compare with the runs of this store, not with those under --root.", file=False)
+    ] = None
     profile: Annotated[
         Path | None,
         Option("Write where the time went: a trace for ui.perfetto.dev, and sums.", metavar="FILE"),

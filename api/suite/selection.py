@@ -59,6 +59,7 @@ def resumed(run: Run, now: RunOptions) -> RunOptions:
         max_flaky=now.max_flaky,
         root=now.root,
         resume=now.resume,
+        store=now.store,
     )
 
 

@@ -8,14 +8,15 @@ from enum import Enum
 from typing import Any
 
 from epcheck.api.suite import listing
-from epcheck.cli.completion.candidates import CASE, DTYPE, OPERATOR, RUN, SWITCH, TARGET
+from epcheck.cli.completion.candidates import CASE, DTYPE, OPERATOR, RUN, RUN_OR_LATEST, SWITCH, TARGET
 from epcheck.cli.completion.index import Command, Flag, Index
 from epcheck.generators import suite
 from epcheck.generators.suite import Source
 
 OF_FLAG = {
     "--op": OPERATOR, "--dtype": DTYPE, "--target": TARGET, "--baseline": TARGET, "--target-a": TARGET,
-    "--target-b": TARGET, "--run": RUN, "--resume": RUN, "--from": RUN, "--against": RUN, "--balance": RUN,
+    "--target-b": TARGET, "--run": RUN, "--resume": RUN_OR_LATEST, "--from": RUN_OR_LATEST, "--against": RUN,
+    "--balance": RUN,
 }  # fmt: skip
 """Option -> what its value is."""
 

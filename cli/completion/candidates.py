@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from epcheck.cli.completion.index import Command, Flag, Index
 
 OPERATOR, DTYPE, TARGET, CASE, RUN, SWITCH = "operator", "dtype", "target", "case", "run", "switch"
-KINDS = (OPERATOR, DTYPE, TARGET, CASE, RUN, SWITCH)
+RUN_OR_LATEST = "run or latest"
+KINDS = (OPERATOR, DTYPE, TARGET, CASE, RUN, RUN_OR_LATEST, SWITCH)
 """What the value of an option can be; SWITCH where it has none. Files are left to the shell."""
 
 ROOT = "epcheck-runs"
@@ -74,8 +76,9 @@ def _values(index: Index, kind: str, words: Sequence[str], incomplete: str) -> I
         return map(Candidate, index.dtypes)
     if kind == TARGET:
         return _targets(index)
-    if kind == RUN:
-        return _runs(Path(words[words.index("--root") + 1]) if "--root" in words[:-1] else Path(ROOT))
+    if kind in (RUN, RUN_OR_LATEST):
+        found = _runs(Path(words[words.index("--root") + 1]) if "--root" in words[:-1] else Path(ROOT))
+        return found if kind == RUN else chain([Candidate("latest", "the newest run")], found)
     return _cases(index, incomplete) if kind == CASE else ()
 
 

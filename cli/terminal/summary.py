@@ -47,6 +47,9 @@ def show(console: Console, result: RunResult) -> None:
         console.print(f"[cyan]stale expectation[/] {safe(entry)}", soft_wrap=True)
     for target in result.summary.targets:
         _show_causes(console, target)
+    for since in result.since:
+        whose = f"{since.target} " if len(result.since) > 1 else ""
+        console.print(safe(f"{whose}{since.sentence}"), soft_wrap=True, highlight=False)
     console.print(safe(reports.headline(run, result.summary)), soft_wrap=True, style="bold")
     if result.too_flaky:
         console.print("The flaky cases fail this run: --max-flaky says how many are tolerated.", soft_wrap=True)

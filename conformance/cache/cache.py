@@ -45,6 +45,7 @@ DAY_S = 86_400
 SCHEMA = """
 PRAGMA journal_mode = wal;
 PRAGMA synchronous = normal;
+PRAGMA wal_autocheckpoint = 16384;
 CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, day INTEGER NOT NULL, value BLOB NOT NULL);
 """
 """The day stands before the value, so that whoever looks for old entries need not read the values."""

@@ -137,7 +137,10 @@ def placement_gap(prepared: PreparedCase, provider: str, outcome: Outcome) -> st
         return "no proof of placement: the session's record of assigned nodes is empty"
     if prepared.level:  # of a graph that is optimised, the nodes are no longer the model's
         others = [(name, op) for name, op in assignment if name != provider and op not in prepared.elsewhere]
-        return f"{others[0][1]} was assigned to {others[0][0]}" if others else ""
+        if others:
+            return f"{others[0][1]} was assigned to {others[0][0]}"
+        is_there = any(name == provider for name, _ in assignment)
+        return "" if is_there else f"no node of the graph was assigned to {provider}"
     elsewhere = [(name, op) for name, op in assignment if name != provider and op == op_type]
     if elsewhere:
         return f"{elsewhere[0][1]} was assigned to {elsewhere[0][0]}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.case_facts import CaseFacts, DirectML, Value
 from epcheck.conformance.test_data import repro
 from epcheck.generators import graph
@@ -24,16 +24,17 @@ PREVIEW = 12
 """Elements of an input that a record shows."""
 
 
-def of(built: BuiltCase) -> CaseFacts:
-    """The facts of a case."""
-    return replace(
-        of_unbuilt(built.case),
+def of(built: BuiltCase, rounded: Accuracy | None = None) -> CaseFacts:
+    """The facts of a case. rounded: how far its correctly rounded outputs are from the truth."""
+    return CaseFacts(
+        **_identity(built.case),
         opset=built.opset,
         types=built.types,
         attributes=dict(built.node.attributes),
         values=_values(built),
         directml=None if built.lowering is None else _directml(built.lowering.description),
         expects=_expected(built),
+        rounded=rounded,
     )
 
 
@@ -49,21 +50,28 @@ def _expected(built: BuiltCase) -> str:
 def of_unbuilt(case: Case) -> CaseFacts:
     """What is known of a case whose generator failed."""
     return CaseFacts(
-        case_id=case.id,
-        operator=case.operator,
-        domain=case.domain,
-        since_version=case.since_version,
+        **_identity(case),
         opset=0,
-        dtype=case.dtype,
-        sample=case.sample,
-        variant=case.binding,
         types={},
         attributes={},
         values=(),
         directml=None,
         expects="nothing: its generator failed",
-        repro=repro.command(case.id, case.folder),
     )
+
+
+def _identity(case: Case) -> dict[str, Any]:
+    """The fields that say which case it is."""
+    return {
+        "case_id": case.id,
+        "operator": case.operator,
+        "domain": case.domain,
+        "since_version": case.since_version,
+        "dtype": case.dtype,
+        "sample": case.sample,
+        "variant": case.binding,
+        "repro": repro.command(case.id, case.folder),
+    }
 
 
 @lru_cache(maxsize=1024)

@@ -28,17 +28,15 @@ def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
     The graph is empty where a name may stand in a place that is not known here.
     """
     proto = onnx.ModelProto.FromString(model)
-    graph = onnx.GraphProto()
-    graph.CopyFrom(proto.graph)
+    graph, written = proto.graph, b""
+    graphs = [graph, *_inner(graph)]
+    if not proto.functions and not any({field.name for field, _ in each.ListFields()} - PLAIN for each in graphs):
+        graph.ClearField("name")
+        for each in graphs:
+            _put_before_names(prefix, each)
+        written = graph.SerializeToString(deterministic=True)
     proto.ClearField("graph")
     shell: bytes = proto.SerializeToString()
-    graphs = [graph, *_inner(graph)]
-    if proto.functions or any({descriptor.name for descriptor, _ in each.ListFields()} - PLAIN for each in graphs):
-        return shell, b""
-    graph.ClearField("name")
-    for each in graphs:
-        _put_before_names(prefix, each)
-    written: bytes = graph.SerializeToString(deterministic=True)
     return shell, written
 
 

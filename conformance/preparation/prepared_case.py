@@ -10,7 +10,7 @@ import hashlib
 import pickle
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -139,7 +139,7 @@ def of(built: BuiltCase) -> PreparedCase:
     sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
     opinions, answer = _directml(built, outputs)
     best = None if isinstance(built.truth, Refusal) else measured_accuracy(built.truth, outputs)
-    text = replace(facts.of(built), rounded=best).text
+    text = facts.of(built, best).text
     return PreparedCase(
         case=built.case,
         facts=CaseFacts.from_text(built.case.id, text),  # lists for tuples, as those of a row
@@ -204,7 +204,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return (_ARRAY, *tensor("", value)[1:])
     if type(value) in _FIELDS:
-        return (type(value).__name__, *(_plain(getattr(value, name)) for name in _FIELDS[type(value)]))
+        return (type(value).__name__, *[_plain(getattr(value, name)) for name in _FIELDS[type(value)]])
     return ["tuple", *map(_plain, value)] if isinstance(value, tuple) else value
 
 

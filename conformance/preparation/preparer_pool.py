@@ -1,5 +1,5 @@
-"""Cases on their way to being prepared: from the cache, by preparer processes, or here when there is nothing better to
-do. A preparer is a worker whose backend is `rows`, so it is started, supervised and ended like any other."""
+"""Cases on their way to being prepared: from the cache, by preparer processes, or here while there are none. A preparer
+is a worker whose backend is `rows`, so it is started, supervised and ended like any other."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ class PreparerPool:
     ) -> None:
         """preparers: processes at most."""
         self.is_slow = False
+        self._have_answered = False
         self.ready: deque[PreparedCase | UnbuiltCase] = deque()
         self._rows = RowGroups(cache, "prepared")
         self._events = events
@@ -72,8 +73,9 @@ class PreparerPool:
 
     @property
     def has_work(self) -> bool:
-        """Whether `prepare_some` would do anything."""
-        return bool(self._missing or self._here)
+        """Whether `prepare_some` has anything to do: what no preparer can take, and what none takes yet or any more."""
+        have_preparers = self._have_answered and bool(self._preparers or self._idle)
+        return bool(self._here) or (bool(self._missing) and not (have_preparers and len(self._missing) > CHUNK))
 
     @property
     def is_busy(self) -> bool:
@@ -136,6 +138,7 @@ class PreparerPool:
             case FrameReceived(header={"op": "hello"}):
                 return
             case FrameReceived(header={"stage": "done"}, body=body):
+                self._have_answered = True
                 chunk = self._preparers.pop(preparer)
                 self._idle.append(preparer)
                 for case, row in zip(chunk, plain_pickle(body), strict=True):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from epcheck.generators.array import Array
+from epcheck.generators.schema import dtype_name
 
 Tensor = tuple[str, str, tuple[int, ...], bytes]
 """An array as it travels: name, numpy's name of the dtype, shape, little-endian bytes."""
@@ -10,5 +13,7 @@ Tensor = tuple[str, str, tuple[int, ...], bytes]
 
 def tensor(name: str, array: Array) -> Tensor:
     """An array as it travels."""
-    data: bytes = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    return name, array.dtype.name, array.shape, data
+    dtype = array.dtype
+    if not (dtype.isnative and sys.byteorder == "little"):
+        array = array.astype(dtype.newbyteorder("<"), copy=False)
+    return name, dtype_name(dtype), array.shape, array.tobytes()

@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
 
 from epcheck.generators.array import Array
 
@@ -46,5 +50,11 @@ def bits(outputs: Mapping[str, Array]) -> str:
     digest = hashlib.sha256()
     for name in sorted(outputs):
         value = outputs[name]
-        digest.update(f"{name}:{value.dtype}:{value.shape}:".encode() + value.tobytes())
+        digest.update(f"{name}:{_in_words(value.dtype)}:{value.shape}:".encode() + value.tobytes())
     return digest.hexdigest()
+
+
+@cache
+def _in_words(dtype: np.dtype[Any]) -> str:
+    """`str` of it, which numpy works out anew each time."""
+    return str(dtype)

@@ -55,21 +55,32 @@ def in_words(error: msgspec.ValidationError) -> str:
 
 def to_json(value: Any) -> Any:
     """A dataclass as JSON's own types; fields that hold their default are left out."""
-    if type(value) in _PLAIN:
+    kind: Any = type(value)
+    if kind in _PLAIN:
         return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if kind is list or kind is tuple:
+        return [item if type(item) in _PLAIN else to_json(item) for item in value]
+    if kind is dict:
+        return {key: item if type(item) in _PLAIN else to_json(item) for key, item in value.items()}
+    if named := _defaults(kind):
         if hasattr(value, "to_fields"):
             return value.to_fields()
         return {
-            field.name: to_json(item)
-            for field in fields(type(value))
-            if (item := getattr(value, field.name)) != field.default or field.name == "schema"
+            name: item if type(item) in _PLAIN else to_json(item)
+            for name, default in named
+            if (item := getattr(value, name)) != default or name == "schema"
         }
     if isinstance(value, Mapping):
         return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [to_json(item) for item in value]
     return value
+
+
+@cache
+def _defaults(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """Name and default of each field of a dataclass; nothing of another type."""
+    return tuple((field.name, field.default) for field in fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
 @cache

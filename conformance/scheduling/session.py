@@ -100,7 +100,7 @@ class Session:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._pools = Pools(plan, cache, self._events, idle_workers, profile)
         self.in_progress = self._most_under_way()
-        self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores) - 1)
+        self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores))
         self._remembered = run_history.RememberedOpinions(plan, cache)
         self._statuses = run_history.Statuses(cache, plan.candidates)
         self._opinions = SharedOpinions()

@@ -133,6 +133,18 @@ def concatenate(parts: tuple[Estimate, ...], axis: int) -> Estimate:
     )
 
 
+def split_heads(joined: Estimate, count: int) -> Estimate:
+    """The heads that a tensor of queries, keys or values holds side by side: [B, S, N H] -> [B, N, S, H]."""
+    batch, sequence, width = joined.value.shape
+    return joined.reshape(batch, sequence, count, width // count).transpose(0, 2, 1, 3)
+
+
+def join_heads(split: Estimate) -> Estimate:
+    """The reverse of `split_heads`: [B, N, S, H] -> [B, S, N H]."""
+    batch, heads, sequence, head = split.value.shape
+    return split.transpose(0, 2, 1, 3).reshape(batch, sequence, heads * head)
+
+
 def attention(
     precision: Precision,
     query: Estimate,

@@ -146,7 +146,8 @@ class Space:
                 node = self.operator.node(sample, binding)
         except Exception:  # a sample that the generator cannot make a node of
             return None
-        return node_mutation.mutated(node, random) if random.random() < 0.5 else node
+        with np.errstate(all="ignore"):
+            return node_mutation.mutated(node, random) if random.random() < 0.5 else node
 
 
 def _is_large(sample: Any) -> bool:

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators.fuzzing.domains import domain
+from epcheck.generators.array import Array
+from epcheck.generators.fuzzing.domains import domain, families
 from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator
 from epcheck.generators.truth import Open as Open
-from epcheck.generators.truth import Output, Outputs, Selection, Truth
+from epcheck.generators.truth import Output, Outputs, Selection, Truth, Ulp
 
 MOST_ELEMENTS = 1 << 18
 """Elements of an input or an output, at most: 1 MiB in float32."""
@@ -31,6 +32,10 @@ RECURRENT = frozenset({"RNN", "GRU", "LSTM"})
 """Operators whose results go through many steps."""
 
 
+AVERAGING = frozenset({"AveragePool", "QLinearAveragePool"})
+"""Operators that take the mean of a window."""
+
+
 def judge(operator: Operator[Any], node: Node) -> Truth | Open:
     """The truth of the node, or why it is open. Raises nothing, and takes a bounded time."""
     if any(o is not None and o.value.size > MOST_ELEMENTS for o in node.inputs):
@@ -38,6 +43,13 @@ def judge(operator: Operator[Any], node: Node) -> Truth | Open:
     if any(o is not None and o.value.ndim > MOST_RANK for o in node.inputs):
         return Open(f"an input has more than {MOST_RANK} dimensions")
     truth = _judged(operator, node, _why_open)
+    return truth if isinstance(truth, Open) else _bounded(truth)
+
+
+def judge_moved(operator: Operator[Any], node: Node) -> Truth | Open:
+    """The same of a node that was judged before with values that differ a little: attributes, shapes and dtypes are
+    known to be right, so that the page of the operator alone is asked. Raises nothing."""
+    truth = _judged(operator, node, lambda _, moved: families.why_open(moved))
     return truth if isinstance(truth, Open) else _bounded(truth)
 
 
@@ -65,7 +77,29 @@ def _judged(operator: Operator[Any], node: Node, why_open: Callable[[Operator[An
         return Open(f"the oracle does not know the node: {type(error).__name__}: {error}")
     if node.op_type in RECURRENT and isinstance(truth, Outputs) and not all(map(_is_finite, truth.outputs)):
         return Open("a state leaves the range of numbers, and what follows depends on the order of the operations")
+    if node.op_type in AVERAGING and isinstance(truth, Outputs) and _is_mean_of_nothing(node, truth):
+        return Open("a window holds nothing but padding, and the mean of nothing is not defined")
+    if isinstance(truth, Outputs) and any(map(_may_overflow, truth.outputs)):
+        return Open("the error that is allowed is larger than the dtype's largest number")
     return truth
+
+
+def _is_mean_of_nothing(node: Node, truth: Outputs) -> bool:
+    """Whether an element is NaN, and none of the inputs."""
+    values = (output.value if output.exact is None else output.exact for output in truth.outputs)
+    return any(map(_has_nan, values)) and not any(_has_nan(o.value) for o in node.inputs if o is not None)
+
+
+def _may_overflow(output: Output) -> bool:
+    """Whether a right answer may be infinite where the truth is a number."""
+    if not isinstance(output.bound, Ulp) or output.value.dtype.kind != "f":
+        return False
+    floor = np.asarray(output.bound.floor)
+    return bool((floor[np.isfinite(floor)] >= np.finfo(output.value.dtype).max).any())
+
+
+def _has_nan(value: Array) -> bool:
+    return value.dtype.kind == "f" and bool(np.isnan(value).any())
 
 
 def _is_finite(output: Output) -> bool:

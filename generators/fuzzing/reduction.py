@@ -21,6 +21,11 @@ FEW = 64
 """Elements of an input up to which single elements are made plain."""
 
 
+MOST_PARTS, MOST_TIMES = 1025, 8
+"""Sizes that are made smaller together with their multiples, and how many times as large these are at most: eight are
+the biases of an LSTM."""
+
+
 def measure(node: Node) -> Measure:
     """How large a node is: dimensions beyond 3, elements, dimensions, inputs and attributes, and how odd its values
     are; a smaller node is one that compares less."""
@@ -63,8 +68,8 @@ def smaller(node: Node) -> Iterator[Node]:
         yield from _plainer(node)
         return
     size = measure(node)
-    for make in (_shorter, _of_lower_rank, _without_inputs, _without_outputs, _without_attributes, _shorter_lists,
-                 _smaller_attributes, _plainer):  # fmt: skip
+    for make in (_shorter, _of_fewer_parts, _of_shares, _of_lower_rank, _without_inputs, _without_outputs,
+                 _without_attributes, _shorter_lists, _smaller_attributes, _plainer):  # fmt: skip
         for found in make(node):
             if measure(found) < size:
                 yield found
@@ -99,6 +104,42 @@ def _shorter(node: Node) -> Iterator[Node]:
             for count in dict.fromkeys((1, 2, size // 2, size - 1)):
                 if 0 < count < size:
                     yield _cut(node, arrays, lambda p, a, _old: (p, a) == (place, axis), slice(count))  # noqa: B023
+
+
+def _of_fewer_parts(node: Node) -> Iterator[Node]:
+    """A size and its multiples made smaller together, with the attributes that are that size: of a recurrent operator
+    the states have a dimension of it, the weights one of three or four times as much, and hidden_size says it."""
+    arrays = _arrays(node)
+    named = {value for value in node.attributes.values() if isinstance(value, int) and not isinstance(value, bool)}
+    found = {size for array in arrays.values() for size in array.shape} | named
+    for size in sorted((size for size in found if 1 < size < MOST_PARTS), reverse=True):
+        for count in dict.fromkeys((1, 2, size - 1)):
+            if count < size:
+                attributes = {n: count if v == size and v in named else v for n, v in node.attributes.items()}
+                yield replace(_with_parts(node, arrays, size, count), attributes=attributes)
+
+
+def _of_shares(node: Node) -> Iterator[Node]:
+    """A list whose numbers are as many in all as a dimension has elements, as `split` is: one element for each."""
+    arrays = _arrays(node)
+    for place, array in arrays.items():
+        total = int(array.sum()) if array.dtype.kind in "iu" and array.ndim == 1 and 0 < array.size <= FEW else 0
+        if place and array.size < total:
+            cut = _cut(node, arrays, lambda p, _axis, size: p == 0 and size == total, slice(array.size))  # noqa: B023
+            yield _with_arrays(cut, {place: np.ones_like(array)})
+
+
+def _with_parts(node: Node, arrays: Mapping[int, Array], size: int, count: int) -> Node:
+    """With `count` of each `size` elements along every dimension that holds a few times as many."""
+    cut = {
+        place: array[tuple(_kept_of(length, size, count) for length in array.shape)] for place, array in arrays.items()
+    }
+    return _with_arrays(node, cut)
+
+
+def _kept_of(length: int, size: int, count: int) -> slice:
+    times = length // size
+    return slice(times * count) if length and not length % size and times <= MOST_TIMES else slice(None)
 
 
 def _cut(node: Node, arrays: Mapping[int, Array], chosen: Callable[[int, int, int], bool], kept: slice) -> Node:

@@ -3,7 +3,8 @@
 onnx stamps a test with the version in which its operator changed last, mostly a type that was added. A provider that
 claims older versions alone then takes none of them. The test is restamped to the newest version that the provider
 claims, if the node is valid there and the suite's oracle says that it means the same: from version to version defaults
-and meanings change. A test that cannot be restamped stays as it is.
+and meanings change. A test that cannot be restamped stays as it is. An expanded function gets an opset whose versions
+the provider claims (`expanded.expanded_restamping`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ import numpy as np
 import onnx
 
 from epcheck.generators import graph, onnx_tests, schema
-from epcheck.generators.claims import PROVIDERS, claims_of
+from epcheck.generators.case import Case
+from epcheck.generators.claims import PROVIDERS, Claims, claims_of
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.expanded import expanded_case, expanded_restamping
+from epcheck.generators.expanded.expanded_test import ExpandedTest, expanded_tests
 from epcheck.generators.node import Node
 from epcheck.generators.onnx_tests import NodeTest, Operators
 from epcheck.generators.operator import Operator
@@ -43,12 +47,24 @@ class Restamped:
 
 @dataclass(frozen=True)
 class Restamping:
-    """What became of a test. test: as it runs. was: the version that onnx stamped. why: it could not be restamped to a
-    newer or older claimed version, in words; empty where it runs in the newest claimed one."""
+    """What became of a test. test: as it runs. was: the version that onnx stamped; of an expanded function, the opset.
+    why: it could not be restamped to a newer or older claimed one, in words; empty where it runs in the newest claimed
+    one."""
 
-    test: NodeTest
+    test: NodeTest | ExpandedTest
     was: int
     why: str = ""
+
+    @property
+    def now(self) -> int:
+        """The version, or the opset, in which the test runs."""
+        return self.test.opset if isinstance(self.test, ExpandedTest) else self.test.node.since_version
+
+    def __str__(self) -> str:
+        """`test_add: Add-14 -> 13`; `test_celu_expanded: opset 12 -> 17`."""
+        before = f"opset {self.was}" if isinstance(self.test, ExpandedTest) else f"{self.test.key}-{self.was}"
+        words = f"{self.test.name}: {before} -> {self.now}"
+        return f"{words}; {self.why}" if self.why else words
 
 
 def of_text(text: str) -> Restamped | None:
@@ -71,17 +87,28 @@ def full_name(provider: str) -> str:
 
 
 def restampings(operators: Operators, source: Restamped) -> Iterator[Restamping]:
-    """What becomes of each node test. operators: the suite's. Raises RestampError."""
-    claims = claims_of(full_name(source.provider))
-    assert claims is not None
+    """What becomes of each node test, and of each expanded function. operators: the suite's. Raises RestampError."""
+    claims = _claims(source)
     for test in onnx_tests.node_tests():
         claimed = claims.versions(test.node.domain, test.node.op_type)
         yield _restamped(test, operators.get(test.key), claimed)
+    for expanded in expanded_tests():
+        found, why = expanded_restamping.restamped(expanded, operators, claims)
+        yield Restamping(found, expanded.opset, why)
 
 
-def tests(operators: Operators, source: Restamped) -> Iterator[NodeTest]:
-    """The node tests, restamped where they can be. Raises RestampError."""
-    return (found.test for found in restampings(operators, source))
+def cases(operators: Operators, source: Restamped) -> Iterator[Case]:
+    """The cases of the tests, restamped where they can be. Raises RestampError."""
+    tests = [found.test for found in restampings(operators, source)]
+    yield from onnx_tests.cases(operators, (test for test in tests if isinstance(test, NodeTest)), str(source))
+    expanded = (test for test in tests if isinstance(test, ExpandedTest))
+    yield from expanded_case.cases(operators, _claims(source), expanded, str(source))
+
+
+def _claims(source: Restamped) -> Claims:
+    found = claims_of(full_name(source.provider))
+    assert found is not None
+    return found
 
 
 def _restamped(test: NodeTest, operator: Operator[Any] | None, claimed: tuple[int, ...]) -> Restamping:

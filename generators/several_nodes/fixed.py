@@ -23,7 +23,15 @@ from epcheck.generators.several_nodes import graph_truth
 from epcheck.generators.several_nodes.graph_model import as_node, model
 from epcheck.generators.several_nodes.graph_sample import PREFIX, GraphSample
 from epcheck.generators.several_nodes.node_graph import NodeGraph
-from epcheck.generators.several_nodes.patterns import convolution, functions, matmul, movement, quantized, structure
+from epcheck.generators.several_nodes.patterns import (
+    convolution,
+    functions,
+    matmul,
+    movement,
+    one_tensor,
+    quantized,
+    structure,
+)
 from epcheck.generators.several_nodes.sketch import Sketch
 from epcheck.generators.truth import Open, Output, Outputs, Selection, Truth
 
@@ -45,7 +53,7 @@ def samples() -> tuple[GraphSample, ...]:
     """All fixed graphs, in a stable order."""
     return tuple(
         sample
-        for module in (structure, convolution, matmul, functions, movement, quantized)
+        for module in (structure, convolution, matmul, functions, movement, quantized, one_tensor)
         for sample in module.samples()
     )
 
@@ -94,7 +102,7 @@ def judged(sample: GraphSample, dtype: str, operators: Operators, case_id: str) 
         sketch = Sketch(np.dtype(dtype), rng, sample.opset)
         sample.write(sketch)
         seed = int.from_bytes(hashlib.sha256(case_id.encode()).digest()[:4], "little")
-        judge = partial(_truth, operators)
+        judge = partial(truth_of, operators)
         graph = graph_truth.judged(judge, sketch.steps, sketch.sources, sketch.outputs, seed)
         if not isinstance(graph, Open):
             return replace(graph, opset=sample.opset)
@@ -102,7 +110,8 @@ def judged(sample: GraphSample, dtype: str, operators: Operators, case_id: str) 
     raise GraphError(f"the graph {sample.sample} cannot be judged: {reason}")
 
 
-def _truth(operators: Operators, key: str, node: Node) -> Truth | Open:
+def truth_of(operators: Operators, key: str, node: Node) -> Truth | Open:
+    """What the suite's oracle says of a node with these inputs; a selection in order is its one answer."""
     with np.errstate(all="ignore"):
         truth = operators[key].truth(node)
     if isinstance(truth, Selection) and truth.ordered and len(truth.accepted) == 1:

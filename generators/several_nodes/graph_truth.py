@@ -50,9 +50,10 @@ def judged(
     outputs: Sequence[str],
     seed: int = 0,
     known: Mapping[str, Output] | None = None,
+    judge_moved: Judge | None = None,
 ) -> NodeGraph | Open:
     """The graph with its truth, or why it is open. seed: of the random changes. known: the truth of every value that a
-    step makes, where it was evaluated before."""
+    step makes, where it was evaluated before. judge_moved: as judge, of nodes that it knows but for their values."""
     entering = {operand.name: operand.value for operand in sources}
     exact = _evaluated(judge, steps, entering, _unmoved) if known is None else dict(known)
     if isinstance(exact, Open):
@@ -61,7 +62,7 @@ def judged(
     changes = {name: np.zeros(output.value.shape) for name, output in exact.items()}
     rng = np.random.default_rng(seed)
     for direction in DIRECTIONS if len(steps) > 1 else ():
-        moved = _evaluated(judge, steps, entering, partial(_moved, rng, direction), exact)
+        moved = _evaluated(judge_moved or judge, steps, entering, partial(_moved, rng, direction), exact)
         if isinstance(moved, Open):
             return Open(f"small errors change it: {moved.reason}")
         for name, output in exact.items():
@@ -76,7 +77,7 @@ def judged(
                 continue
             with np.errstate(all="ignore"):
                 change = np.abs(other.astype(np.float64) - output.value.astype(np.float64))
-            changes[name] = np.fmax(changes[name], np.nan_to_num(change, nan=0.0, posinf=np.inf))
+            changes[name] = np.fmax(changes[name], change)  # which leaves out NaN
     allowed = [_allowing(exact[name], name, changes[name]) for name in outputs]
     if any(output is None for output in allowed):
         return Open("errors grow out of all proportion")
@@ -144,7 +145,7 @@ def _moved(rng: np.random.Generator, direction: int, number: int, output: Output
         ranks = np.unique(value, return_inverse=True)[1].reshape(value.shape)
         signs = 1 - 2 * ((ranks + number) % 2)
     else:
-        signs = np.full(value.shape, direction)
+        signs = np.asarray(direction)
     if isinstance(bound, OneStep):
         limits = np.iinfo(value.dtype)
         moved = value.astype(np.int64) + signs * np.asarray(bound.allowed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from epcheck.generators.array import Array
@@ -29,11 +29,16 @@ class Step:
 
     def reading(self, values: Mapping[str, Array]) -> Node:
         """The node with these values in place of its own."""
+        node = self.node
         operands = tuple(
-            None if operand is None or name is None else replace(operand, value=values[name])
-            for operand, name in zip(self.node.inputs, self.inputs, strict=True)
+            [
+                None if operand is None or name is None else Operand(operand.name, values[name], operand.parameter)
+                for operand, name in zip(node.inputs, self.inputs, strict=True)
+            ]
         )
-        return replace(self.node, inputs=operands)
+        return Node(
+            node.op_type, node.domain, node.since_version, operands, node.outputs, node.attributes, node.surroundings
+        )
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,8 @@ def _against(
     widened = against == ORACLE and is_floating(got.dtype) and reference.dtype.kind == "f"
     if got.dtype != reference.dtype and not widened:
         return verdict(None, WRONG, f"it is {got.dtype}; the {against} has {reference.dtype}")
+    if baseline is not None and got.dtype != baseline.dtype:  # the oracle has no dtype to hold against it
+        return verdict(None, WRONG, f"it is {got.dtype}; the baseline has {baseline.dtype}")
     metrics = measure(got, _rounded(reference, got.dtype) if widened else reference)
     other = None
     if baseline is not None and baseline.shape == reference.shape:

@@ -8,7 +8,7 @@ from typing import Protocol, get_args
 
 import onnx
 
-from epcheck.models.execution.evaluators import LARGE_BYTES
+from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.graph.feed import Feed
 

@@ -9,9 +9,6 @@ from epcheck.conformance.scheduling import stream
 from epcheck.conformance.targets.target import Target
 from epcheck.models.execution.session import Level
 
-LARGE_BYTES = 256 << 20
-"""From this size on only one session of a model is in memory at a time, and no oracle is asked."""
-
 BASELINE = "cpu"
 """What a model is compared with where no baseline is named. The suite compares the CPU provider with onnx's
 ReferenceEvaluator, case by case; that is wrong about too many operators to say what is right about a whole model."""

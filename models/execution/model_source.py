@@ -13,6 +13,10 @@ import onnx
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 
+LARGE_BYTES = 256 << 20
+"""Above this size only one session of a model is in memory at a time, it takes as little of it as it can, and no oracle
+is asked."""
+
 
 @dataclass(frozen=True)
 class ModelSource:
@@ -43,19 +47,20 @@ def of_model(model: onnx.ModelProto, folder: Path | None, embedded: bool = False
 
     Raises ModelFileError.
     """
+    outside = 0
     if folder is not None:
-        model_file.external_data(model, folder / "model")
+        outside = sum(place.length for place in model_file.external_data(model, folder / "model"))
         if embedded:
             whole = onnx.ModelProto()
             whole.CopyFrom(model)
-            model, folder = model_file.embedded(whole, folder / "model"), None
+            model, folder, outside = model_file.embedded(whole, folder / "model"), None, 0
     elif any(True for _ in model_file.external_tensors(model)):
         raise ModelFileError("the model has external data, and no folder is given where it is")
     try:
         content = model.SerializeToString()
     except Exception as error:  # protobuf's own type depends on its version
         raise ModelFileError(f"the model cannot be serialized, probably because it is too large: {error}") from None
-    return ModelSource(None, content, tuple(value.name for value in model.graph.output), folder, len(content))
+    return ModelSource(None, content, tuple(value.name for value in model.graph.output), folder, len(content) + outside)
 
 
 def _stat(path: Path) -> Any:

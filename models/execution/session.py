@@ -172,6 +172,7 @@ class ModelSessions:
             "level": wanted.level,
             "threads": self._threads,
             "seconds": wanted.seconds,
+            "less_memory": source.size > model_source.LARGE_BYTES,
             "path": self.target.name_of(source.path) if source.path else None,
             "kept": kept,
             "outputs": wanted.outputs,

@@ -114,3 +114,6 @@ _COUNTS: Mapping[str, Callable[[onnx.NodeProto, Sequence[Shape], Sequence[Shape]
     "ConvTranspose": _conv_transpose,
     "Einsum": _einsum,
 }
+
+PRODUCTS = frozenset(_COUNTS)
+"""Operators of many operations for each element that they give: what a model's arithmetic mostly is."""

@@ -137,9 +137,25 @@ def _dtypes(
     )
     types = {kind: value.dtype for kind, name in kinds if name and (value := known.get(name)) is not None}
     allowed = list(operator.dtypes(definition.since_version))
+    if allowed and len(allowed[0]) != len(operator.varied):
+        return _quantized(operator, proto, known, allowed)
     dtypes = tuple(
         types.get(kind) or first for kind, first in zip(operator.varied, allowed[0], strict=True)
     ) if allowed else ()  # fmt: skip
+    if dtypes not in allowed:
+        return f"the suite has no {operator.key} of {'-'.join(dtypes)}"
+    return dtypes
+
+
+def _quantized(
+    operator: Operator[Any], proto: onnx.NodeProto, known: Known, allowed: list[tuple[str, ...]]
+) -> tuple[str, ...] | str:
+    """Of operators that vary more dtypes than constraints: what is quantised and its result; of QLinearMatMul both
+    factors, the product and the scales."""
+    inputs, outputs = proto.input, proto.output
+    names = (inputs[0], outputs[0]) if len(allowed[0]) == 2 else (inputs[0], inputs[3], outputs[0], inputs[1])
+    values = [known.get(name) for name in names]
+    dtypes = tuple(value.dtype for value in values if value is not None)
     if dtypes not in allowed:
         return f"the suite has no {operator.key} of {'-'.join(dtypes)}"
     return dtypes

@@ -77,9 +77,10 @@ class Placement(Copying):
     """The nodes of a model on one provider.
 
     partitions: groups of nodes on the provider, of the main graph, that are connected to each other. share: of the
-    arithmetic whose size is known, what the provider does; None where there is none. unmatched: nodes of the record
-    that the model does not have, made by ONNX Runtime's optimiser. best_opset: the opset for which the claims take the
-    most nodes, and how many, where that is more than now. segments: in which order providers have their turn.
+    arithmetic, what the provider does; None where there is none, or a product's size is not known. unmatched: nodes of
+    the record that the model does not have, made by ONNX Runtime's optimiser. best_opset: the opset for which the
+    claims take the most nodes, and how many, where that is more than now. segments: in which order providers have their
+    turn.
     """
 
     provider: str
@@ -292,6 +293,11 @@ def _memory(node: Node, at: int, where: Mapping[int, str], claims: Claims | None
 
 
 def _share(nodes: Sequence[NodePlacement], provider: str) -> float | None:
+    """None where nobody knows how much a product is, as in a body: of what is left a share would say nothing."""
+    for node in nodes:
+        op_type = node.operator.rpartition("::")[2].partition("-")[0]
+        if node.provider and node.flops is None and op_type in flops.PRODUCTS:
+            return None
     total = sum(node.flops or 0.0 for node in nodes if node.provider)
     return sum(node.flops or 0.0 for node in nodes if node.provider == provider) / total if total else None
 

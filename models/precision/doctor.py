@@ -27,8 +27,8 @@ from epcheck.models.accuracy import thresholds, verdict
 from epcheck.models.accuracy.thresholds import Override, Threshold
 from epcheck.models.accuracy.verdict import CEILING
 from epcheck.models.execution.asking import asker
-from epcheck.models.execution.evaluators import LARGE_BYTES
 from epcheck.models.execution.model_outcome import RUN
+from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values

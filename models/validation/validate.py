@@ -20,8 +20,9 @@ from epcheck.models.accuracy import thresholds, verdict
 from epcheck.models.accuracy.thresholds import Override, Threshold
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.asking import askers
-from epcheck.models.execution.evaluators import LARGE_BYTES, Evaluators
+from epcheck.models.execution.evaluators import Evaluators
 from epcheck.models.execution.model_outcome import CREATE, RUN, ModelOutcome
+from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values

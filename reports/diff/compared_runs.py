@@ -12,10 +12,9 @@ from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.run import Run
 from epcheck.reports.diff.difference import ComparedRun
 from epcheck.reports.diff.row import Row, placement_of
-from epcheck.reports.runs.run_folder import StoreError, read_records, read_run
+from epcheck.reports.runs.run_folder import OUTCOMES, StoreError, read_records, read_run
 from epcheck.reports.store.query import query
 from epcheck.reports.store.run_file import StoredRun, read_file
-from epcheck.reports.write import OUTCOMES
 
 COLUMNS = (
     "case_id", "domain", "operator", "since_version", "dtype", "sample", "status", "blame", "reading", "reason",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import math
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import IO, Any
 
@@ -15,10 +16,12 @@ from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, OK
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, OK, STATUSES
 from epcheck.reports.page.columns import Column, column
+from epcheck.reports.report_links import ReportLinks
 from epcheck.reports.runs import fingerprint
 from epcheck.reports.runs.summary import Summary, shown_reading
+from epcheck.reports.since import Since
 
 CHUNK = 1000
 """Records that are compressed, and unpacked in the page, together."""
@@ -46,6 +49,10 @@ def packed(value: Any) -> Markup:
     return Markup(base64.b64encode(gzip.compress(data, compresslevel=COMPRESSION, mtime=0)).decode("ascii"))
 
 
+IN_ID = ("operator", "version", "dtype", "sample", "variant")
+"""The columns of which an id is made as usual."""
+
+
 class CaseIndex:
     """What the list needs of every case, by column; the id only where it is not made of the others as usual."""
 
@@ -53,6 +60,9 @@ class CaseIndex:
         self._columns: dict[str, list[Any]] = {}
         self._same: dict[Any, Any] = {}  # each text once, however often it was read
         self._count = 0
+        self._earlier: dict[str, list[list[str]]] = {}
+        self.became: dict[str, Counter[str]] = {}
+        """Cause -> what became of its cases since earlier runs."""
 
     def add(self, record: Record, finding: str, cause: str) -> None:
         case = record.case
@@ -80,11 +90,34 @@ class CaseIndex:
             self._columns.setdefault(name, []).append(self._same.setdefault(value, value))
         self._count += 1
 
+    def compare(self, since: Sequence[Since], links: ReportLinks) -> None:
+        """Add what became of the cases since earlier runs, and what these said of them: a digit for each run, the place
+        of the status in STATUSES, or a full stop. Nothing where there is no earlier run."""
+        if not since or not self._count:
+            return
+        by_target = {each.target: each for each in since}
+        became, history = [], []
+        for operator, version, dtype, sample, variant, own, target, cause in zip(
+            *(self._columns[name] for name in (*IN_ID, "id", "target", "cause")), strict=True
+        ):
+            found = by_target.get(target)
+            case_id = own or f"{operator}-{version}/{dtype}/{sample}[{variant}]"
+            what = found.became.get(case_id, "") if found else ""
+            past = found.history.get(case_id, ()) if found else ()
+            became.append(what)
+            history.append("".join(str(STATUSES.index(status)) if status else "." for status in past))
+            if cause and what:
+                self.became.setdefault(cause, Counter())[what] += 1
+        self._columns |= {"since": became, "history": history}
+        self._earlier = {
+            each.target: [[e.run_id, e.started, e.changed, links.run(e.run_id)] for e in each.runs] for each in since
+        }
+
     def packed(self, summary: Summary, run: Run) -> Markup:
         """The index, with the accuracy of operators for the view of each, and the releases of the candidates."""
         rows: Column = {"o": {name: column(values) for name, values in self._columns.items()}}
         return packed({"count": self._count, "rows": rows, "accuracy": _accuracy(summary), "bundle": CHUNK,
-                       "causes": _causes(summary),
+                       "causes": _causes(summary), "earlier": self._earlier, "statuses": STATUSES,
                        "releases": _releases(summary, run)})  # fmt: skip
 
 

@@ -7,7 +7,9 @@ style, charts and the page's policy are the shell's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import IO
 
 from epcheck.conformance.records.run import Run
@@ -18,11 +20,14 @@ from epcheck.reports.page.chart import POINTS, Chart, Series
 from epcheck.reports.page.device_claims import Claims, claims
 from epcheck.reports.page.embedded_data import CaseIndex, EmbeddedRepros, RecordChunks, ReproArchiver
 from epcheck.reports.page.matrix import matrix_of, side_by_side
+from epcheck.reports.report_links import NO_LINKS
 from epcheck.reports.runs.accuracy import AccuracyProfile, ErrorStatistics
+from epcheck.reports.runs.causes import Cause
 from epcheck.reports.runs.dtypes import dtype_order
 from epcheck.reports.runs.headline import sentences
 from epcheck.reports.runs.report import Entry, spool
 from epcheck.reports.runs.summary import NOT_RUN, WORST_FIRST, Summary, TargetSummary
+from epcheck.reports.since import BROKE, Comparison
 
 SCRIPTS = (
     "shell/shell_data.js",
@@ -56,10 +61,19 @@ class RunPage:
     """The page in the making. The chunks of records wait on disk: they are most of the page, and stand near its end.
 
     archive: makes what a case is reproduced with, for download; without one the page has the commands only.
+    comparison: with earlier runs.
     """
 
-    def __init__(self, run: Run, file: IO[bytes], stack: ExitStack, archive: ReproArchiver | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        file: IO[bytes],
+        stack: ExitStack,
+        archive: ReproArchiver | None = None,
+        comparison: Comparison | None = None,
+    ) -> None:
         self._run = run
+        self._comparison = comparison
         self._file = file
         self._index = CaseIndex()
         self._chunks = RecordChunks(spool(file, stack))
@@ -69,8 +83,13 @@ class RunPage:
         self._index.add(entry.record, entry.finding, entry.cause)
         self._chunks.add(entry.record, entry.line)
         self._repros.add(entry.record, entry.finding)
+        if self._comparison:
+            self._comparison.add(entry.record)
 
     def finish(self, summary: Summary) -> None:
+        since = self._comparison.result() if self._comparison else ()
+        links = self._comparison.links(Path(self._file.name)) if self._comparison else NO_LINKS
+        self._index.compare(since, links)
         shell.write(
             self._file,
             "run/page.html.j2",
@@ -92,10 +111,18 @@ class RunPage:
             notes=folded(self._run.notes),
             by_key=lambda findings: {finding.key: finding for finding in findings},
             most_causes=MOST_CAUSES,
+            since=since,
+            links=links,
+            became=self._index.became,
+            worse_first=self._worse_first,
             index=self._index.packed(summary, self._run),
             chunks=self._chunks.packed(),
             repros=self._repros.packed(),
         )
+
+    def _worse_first(self, causes: Sequence[Cause]) -> list[Cause]:
+        """Causes with cases that broke before the others."""
+        return sorted(causes, key=lambda cause: BROKE not in self._index.became.get(cause.key, {}))
 
 
 def _accuracy_charts(run: Run, target: TargetSummary) -> list[Chart]:

@@ -32,7 +32,7 @@ from epcheck.conformance.records.typed_json import to_json
 from epcheck.reports.checksum import check_document, checked_line, document_with_checksum, line_with_checksum
 from epcheck.reports.text import visible
 
-RUN, JOURNAL, LOCK = "run.json", "journal.jsonl", ".lock"
+RUN, JOURNAL, LOCK, OUTCOMES = "run.json", "journal.jsonl", ".lock", "outcomes.parquet"
 BLOCK = 1 << 16
 """Bytes of a journal that are looked at together for the end of its last line."""
 

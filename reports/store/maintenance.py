@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from epcheck.conformance.records.run import Run
 from epcheck.reports.runs.fingerprint import FingerprintClass, fingerprint_class
-from epcheck.reports.runs.run_folder import RUN, StoreError, read_run, replacing
+from epcheck.reports.runs.run_folder import OUTCOMES, RUN, StoreError, read_run, replacing
 from epcheck.reports.store.run_file import (
     SUFFIX,
     FileProblem,
@@ -31,7 +31,7 @@ from epcheck.reports.store.run_file import (
 )
 from epcheck.reports.store.store import Store, open_store
 from epcheck.reports.store.writer_lock import only_writer
-from epcheck.reports.write import OUTCOMES, write_outcomes
+from epcheck.reports.write import write_outcomes
 
 
 class Addition(StrEnum):

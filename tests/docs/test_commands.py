@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from documents import PAGES, ROOT, in_blocks, in_sentences
 
 from epcheck.cli import main
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    path
-    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md"))
-    if path.name != "CHANGELOG.md"  # it names what is gone, too
-)
-FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-INDENTED = re.compile(r"(?<=\n\n)(?:(?: {4}|\t).*\n)+")
-INLINE = re.compile(r"`epcheck ([^`]+)`")
 INCOMPLETE = ("MissingParameter", "NoArgsIsHelpError")
-SHELL = ("", "sh", "console", "bash")
-
-
-def in_blocks(text: str) -> Iterator[str]:
-    """The command lines of a page that stand in blocks, without `epcheck`."""
-    blocks = [block for language, block in FENCED.findall(text) if language in SHELL]
-    for block in (*blocks, *INDENTED.findall(FENCED.sub("", text))):
-        for line in block.replace("\\\n", " ").splitlines():
-            command, *_ = re.split(r"\s#\s", line.strip())
-            for part in re.split(r" && | \| ", command):
-                if part.startswith("epcheck "):
-                    yield part.removeprefix("epcheck ")
-
-
-def in_sentences(text: str) -> Iterator[str]:
-    """The command lines of a page that stand in its sentences, without `epcheck`."""
-    prose = INDENTED.sub("", FENCED.sub("", text))
-    return (found.replace("\n", " ") for found in INLINE.findall(prose))
 
 
 @cache

@@ -204,7 +204,7 @@ def test_an_id_without_what_the_brackets_hold_gets_those_that_have_it() -> None:
     assert str(raised.value) == (
         "unknown case 'Slice-13/float32/axes_omitted_steps'; similar: "
         "Slice-13/float32/axes_omitted_steps[initializer], Slice-13/float32/axes_omitted_steps[runtime], "
-        "Slice-13/float32/axes_omitted_steps[symbolic]"
+        "Slice-13/float32/axes_omitted_steps[symbolic], Slice-13/float32/axes_omitted_steps[constant]"
     )
 
 

@@ -92,14 +92,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    done = [search(mutant, options.seconds) for mutant in Random(options.seed).sample(MUTANTS, options.mutants)]
-    found = [each for each in done if each.drawn is not None]
-    for each in done:
+    done: list[Search] = []
+    for mutant in Random(options.seed).sample(MUTANTS, options.mutants):
+        done.append(each := search(mutant, options.seconds))
         if each.drawn is None:
-            print(f"not found: {each.mutant.operator}: {each.mutant.fault}")
+            print(f"{len(done)}: not found: {mutant.operator}: {mutant.fault}", flush=True)
         elif not each.is_small:
             sizes = [operand.value.shape for operand in each.drawn.node.inputs if operand is not None]
-            print(f"large: {each.mutant.operator}: {each.mutant.fault}: {sizes}")
+            print(f"{len(done)}: large: {mutant.operator}: {mutant.fault}: {sizes}", flush=True)
+    found = [each for each in done if each.drawn is not None]
     slowest = max((each.seconds for each in found), default=0.0)
     print(
         f"{len(found)} of {len(done)} found, {sum(each.is_small for each in found)} of these small "

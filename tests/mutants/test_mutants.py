@@ -32,8 +32,9 @@ IMPLEMENTED = {
 }
 """Operators with an implementation of their own: its module, the name of a mutant in it, and the sample that tells."""
 
-UNREAD = {"undefined", *KINDS}
-"""Cases of which the truth of their operator says nothing: of a graph that ends with it, and of what is undefined."""
+UNREAD = {"undefined", "optional", "beyond", *KINDS}
+"""Cases of which the truth of their operator does not say all: of a graph that ends with it, of what is undefined, of
+outputs that are not asked for."""
 
 NO_MEANING = (ValueError, IndexError, KeyError, AssertionError, TypeError, ZeroDivisionError)
 """What a truth raises for a misread node that has no meaning: there is no answer to compare."""

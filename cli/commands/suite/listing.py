@@ -60,8 +60,7 @@ def show(options: ListOptions) -> None:
             typer.echo(f"{entry.status:16} {printable(f'{entry}: {entry.reason}')}")
     elif options.what is What.restamped:
         for found in listing.restampings(options.target or "dml"):
-            words = f"{found.test.name}: {found.test.key}-{found.was} -> {found.test.node.since_version}"
-            typer.echo(f"{words}; {found.why}" if found.why else words)
+            typer.echo(str(found))
     else:
         for case in listing.cases(options):
             typer.echo(case.id)

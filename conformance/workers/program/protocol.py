@@ -17,8 +17,9 @@ Requests                                            Answers
  then the feeds}
 {"op": "model", "id", "providers", "config",        {"op": "at", "id", "stage"} as each step begins,
  "device", "level", "threads", "path", "kept",       then {"op": "done", ...} as for run
- "outputs": [name], "all_outputs": [name],
- "sequences", "texts", "absent", "tensors"}
+ "less_memory": bool, "outputs": [name],
+ "all_outputs": [name], "sequences", "texts",
+ "absent", "tensors"}
 {"op": "exit"}                                      none; the process ends
 
 `canary` is null or has `providers`, `config` and `device` as a `run` does: one session is tried, and `trouble` says in
@@ -42,7 +43,8 @@ bytes of the first tensor; with `kept` true, once more in the session of the req
 own choice; `outputs` are the wanted ones, in any order, `all_outputs` the model's in its own. Where `seconds` is a
 number and not null, the session, a new one, is then run for so long, and `timing` is {"runs_s": [seconds of each run],
 "nodes": [[name, operator, provider, seconds in a run]]}. Steps are "create", "run", "repeat" and "timing": they say
-where a worker was that ends. A sequence `s` travels as tensors `s[0]`, `s[1]`, ..., a map `m` as
+where a worker was that ends. With `less_memory` true and without timing, a session on CPU keeps no float32 copies of
+float16 weights. A sequence `s` travels as tensors `s[0]`, `s[1]`, ..., a map `m` as
 `m.keys` and `m.values`, text as UTF-8 bytes padded with zeros on a last axis; feeds that are sequences are named in
 `sequences` {name: length}, text is given in `texts` {name: [shape, [str]]}, optionals that are not there in `absent`.
 """

@@ -11,12 +11,16 @@ LEAST_BLOCK = 16
 """MatMulNBits: the widths, and the least size of a block; larger ones are powers of two (ContribOperators.md)."""
 
 
+POOLS = ("pool_int64s", "pool_strings")
+
+
 def grid(node: Node) -> str:
-    """AffineGrid: an image without pixels; and one pixel along an axis whose ends are corners: where it is, the page
-    does not say."""
+    """AffineGrid: an image without pixels or channels; and one pixel along an axis whose ends are corners: where it is,
+    the page does not say."""
     size = node.value("size")
-    spatial = () if size is None else tuple(map(int, size.reshape(-1)))[2:]
-    if any(length < 1 for length in spatial):
+    sizes = () if size is None else tuple(map(int, size.reshape(-1)))
+    spatial = sizes[2:]
+    if any(length < 1 for length in sizes):
         return "the image has no pixels"
     aligned = node.integer("align_corners", 0)
     return "one pixel has both corners" if aligned and 1 in spatial else ""
@@ -47,8 +51,13 @@ def hot(node: Node) -> str:
 
 
 def grams(node: Node) -> str:
-    """TfIdfVectorizer: ngram_counts has where the n-grams of each length begin, so it has an entry for each."""
+    """TfIdfVectorizer: ngram_counts has where the n-grams of each length begin, so it has an entry for each, and what
+    stands between two of them are whole n-grams."""
     longest, counts = node.integer("max_gram_length", 1), node.integers("ngram_counts", ())
+    pool = max((len(value) for value in map(node.attributes.get, POOLS) if isinstance(value, tuple)), default=0)
+    ends = (*counts[1:], pool)
+    if any((end - begin) % length for length, (begin, end) in enumerate(zip(counts, ends, strict=False), 1)):
+        return "the pool does not hold whole n-grams"
     return "no n-grams of the greatest length" if longest > len(counts) else ""
 
 

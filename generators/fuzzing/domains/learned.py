@@ -7,7 +7,7 @@ every sample is none when it is negative. Where no sample has a dimension of siz
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -33,7 +33,7 @@ class Shown:
     """What the samples of an operator have in common.
 
     flags: attributes that are 0 or 1. positive, unsigned: attributes whose numbers are all above 0, or never below.
-    ranks: (input, rank). empty: (input, axis) of dimensions of size 0. above_0: floating-point inputs whose values are
+    ranks: of each input. empty: (input, axis) of dimensions of size 0. above_0: floating-point inputs whose values are
     all above 0: scales, variances. unordinary: (input, what some hold of it: NaN, inf, -inf). zero_lists,
     negative_lists, empty_lists: attributes with lists of integers of which some hold 0 or less, below 0, or nothing.
     counted, counted_from_0: integers that say how to compute, all of them above 0, or never below.
@@ -42,7 +42,7 @@ class Shown:
     flags: frozenset[str]
     positive: frozenset[str]
     unsigned: frozenset[str]
-    ranks: frozenset[tuple[str, int]]
+    ranks: Mapping[str, frozenset[int]]
     empty: frozenset[tuple[str, int]]
     above_0: frozenset[str]
     unordinary: frozenset[tuple[str, str]]
@@ -87,7 +87,7 @@ def _operand(shown: Shown, operand: Operand, domain: str) -> str:
     for axis, size in enumerate(value.shape):
         if not size and (name, axis) not in shown.empty:
             return f"no sample has {name} with a size of 0 in dimension {axis}"
-    ranks = {rank for known, rank in shown.ranks if known == name}
+    ranks = shown.ranks.get(name, frozenset())
     if ranks and (value.ndim > max(ranks) or value.ndim < min(ranks) or (domain and value.ndim not in ranks)):
         return f"no sample has {name} of rank {value.ndim}"
     if name in shown.above_0 and not _is_above_0(value):
@@ -119,7 +119,9 @@ def shown_by(operator: Operator[Any]) -> Shown:
         flags=frozenset(n for n, v in numbers.items() if all(isinstance(x, int) and x in FLAG for x in v)),
         positive=frozenset(n for n, v in numbers.items() if min(v) > 0),
         unsigned=frozenset(n for n, v in numbers.items() if min(v) >= 0),
-        ranks=frozenset((o.name, o.value.ndim) for o in operands),
+        ranks={
+            name: frozenset(o.value.ndim for o in operands if o.name == name) for name in {o.name for o in operands}
+        },
         empty=frozenset((o.name, axis) for o in operands for axis, size in enumerate(o.value.shape) if not size),
         above_0=frozenset(o.name for o in operands if o.value.dtype.kind == "f")
         - frozenset(o.name for o in operands if not _is_above_0(o.value)),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
+
 from onnx.defs import OpSchema
 
 from epcheck.generators import schema
@@ -10,25 +13,49 @@ from epcheck.generators.node import Node
 SINGLE = OpSchema.FormalParameterOption.Single
 
 
+@dataclass(frozen=True)
+class _Demands:
+    """attributes: (name, whether it is required, whether its list may be empty) of each; names: theirs. inputs: (place,
+    name) of those that are required. counts: of inputs, at least and at most."""
+
+    attributes: tuple[tuple[str, bool, bool], ...]
+    names: frozenset[str]
+    inputs: tuple[tuple[int, str], ...]
+    counts: tuple[int, int]
+
+
+@cache
+def _demands(op_type: str, since_version: int, domain: str) -> _Demands:
+    definition = schema.schema(op_type, since_version, domain)
+    attributes = definition.attributes.items()
+    return _Demands(
+        tuple((name, each.required, each.type == OpSchema.AttrType.INTS) for name, each in attributes),
+        frozenset(definition.attributes),
+        tuple((place, formal.name) for place, formal in enumerate(definition.inputs) if formal.option == SINGLE),
+        (definition.min_input, definition.max_input),
+    )
+
+
 def why_not(node: Node) -> str:
     """What the node lacks that its schema demands, in words; empty where it is valid."""
-    definition = schema.schema(node.op_type, node.since_version, node.domain)
+    demands = _demands(node.op_type, node.since_version, node.domain)
     graphs = node.surroundings.graphs if node.surroundings else {}
-    for name, attribute in definition.attributes.items():
-        if attribute.required and name not in node.attributes and name not in graphs:
-            return f"the attribute {name} is required"
+    for name, is_required, may_be_empty in demands.attributes:
         value = node.attributes.get(name)
-        if isinstance(value, tuple) and not value and attribute.type != OpSchema.AttrType.INTS:
+        if value is None and is_required and name not in node.attributes and name not in graphs:
+            return f"the attribute {name} is required"
+        if isinstance(value, tuple) and not value and not may_be_empty:
             return f"the attribute {name} has no elements"
-    if unknown := node.attributes.keys() - definition.attributes.keys():
+    if unknown := node.attributes.keys() - demands.names:
         return f"the schema has no attribute {min(unknown)}"
     if node.surroundings:
         return _why_not_around(node)
-    for place, formal in enumerate(definition.inputs):
-        if formal.option == SINGLE and (place >= len(node.inputs) or node.inputs[place] is None):
-            return f"the input {formal.name} is required"
-    if not definition.min_input <= len(node.inputs) <= definition.max_input:
-        return f"there are {len(node.inputs)} inputs, and must be {definition.min_input} to {definition.max_input}"
+    for place, name in demands.inputs:
+        if place >= len(node.inputs) or node.inputs[place] is None:
+            return f"the input {name} is required"
+    least, most = demands.counts
+    if not least <= len(node.inputs) <= most:
+        return f"there are {len(node.inputs)} inputs, and must be {least} to {most}"
     names = [operand.name for operand in node.inputs if operand is not None]
     return "" if len(set(names)) == len(names) else "two inputs have one name"
 

@@ -20,8 +20,12 @@ def judged(
     known: Mapping[str, Output] | None = None,
 ) -> NodeGraph | Open:
     """The graph with its truth, or why it is open. known: as in `several_nodes.graph_truth.judged`."""
-    return graph_truth.judged(_judge, steps, sources, outputs, seed, known)
+    return graph_truth.judged(_judge, steps, sources, outputs, seed, known, _judge_moved)
 
 
 def _judge(key: str, node: Node) -> Truth | Open:
     return oracle.judge(suite.operator_of(key), node)
+
+
+def _judge_moved(key: str, node: Node) -> Truth | Open:
+    return oracle.judge_moved(suite.operator_of(key), node)

@@ -20,7 +20,15 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.array import Array
-from epcheck.generators.bounds.estimate import Estimate, Precision, attention, concatenate, exact
+from epcheck.generators.bounds.estimate import (
+    Estimate,
+    Precision,
+    attention,
+    concatenate,
+    exact,
+    join_heads,
+    split_heads,
+)
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml.descriptions.attention.multihead_attention import (
     MultiheadAttention,
@@ -317,18 +325,6 @@ def _projected(sample: AttentionSample, binding: Binding) -> tuple[Operand | Non
     return query, key, value
 
 
-def _heads(joined: Estimate, count: int) -> Estimate:
-    """[B, S, N H] -> [B, N, S, H]."""
-    batch, sequence, width = joined.value.shape
-    return joined.reshape(batch, sequence, count, width // count).transpose(0, 2, 1, 3)
-
-
-def _joined(split: Estimate) -> Estimate:
-    """[B, N, S, H] -> [B, S, N H]."""
-    batch, heads, sequence, head = split.value.shape
-    return split.transpose(0, 2, 1, 3).reshape(batch, sequence, heads * head)
-
-
 def attention_truth(node: Node) -> Truth:
     """Attention of the projections input x weights + bias, split into heads."""
     precision = Precision(node.array("input").dtype)
@@ -361,7 +357,7 @@ def quantized_truth(node: Node) -> Truth:
 
 def _attended(node: Node, precision: Precision, query: Estimate, key: Estimate, value: Estimate) -> Truth:
     heads = node.integer("num_heads", 1)
-    query, key, value = (_heads(part, heads) for part in (query, key, value))
+    query, key, value = (split_heads(part, heads) for part in (query, key, value))
     past = node.value("past")
     if past is not None:
         key, value = (concatenate((exact(past[i]), part), 2) for i, part in enumerate((key, value)))
@@ -379,15 +375,15 @@ def multi_head_truth(node: Node) -> Truth:
     if query.ndim == 5:
         parts = [exact(query[:, :, :, i].transpose(0, 2, 1, 3)) for i in range(3)]
     elif keys is not None and keys.ndim == 5:
-        parts = [_heads(exact(query), heads), *(exact(keys[:, :, :, i].transpose(0, 2, 1, 3)) for i in range(2))]
+        parts = [split_heads(exact(query), heads), *(exact(keys[:, :, :, i].transpose(0, 2, 1, 3)) for i in range(2))]
     else:
         tensors = [node.array(name) for name in ("query", "key", "value")]
-        parts = [exact(tensor) if tensor.ndim == 4 else _heads(exact(tensor), heads) for tensor in tensors]
+        parts = [exact(tensor) if tensor.ndim == 4 else split_heads(exact(tensor), heads) for tensor in tensors]
     if (bias := node.value("bias")) is not None:
         widths = [heads * part.value.shape[-1] for part in parts]
         pieces = np.split(bias, np.cumsum(widths)[:-1])
         parts = [
-            precision.add(part, _heads(exact(piece.reshape(1, 1, -1)), heads))
+            precision.add(part, split_heads(exact(piece.reshape(1, 1, -1)), heads))
             for part, piece in zip(parts, pieces, strict=True)
         ]
     split_query, key, value = parts
@@ -413,7 +409,7 @@ def _attend(
     if node.integer("unidirectional", 0):
         bias = Estimate(np.where(_future(query, key), -np.inf, bias.value), bias.error)
     output, _ = attention(precision, query, key, value, scale=scale, bias=bias)
-    return precision.output("output", _joined(output))
+    return precision.output("output", join_heads(output))
 
 
 def _future(query: Estimate, key: Estimate) -> Array:

@@ -18,7 +18,15 @@ import numpy as np
 
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.bounds.estimate import Estimate, Precision, attention, concatenate, exact
+from epcheck.generators.bounds.estimate import (
+    Estimate,
+    Precision,
+    attention,
+    concatenate,
+    exact,
+    join_heads,
+    split_heads,
+)
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, spread
@@ -133,7 +141,7 @@ def group_truth(node: Node) -> Truth:
         parts = [query[..., : at[0]], query[..., at[0] : at[1]], query[..., at[1] :]]
     else:
         parts = [query, exact(key), exact(value)]
-    split = [_heads(part, count) for part, count in zip(parts, (heads, kv_heads, kv_heads), strict=True)]
+    split = [split_heads(part, count) for part, count in zip(parts, (heads, kv_heads, kv_heads), strict=True)]
     sequence = split[0].value.shape[2]
     past_key = node.value("past_key")
     past = 0 if past_key is None else past_key.shape[2]
@@ -151,23 +159,11 @@ def group_truth(node: Node) -> Truth:
     output, _ = attention(precision, *split, scale=scale, bias=bias, softcap=node.number("softcap", 0.0))
     return Outputs(
         (
-            precision.output("output", _joined(output)),
+            precision.output("output", join_heads(output)),
             precision.output("present_key", split[1]),
             precision.output("present_value", split[2]),
         )
     )
-
-
-def _heads(joined: Estimate, count: int) -> Estimate:
-    """[B, S, N H] -> [B, N, S, H]."""
-    batch, sequence, width = joined.value.shape
-    return joined.reshape(batch, sequence, count, width // count).transpose(0, 2, 1, 3)
-
-
-def _joined(split: Estimate) -> Estimate:
-    """[B, N, S, H] -> [B, S, N H]."""
-    batch, heads, sequence, head = split.value.shape
-    return split.transpose(0, 2, 1, 3).reshape(batch, sequence, heads * head)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,7 +292,7 @@ def onnx_truth(node: Node) -> Truth:
     parts = [exact(part) for part in (q, k, v)]
     if q.ndim == 3:
         heads, kv_heads = node.integer("q_num_heads", 1), node.integer("kv_num_heads", 1)
-        parts = [_heads(part, count) for part, count in zip(parts, (heads, kv_heads, kv_heads), strict=True)]
+        parts = [split_heads(part, count) for part, count in zip(parts, (heads, kv_heads, kv_heads), strict=True)]
     past_key, past = node.value("past_key"), 0
     if past_key is not None:
         past = past_key.shape[2]
@@ -310,7 +306,7 @@ def onnx_truth(node: Node) -> Truth:
     softcap = node.number("softcap", 0.0)
     output, stages = attention(precision, *parts, scale=scale, bias=exact(bias), softcap=softcap)
     found = {
-        "Y": _joined(output) if q.ndim == 3 else output,
+        "Y": join_heads(output) if q.ndim == 3 else output,
         "present_key": parts[1],
         "present_value": parts[2],
         "qk_matmul_output": stages[node.integer("qk_matmul_output_mode", 0)],

@@ -25,6 +25,9 @@ from epcheck.generators.families.elementwise import ElementwiseOperator
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.truth import Output, Outputs, Truth
 
+BOOLEAN_MASK = 10
+"""The version of Dropout since which the mask is bool; before, it has the type of the data."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CopySample(Sample):
@@ -129,7 +132,7 @@ def identity_truth(node: Node) -> Truth:
 def dropout_truth(node: Node) -> Truth:
     """The data, bit for bit, and a mask that is true everywhere. Training is random: not decided here."""
     value = node.array("data")
-    mask = np.ones(value.shape, bool)
+    mask = np.ones(value.shape, bool if node.since_version >= BOOLEAN_MASK else value.dtype)
     return Outputs(tuple(Output(name, mask if name == "mask" else value) for name in node.results))
 
 

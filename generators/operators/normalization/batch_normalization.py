@@ -3,6 +3,8 @@
 Sources: the operator pages, for inference: (X - mean) / sqrt(var + epsilon) * scale + B per channel; the fused
 operator applies an activation to that (`fused_activation`). `spatial` of revision 7, when 0, gives each element
 of an instance statistics of its own. Revision 14 lets the statistics, 15 also scale and B have types of their own.
+In training, which is `training_mode` 1 and before revision 14 a node with all five outputs, mean and variance are those
+of the batch; `saved_mean` and `saved_var` give these.
 
 Bound: no step cancels but the last sum, so the error is a few roundings of the magnitudes that are added, whether the
 operator is computed in this form or as X * a + b with a = scale / deviation, b = B - mean * a: (|X| + |mean|) |a| + |B|
@@ -35,6 +37,9 @@ from epcheck.generators.operator import Operator, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 FUSED = "DmlFusedBatchNormalization"
+IN_TRAINING = 5
+"""Outputs of a node of revision 7 or 9 that trains."""
+
 ROUNDINGS = int(2 * propagation.SQRT_AND_DIVISION) + 6
 SOURCE = f"{bounds.HIGHAM}; {bounds.OPENCL}: sqrt 3 ULP, division 2.5"
 
@@ -178,12 +183,16 @@ def _per_channel(node: Node) -> list[Array]:
     return [operand.reshape((1, *operand.shape, *(1,) * (x.ndim - 1 - operand.ndim))) for operand in operands]
 
 
+def _is_training(node: Node) -> bool:
+    return node.integer("training_mode", 0) != 0 or len(node.results) == IN_TRAINING
+
+
 def truth(node: Node) -> Truth:
     """The page's formula for inference, in longdouble."""
     if reason := _invalid(node):
         return Refusal(reason)
     x = node.array("X")
-    if node.integer("training_mode", 0):
+    if _is_training(node):
         return _trained(node)
     wide = x.astype(np.longdouble)
     scale, bias, mean, variance = (operand.astype(np.longdouble) for operand in _per_channel(node))
@@ -198,7 +207,7 @@ def truth(node: Node) -> Truth:
 
 
 def _trained(node: Node) -> Truth:
-    """With the batch's own mean and variance, and the running ones as further outputs. It has no cases of its own."""
+    """With the batch's own mean and variance, the running ones and those of the batch as further outputs."""
     x = node.array("X")
     wide = x.astype(np.float64)
     axes = tuple(axis for axis in range(x.ndim) if axis != 1)
@@ -209,17 +218,23 @@ def _trained(node: Node) -> Truth:
     momentum = node.number("momentum", 0.9)
     outputs = [bounds.rounded("Y", y, x.dtype, bounds.ulp(2, SOURCE, x.dtype, error))]
     batch = ((moments.mean, moments.mean_error), (moments.variance, moments.variance_error))
-    for name, old, (new, of_new) in zip(node.outputs[1:], running, batch, strict=False):
-        updated = (old * momentum + new * (1 - momentum)).reshape(-1)
-        bound = bounds.ulp(2, SOURCE, x.dtype, of_new.reshape(-1) + np.abs(updated) * propagation.gamma(3, x.dtype))
-        outputs.append(bounds.rounded(name, updated, x.dtype, bound))
-    return Outputs(tuple(outputs))
+    found = [(old * momentum + new * (1 - momentum), error) for old, (new, error) in zip(running, batch, strict=True)]
+    for name, (value, of_value) in zip(node.outputs[1:], (*found, *batch), strict=False):
+        floor = (of_value + np.abs(value) * propagation.gamma(3, x.dtype)).reshape(-1)
+        outputs.append(bounds.rounded(name, value.reshape(-1), x.dtype, bounds.ulp(2, SOURCE, x.dtype, floor)))
+    return Outputs(tuple(output for output in outputs if output.name))
 
 
 def lower(node: Node) -> Lowering | None:
     x = node.array("X")
     parts = _per_channel(node) if not _invalid(node) else []
-    if not parts or x.size == 0 or x.ndim > MAX_RANK or any(part.dtype != x.dtype for part in parts):
+    if (
+        _is_training(node)
+        or not parts
+        or x.size == 0
+        or x.ndim > MAX_RANK
+        or any(part.dtype != x.dtype for part in parts)
+    ):
         return None
     behind = (1,) * missing(x.ndim)
     x, scale, bias, mean, variance = (operand.reshape(operand.shape + behind) for operand in (x, *parts))

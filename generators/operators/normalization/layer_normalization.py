@@ -5,8 +5,7 @@ Sources: the operator pages and ContribOperators.md. The elements from `axis` on
 simplified operators) and mean square 1, then multiplied by Scale, then B is added. `stash_type` 1, the default, has
 the first stage computed in float32 whatever the type of X (in ONNX; the operators of revision 1 are ONNX Runtime's,
 where it only says of what type the statistics are); the Skip operators first add input, skip and bias, which
-their fourth output gives. Their outputs mean and inv_std_var are for training and are left out. Mean and InvStdDev have
-cases where the schema leaves them one type: the type of an output is taken from the schema and the inputs alone.
+their fourth output gives. Mean and InvStdDev, for which the Skip operators say mean and inv_std_var, are of float32.
 RMSNormalization gets no scale of another type than X: its schema gives Y the type of scale, its inference that of X.
 
 Bounds: `propagation.Moments` and `propagation.normalized`: the error of mean and variance (gamma of the mean magnitude,
@@ -280,6 +279,11 @@ class _Stage:
         y, error = propagation.normalized(x, moments, (inverse, relative), precision, x_error)
         return cls(y, error, moments, inverse, relative)
 
+    def statistics(self, names: tuple[str, str]) -> dict[str, tuple[Array, Array]]:
+        """Mean and inverse deviation with their errors, by the names of the outputs that give them."""
+        found = (self.moments.mean, self.moments.mean_error), (self.inverse, self.inverse * self.relative)
+        return dict(zip(names, found, strict=True))
+
 
 def _bounded(name: str, exact: Array, error: Array, dtype: np.dtype[Any]) -> Output:
     floor = np.nan_to_num(np.broadcast_to(error, exact.shape).astype(np.float64), nan=0.0, posinf=0.0)
@@ -302,11 +306,7 @@ def layer_truth(node: Node) -> Truth:
         wide_bias = 0.0 if bias is None else bias.astype(np.longdouble)
         coarser = x.dtype if x.dtype.itemsize < scale.dtype.itemsize else scale.dtype
         y, error = propagation.scaled(stage.y, cast, scale.astype(np.longdouble), wide_bias, coarser)
-        moments = stage.moments
-        rest = {
-            "Mean": (moments.mean, moments.mean_error),
-            "InvStdDev": (stage.inverse, stage.inverse * stage.relative),
-        }
+        rest = stage.statistics(("Mean", "InvStdDev") if node.op_type in CENTRED else ("", "inv_std_var"))
         outputs = [_bounded("Y", y, error, scale.dtype)]
         outputs += [_bounded(name, *rest[name], FLOAT32) for name in node.results[1:]]
     return Outputs(tuple(outputs))
@@ -327,6 +327,8 @@ def skip_truth(node: Node) -> Truth:
         gamma = node.array("gamma").astype(np.longdouble)
         y, y_error = propagation.scaled(stage.y, stage.error, gamma, wide_beta, x.dtype)
         outputs = [_bounded("output", y, y_error, x.dtype)]
+        rest = stage.statistics(("mean", "inv_std_var"))
+        outputs += [_bounded(name, *rest[name], FLOAT32) for name in node.results if name in rest]
         if "input_skip_bias_sum" in node.results:
             outputs.append(_bounded("input_skip_bias_sum", np.asarray(total), error, x.dtype))
     return Outputs(tuple(outputs))

@@ -268,6 +268,18 @@ def _broken_vector(node: Node, name: str, columns: int) -> str | None:
     return None
 
 
+def _broken_rule_of_floats(node: Node) -> str | None:
+    """Of an operator that scales the product and adds a bias."""
+    shape = node.array("B").shape
+    columns = shape[-1] if len(shape) > 1 else 1
+    broken = _broken_rule(node.array("A").shape, shape)
+    broken = broken or _broken_vector(node, "b_scale", columns) or _broken_vector(node, "b_zero_point", columns)
+    bias = node.value("bias")
+    if broken is None and bias is not None and bias.shape != (columns,):
+        return f"bias has shape {bias.shape}; B has {columns} columns"
+    return broken
+
+
 def truth(node: Node) -> Truth:
     """MatMulInteger: the exact product; no sum here leaves int32."""
     if broken := _broken_rule(node.array("A").shape, node.array("B").shape):
@@ -283,20 +295,13 @@ def truth(node: Node) -> Truth:
 
 def truth_to_float(node: Node) -> Truth:
     """(A - a_zero_point) (B - b_zero_point) * a_scale * b_scale + bias."""
-    shape = node.array("B").shape
-    columns = shape[-1] if len(shape) > 1 else 1
-    broken = _broken_rule(node.array("A").shape, shape)
-    broken = broken or _broken_vector(node, "b_scale", columns) or _broken_vector(node, "b_zero_point", columns)
-    bias = node.value("bias")
-    if broken is None and bias is not None and bias.shape != (columns,):
-        broken = f"bias has shape {bias.shape}; B has {columns} columns"
-    if broken:
+    if broken := _broken_rule_of_floats(node):
         return Refusal(broken)
     a, b = _centred(node, "A", "a"), _centred(node, "B", "b")
     assert not isinstance(a, str)
     assert not isinstance(b, str)
     factor = node.array("a_scale").astype(np.float64) * node.array("b_scale").astype(np.float64)
-    return Outputs((_scaled(a, b, factor, bias, node.array("b_scale").dtype),))
+    return Outputs((_scaled(a, b, factor, node.value("bias"), node.array("b_scale").dtype),))
 
 
 def _scaled(
@@ -323,14 +328,7 @@ def _scaled(
 
 def truth_dynamic_matmul(node: Node) -> Truth:
     """DynamicQuantizeLinear of A, then MatMulIntegerToFloat."""
-    shape = node.array("B").shape
-    columns = shape[-1] if len(shape) > 1 else 1
-    broken = _broken_rule(node.array("A").shape, shape)
-    broken = broken or _broken_vector(node, "b_scale", columns) or _broken_vector(node, "b_zero_point", columns)
-    bias = node.value("bias")
-    if broken is None and bias is not None and bias.shape != (columns,):
-        broken = f"bias has shape {bias.shape}; B has {columns} columns"
-    if broken:
+    if broken := _broken_rule_of_floats(node):
         return Refusal(broken)
     b = _centred(node, "B", "b")
     assert not isinstance(b, str)
@@ -341,7 +339,7 @@ def truth_dynamic_matmul(node: Node) -> Truth:
     dynamic = dynamic_quantize.quantise(node.array("A"))
     a = dynamic.y.value.astype(np.int64) - int(dynamic.y_zero_point.value)
     slack = np.asarray(dynamic.y.bound.allowed, np.float64)  # type: ignore[union-attr]
-    return Outputs((_scaled(a, b, factor_of_b * dynamic.y_scale, bias, np.dtype(np.float32), slack),))
+    return Outputs((_scaled(a, b, factor_of_b * dynamic.y_scale, node.value("bias"), np.dtype(np.float32), slack),))
 
 
 def _parameter(node: Node, name: str, side: str) -> tuple[TensorDesc | None, Array | None]:

@@ -86,6 +86,7 @@ def test_targets_of_this_folder_and_run_folders_are_offered(tmp_path: Path) -> N
     assert offered("report ") == newest
     assert offered("diff ") == newest
     assert offered("coverage --run epcheck-runs/20250102") == newest[:1]
+    assert offered("run --resume ")[:1] == offered("expect --from l") == ["latest"]
     assert offered("report --root other ") == [str(Path("other") / "20250103-000000-cccc")]
 
 

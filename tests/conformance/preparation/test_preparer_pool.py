@@ -160,6 +160,24 @@ def test_a_preparer_that_dies_while_another_works_costs_nothing(
 
 
 @posix
+def test_preparers_that_die_after_an_answer_leave_their_work_to_this_process(
+    expected: dict[str, PreparedCase | UnbuiltCase],
+) -> None:
+    killed: list[int] = []
+
+    def kill_all_after_an_answer() -> None:
+        if running.pool.ready and not killed:
+            assert not running.pool.has_work  # the preparers have it
+            for preparer in own_workers():
+                killed.append(preparer.pid)
+                preparer.kill()
+
+    with driver(preparers=2) as running:
+        assert running.run(OWN, kill_all_after_an_answer) == expected
+    assert killed
+
+
+@posix
 def test_a_preparer_that_is_stopped_costs_its_deadline(
     expected: dict[str, PreparedCase | UnbuiltCase], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,31 @@ def test_a_real_node_may_have_what_no_sample_has() -> None:
     assert isinstance(oracle.judge_real(suite.operator_of("Relu"), node), Outputs)
 
 
+def test_a_moved_node_is_asked_what_its_page_leaves_open_and_nothing_else() -> None:
+    operator, x = suite.operator_of("GridSample"), Operand("X", np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3))
+    for place, kind in ((0.25, Outputs), (1 / 3, Open)):  # one third of 3 is half-way between two elements
+        grid = np.full((1, 1, 1, 2), place, np.float32)
+        node = Node("GridSample", "", 16, (x, Operand("grid", grid)), ("Y",), {"mode": "nearest"})
+        assert isinstance(oracle.judge_moved(operator, node), kind)
+        assert isinstance(oracle.judge(operator, node), kind)
+    large = Node("Relu", "", 14, (Operand("X", np.zeros((1,) * 9, np.float32)),), ("Y",))
+    found = oracle.judge_moved(suite.operator_of("Relu"), large)
+    assert isinstance(found, Open)
+    assert found.reason == "an output has more than 8 dimensions"
+
+
+def test_the_mean_of_a_window_of_padding_is_open() -> None:
+    scale = np.ones((), np.float32)
+    zero = np.zeros((), np.int8)
+    operands = [("X", np.zeros((1, 1, 1), np.int8)), ("x_scale", scale), ("x_zero_point", zero), ("y_scale", scale)]
+    inputs = tuple(Operand(name, value) for name, value in (*operands, ("y_zero_point", zero)))
+    operator = suite.operator_of("com.microsoft::QLinearAveragePool")
+    for pads, kind in (((0, 1), Open), ((0, 0), Outputs)):
+        attributes = {"kernel_shape": (1,), "pads": pads}
+        node = Node("QLinearAveragePool", "com.microsoft", 1, inputs, ("Y",), attributes)
+        assert isinstance(oracle.judge(operator, node), kind)
+
+
 def test_what_breaks_a_rule_is_a_refusal() -> None:
     found = judged("Transpose", 13, ("data", F32), perm=(0, 0))
     assert isinstance(found, Refusal)

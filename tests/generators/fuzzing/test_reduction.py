@@ -65,6 +65,23 @@ def test_a_value_is_what_is_left_of_the_data() -> None:
     assert node.array("X").size == 1
 
 
+def test_gates_become_smaller_with_the_states() -> None:
+    def fails(node: Node) -> bool:
+        return len(node.inputs) > 4 and node.value("sequence_lens") is not None
+
+    node = shrunk(a_node("LSTM", 1, fails), fails)
+    assert (node.array("W").shape[1:], node.array("R").shape[1:]) == ((4, 1), (4, 1))
+
+
+def test_shares_become_one_element_each() -> None:
+    def fails(node: Node) -> bool:
+        return len(node.outputs) > 2 and node.value("split") is not None and node.array("split").size > 2
+
+    node = shrunk(a_node("Split", 3, fails), fails)
+    assert set(node.array("split").tolist()) <= {0, 1}
+    assert node.array("input").size <= node.array("split").size
+
+
 def test_a_size_is_kept_where_the_fault_is_in_it() -> None:
     def fails(node: Node) -> bool:
         return node.array("X").size > 16

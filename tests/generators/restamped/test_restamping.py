@@ -10,6 +10,7 @@ import pytest
 
 from epcheck.generators import suite
 from epcheck.generators.claims import claims_of
+from epcheck.generators.onnx_tests import NodeTest
 from epcheck.generators.restamped import restamping
 from epcheck.generators.restamped.restamping import Restamped, RestampError, Restamping
 from epcheck.generators.truth import Outputs
@@ -21,7 +22,8 @@ DML = Restamped("dml")
 
 @cache
 def by_name() -> dict[str, Restamping]:
-    return {found.test.name: found for found in restamping.restampings(suite.all_operators(), DML)}
+    found = restamping.restampings(suite.all_operators(), DML)
+    return {each.test.name: each for each in found if isinstance(each.test, NodeTest)}
 
 
 def test_a_test_runs_in_the_newest_version_that_is_claimed() -> None:

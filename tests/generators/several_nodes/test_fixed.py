@@ -176,3 +176,12 @@ def test_a_graph_that_cannot_be_judged_is_refused() -> None:
 
     with pytest.raises(fixed.GraphError, match="the graph graph_chain_huge cannot be judged: a value is no ordinary"):
         fixed.judged(GraphSample("chain", "huge", huge), "float32", suite.all_operators(), "an id")
+
+
+def test_one_tensor_is_data_and_parameter() -> None:
+    made = built("shared_data_and_parameter_of_slice_starts_axes")
+    assert list(made.feeds) == ["x0"]
+    (proto,) = onnx.load_from_string(made.model).graph.node
+    assert [proto.input[0], proto.input[1], proto.input[3]] == ["x0"] * 3
+    sources, results = values("shared_data_and_parameter_of_split")
+    assert [array.tolist() for array in (*sources, *results)] == [[1, 1], [1], [1]]

@@ -81,6 +81,10 @@ def test_an_absolute_error_may_be_allowed() -> None:
 def test_another_shape_or_dtype_or_a_missing_output_is_wrong() -> None:
     assert verdicts(ROW[0], ROW) == [False]
     assert verdicts(ROW.astype(np.float16), ROW) == [False]
+    assert verdicts(ROW.astype(np.float64), ROW, ROW.astype(np.float64)) == [
+        False,
+        False,
+    ]  # values alone are not enough
     assert [verdict.why for verdict in judge("t", {}, {"y": ROW}, None, {})] == ["the candidate does not give it"]
 
 

@@ -19,6 +19,7 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.program.protocol import PROTOCOL
+from epcheck.models.execution import model_source
 from epcheck.models.execution.model_outcome import CRASH, CREATE, RUN, TIMEOUT
 from epcheck.models.execution.session import ModelSessions
 
@@ -214,3 +215,27 @@ def test_a_worker_that_ended_between_two_runs_is_replaced() -> None:
             time.sleep(0.01)
         outcome = sessions.run(relu_neg(), {"x": X})
         assert (outcome.is_done, outcome.create_s is None) == (True, False)
+
+
+def test_a_large_float16_model_keeps_no_float32_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = [np.full((2048, 2048), index, np.float16) for index in range(8)]  # 64 MiB together
+    nodes = [helper.make_node("MatMul", [f"v{at}", f"w{at}"], [f"v{at + 1}"]) for at in range(8)]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("v0", TensorProto.FLOAT16, [1, 2048])],
+        [helper.make_tensor_value_info("v8", TensorProto.FLOAT16, [1, 2048])],
+        [numpy_helper.from_array(weight, f"w{at}") for at, weight in enumerate(weights)],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path / "model.onnx"
+    onnx.save_model(proto, path, save_as_external_data=True, location="weights.bin")
+
+    def resident_mib() -> float:
+        with ModelSessions(resolve("cpu")) as sessions:
+            assert sessions.run(path, {"v0": np.zeros((1, 2048), np.float16)}).is_done
+            return sessions.resident_bytes() / 2**20
+
+    optimised = resident_mib()
+    monkeypatch.setattr(model_source, "LARGE_BYTES", 1 << 20)
+    assert resident_mib() < optimised - 64  # the copies have 128

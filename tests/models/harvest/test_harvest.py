@@ -152,6 +152,18 @@ def test_every_size_of_a_dynamic_dimension_gives_cases(tmp_path: Path) -> None:
     assert shapes == {(1, 3, 8, 8), (3, 3, 8, 8)}
 
 
+def test_quantised_nodes_are_cases_of_all_their_dtypes(tmp_path: Path) -> None:
+    weights = {"scale": np.array(0.5, np.float32), "zero": np.array(3, np.uint8)}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["y"]),
+    ]
+    onnx.save(model(nodes, [floats("x", 2, 3)], ["y"], weights), tmp_path / "quantised.onnx")
+    api.harvest(api.HarvestOptions((tmp_path / "quantised.onnx",), tmp_path / "out"))
+    found = {node.operator: node.dtypes for node in harvested_cases.read(tmp_path / "out")}
+    assert found == {"QuantizeLinear": ("float32", "uint8"), "DequantizeLinear": ("uint8", "float32")}
+
+
 def test_what_cannot_be_harvested_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"\x00no model")
     out = str(tmp_path / "out")

@@ -130,6 +130,14 @@ def test_the_share_of_arithmetic_is_by_operations_not_by_nodes() -> None:
     assert found.share == pytest.approx(1200 / 1400)
 
 
+def test_there_is_no_share_of_arithmetic_where_nobody_knows_how_much_a_product_is() -> None:
+    whole = model(node("MatMul", "x w", "m"), node("Elu", "m", "y"), opset=22)
+    whole.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, None))
+    found = placed(whole)
+    assert [placed_node.flops for placed_node in found.nodes] == [None, None]
+    assert found.share is None
+
+
 def test_nodes_in_bodies_are_placed_too_and_named_by_their_way() -> None:
     def branch(operator: str) -> onnx.GraphProto:
         out = helper.make_tensor_value_info(operator, TensorProto.FLOAT, None)

@@ -151,6 +151,7 @@ def test_the_heads_of_the_list_stand_above_their_columns(browser: Browser, page:
         ("dtype", "uint8", 1),  # the first of uint8-int8-uint8
         ("dtype", "uint8-int8-uint8", 1),
         ("variant", "initializer", 1),
+        ("blame", "nobody", 4),
     ],
 )
 def test_a_filter_is_in_the_address_and_back(browser: Browser, page: Path, name: str, value: str, left: int) -> None:

@@ -26,6 +26,11 @@ from .values import differing, flattened, model_feeds, returned
 PATTERN = 0xDB
 """Every byte of an output buffer before the second run."""
 
+NO_FLOAT32_COPIES = ("optimization.disable_specified_optimizers", "FuseFp16InitializerToFp32NodeTransformer")
+"""Session option. That optimiser replaces float16 weights that the CPU provider has no kernels for by float32 ones;
+without it they are cast when they are needed: in the order of priorities right before, in the default order all
+first (onnxruntime/core/graph/graph.cc; measured)."""
+
 
 class OnnxRuntimeBackend:
     """Sessions on the providers that each request names."""
@@ -183,6 +188,9 @@ class OnnxRuntimeBackend:
         if not request.get("seconds") or request["device"] != "cpu":
             options.enable_mem_pattern = False
             options.enable_cpu_mem_arena = False
+            if request.get("less_memory") and request["device"] == "cpu":
+                options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+                options.add_session_config_entry(*NO_FLOAT32_COPIES)
         for key, value in request["config"].items():
             if request.get("place") and key == "session.disable_cpu_ep_fallback":
                 continue

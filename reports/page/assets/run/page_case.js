@@ -9,6 +9,7 @@ function caseView(record, row, around) {
     section("Graph", drawGraph(record), valuesTable(record), attributesTable(record)),
     section("Opinions", opinionsTable(record), ...opinionsOf(record).flatMap(([, opinion]) => differences(opinion)), ulpHistogram(record)),
     record.variants ? section("Variants", variantsTable(record.variants), ...record.variants.flatMap(({ opinion }) => (opinion ? differences(opinion) : []))) : null,
+    row.history ? section("History", historyTable(row)) : null,
     record.directml ? section("DirectML", directml(record.directml)) : null,
     section("Record", facts(record), logs(record), raw(record)),
   ].filter(Boolean);
@@ -32,6 +33,7 @@ function caseHead(record, row, around) {
       record.blame ? el("span", { class: "badge" }, "blame: " + record.blame) : null,
       claim ? el("span", { class: "badge quiet" }, claim) : null,
       el("span", { class: "badge quiet" }, "on " + record.candidate.target),
+      row.since ? el("span", { class: "badge" + (row.since === "broke" ? " worse" : "") }, row.since) : null,
       row.below ? el("span", { class: "badge" }, "asked directly: " + row.below) : null,
       around.operator ? el("a", { href: around.operator }, `all of ${row.operator}`) : null,
       el("a", { href: linkTo({ case: record.case_id, target: record.candidate.target }) }, "link to this case")),
@@ -131,6 +133,18 @@ function variantsTable(variants) {
     v.opinion ? `${seconds(v.opinion.create_s)} / ${seconds(v.opinion.run_s)}` : "–",
   ]);
   return table(["Variant", "Compared", "In words", "Create / run"], rows, "plain opinions");
+}
+
+/** What earlier runs said of the case, the newest first, below what this one says. */
+function historyTable(row) {
+  const said = (status) => el("span", { class: "said " + ({ pass: "good", unplaced: "quiet", skipped: "quiet", "not in it": "quiet" }[status] || "bad") }, status);
+  const earlier = index.earlier[row.target].map(([id, started, changed, report], at) => {
+    const status = row.history[at] === "." ? "not in it" : index.statuses[Number(row.history[at])];
+    const moment = `${started.slice(0, 16).replace("T", " ")} UTC`;
+    const address = report && status !== "not in it" ? `${report}${linkTo({ case: row.id, target: row.target })}` : report;
+    return [address ? el("a", { href: address }, moment) : moment, el("code", {}, id), said(status), changed || "–"];
+  });
+  return table(["Run", "Id", "Status", "Changed with it"], [["this run", "", said(row.status), row.since || "–"], ...earlier]);
 }
 
 function differences(opinion) {

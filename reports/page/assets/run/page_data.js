@@ -1,6 +1,6 @@
 // The data embedded in the page: the index of all cases, their records in chunks, and small repros.
 
-const index = { rows: [], accuracy: [], releases: [], causes: {}, bundle: 1, archives: null };
+const index = { rows: [], accuracy: [], releases: [], causes: {}, earlier: {}, statuses: [], bundle: 1, archives: null };
 
 /** The index: one row object a case, in the order of the run's journal. */
 async function loadIndex() {
@@ -9,6 +9,8 @@ async function loadIndex() {
   index.accuracy = packed.accuracy;
   index.releases = packed.releases;
   index.causes = packed.causes;
+  index.earlier = packed.earlier;
+  index.statuses = packed.statuses;
   if (!packed.count) return;
   const columns = Object.entries(packed.rows.o).map(([name, column]) => [name, expand(column, packed.count)]);
   for (let number = 0; number < packed.count; number += 1) {
@@ -39,4 +41,4 @@ async function loadArchive(id) {
   return Object.hasOwn(found, id) ? fromBase64(found[id]) : null;
 }
 
-const STATE = ["operator", "version", "dtype", "variant", "reading", "status", "blame", "target", "finding", "cause", "below", "q", "sort", "case", "section", "find", "worst"];
+const STATE = ["operator", "version", "dtype", "variant", "reading", "status", "blame", "target", "finding", "cause", "below", "since", "q", "sort", "case", "section", "find", "worst"];

@@ -1,7 +1,8 @@
 // The list of cases: filters with counts, search, order, and a table that draws only the rows that are seen.
 
-const FACETS = ["reading", "status", "blame", "below", "operator", "version", "dtype", "variant", "target"];
+const FACETS = ["reading", "status", "blame", "below", "operator", "version", "dtype", "variant", "since", "target"];
 const GROUPS = ["finding", "cause"]; // which rows belong together; chosen by a link, not in the form
+const NOTHING = { blame: "nobody", below: "not asked", since: "as before" }; // what stands for an empty value of a facet
 const ROW = 54; // pixels; page.css says the same
 const PRINTED = 300;
 
@@ -18,9 +19,11 @@ const ORDERS = {
 
 const COLUMNS = ["", "id", "status", "ulp", "ms"]; // the order that the head of each column gives
 
+const facetOf = (row, name) => row[name] || NOTHING[name] || "";
+
 /** Whether a row has a facet's value; the first of several dtypes counts as one, so that a matrix cell is a filter. */
 function has(row, name, value) {
-  const own = name === "case" ? row.id : row[name];
+  const own = name === "case" ? row.id : facetOf(row, name);
   return own === value || (name === "dtype" && own.startsWith(value + "-")) || (value.includes("\ufffd") && addressable(own) === value);
 }
 
@@ -49,7 +52,7 @@ class CaseList {
     this.chosen = null;
     this.printed = 0; // rows laid out for a printer; 0: the page is on a screen
     this.several = new Set(rows.map((row) => row.target)).size > 1;
-    this.facets = FACETS.filter((name) => (name !== "target" || this.several) && (name !== "below" || rows.some((row) => row.below)));
+    this.facets = FACETS.filter((name) => (name !== "target" || this.several) && (!["below", "since"].includes(name) || rows.some((row) => row[name])));
     this.form = document.getElementById("filters");
     this.table = document.getElementById("table");
     this.head = this.table.querySelector(".head");
@@ -68,7 +71,7 @@ class CaseList {
     for (const name of [...this.facets, "sort"]) {
       const select = el("select", { name, change: () => this.go({ [name]: select.value }) });
       this.selects.set(name, select);
-      this.form.append(el("label", {}, el("span", {}, { sort: "order", variant: "binding", below: "asked directly" }[name] || name), select));
+      this.form.append(el("label", {}, el("span", {}, { sort: "order", variant: "binding", below: "asked directly", since: "since last run" }[name] || name), select));
     }
     this.selects.get("sort").append(...Object.entries(ORDERS).map(([value, [name]]) => el("option", { value }, name)));
     this.headers = [...this.head.children].map((head, at) => {
@@ -123,7 +126,7 @@ class CaseList {
     const counts = new Map();
     const add = (value) => counts.set(value, (counts.get(value) || 0) + 1);
     for (const row of filtered(this.rows, this.state, name)) {
-      add(row[name]);
+      add(facetOf(row, name));
       if (name === "dtype" && row.dtype.includes("-")) add(row.dtype.slice(0, row.dtype.indexOf("-")));
     }
     const chosen = this.state[name];
@@ -132,7 +135,7 @@ class CaseList {
     select.replaceChildren(
       el("option", { value: "*" }, "any"),
       ...names.map((value) =>
-        el("option", { value: addressable(value) }, `${value || "nobody"} (${count(counts.get(value) || 0)})`)),
+        el("option", { value: addressable(value) }, `${value} (${count(counts.get(value) || 0)})`)),
     );
     select.value = chosen === undefined ? "*" : chosen;
     select.classList.toggle("set", chosen !== undefined);
@@ -180,7 +183,7 @@ class CaseList {
   chipText(name) {
     if (name === "finding") return "one group of findings";
     if (name === "cause") return `cause: ${index.causes[this.state.cause]?.[0] ?? this.state.cause}`;
-    return `${name}: ${this.state[name] || "nobody"}`;
+    return `${name}: ${this.state[name]}`;
   }
 
   line(row, item) {

@@ -1,0 +1,1 @@
+"""Ranks beyond those that providers take."""

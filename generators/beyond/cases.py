@@ -1,0 +1,117 @@
+"""The cases of 9 dimensions: their samples' names begin with `beyond_`.
+
+ONNX has no greatest rank. DirectML has 8 dimensions, kernels have tables of their own; so such a node may be refused,
+with a clean error, or must be right. It is a sample of the operator with 8 dimensions, each of whose operands of that
+rank gets one more in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators import graph, schema
+from epcheck.generators.array import Array
+from epcheck.generators.case import Binding, BuiltCase, Case, Sample
+from epcheck.generators.claims import established_version
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
+from epcheck.generators.truth import Outputs
+
+KINDS = {"beyond": "tensors of 9 dimensions: the right answer, or a clean refusal"}
+"""What these cases are called -> what they are aimed at."""
+
+LAST = "rank_8"
+"""What the names of the samples hold that have as many dimensions as every provider takes."""
+
+RANK = 9
+
+WHY = "9 dimensions: ONNX has no greatest rank, and DirectML takes 8"
+
+PADS = "pads"
+
+FOR_EACH_AXIS = frozenset({"repeats", "scales"})
+"""Inputs that have a number for each axis; 1 leaves the axis as it is."""
+
+OTHERWISE = frozenset(
+    {
+        "CenterCropPad", "ConcatFromSequence", "ConstantOfShape", "If", "Optional", "OptionalGetElement",
+        "OptionalHasElement", "Reshape", "ScatterND", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
+        "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap", "Shape", "Size", "SplitToSequence", "TopK",
+        "Unsqueeze",
+    }
+)  # fmt: skip
+"""Operators of which such a sample does not become one of more dimensions by itself, or which have no tensor at their
+ends that a device would hold."""
+
+NOT_LOWERED = NotLowered("DirectML has 8 dimensions")
+
+
+def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
+    """Key of an operator -> its cases, in the version that is tried in every way."""
+    return {key: tuple(_of_operator(operator)) for key, operator in operators.items() if key not in OTHERWISE}
+
+
+def kind_of(case: Case) -> str:
+    """Which of KINDS the case is; empty for any other."""
+    return next(iter(KINDS)) if isinstance(case.builder, partial) and case.builder.func is _built else ""
+
+
+def _of_operator(operator: Operator[Any]) -> Iterator[Case]:
+    samples = [sample for sample in operator.samples() if LAST in sample.name]
+    for version in _versions(operator) if samples else ():
+        for sample, dtypes in ((sample, dtypes) for dtypes in operator.dtypes(version) for sample in samples):
+            if operator.bindings(sample, version, dtypes):
+                name = f"{next(iter(KINDS))}_{sample.name.replace(LAST, f'rank_{RANK}')}"
+                words, builder = "-".join(dtypes), partial(_built, operator, sample)
+                yield Case(operator.name, operator.domain, version, words, name, graph.INITIALIZER, builder)
+                return
+
+
+def _versions(operator: Operator[Any]) -> list[int]:
+    """The version that is tried in every way, and those that have samples which that has not."""
+    first = established_version(operator.name, operator.domain)
+    others = (each for each in reversed(schema.since_versions(operator.name, operator.domain)) if each != first)
+    return [first, *others]
+
+
+def _built(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:
+    dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
+    node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
+    for is_front in (True, False):
+        raised = _raised(node, is_front)
+        with np.errstate(all="ignore"):
+            truth = operator.truth(raised)
+        if isinstance(truth, Outputs):
+            return built_of(replace(operator, lower=NOT_LOWERED), raised, replace(truth, undefined=WHY), case)
+    raise ValueError(f"{operator.key} has no node of {RANK} dimensions that follows from one of {RANK - 1}")
+
+
+def _raised(node: Node, is_front: bool) -> Node:
+    """The node whose operands of 8 dimensions have one more, in front or behind, and whose lists of a number for each
+    axis have one more."""
+    inputs = tuple(
+        None if operand is None else replace(operand, value=_of(operand, is_front)) for operand in node.inputs
+    )
+    return replace(node, inputs=inputs)
+
+
+def _of(operand: Operand, is_front: bool) -> Array:
+    """A tensor with its values, and with the same in reverse; a list with a 1 that leaves the new axis as it is."""
+    value = operand.value
+    if value.ndim == RANK - 1:
+        return np.stack([value, value.reshape(-1)[::-1].reshape(value.shape)], 0 if is_front else -1)
+    if value.ndim == 1 and operand.name == PADS and value.size == 2 * (RANK - 1):
+        begins, ends = value.reshape(2, -1)
+        return np.concatenate([_with(begins, 0, is_front), _with(ends, 0, is_front)])
+    if value.ndim == 1 and operand.name in FOR_EACH_AXIS and value.size == RANK - 1:
+        return _with(value, 1, is_front)
+    return value
+
+
+def _with(values: Array, neutral: int, is_front: bool) -> Array:
+    return np.insert(values, 0 if is_front else values.size, neutral)

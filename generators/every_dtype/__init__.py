@@ -1,0 +1,1 @@
+"""Cases of four dimensions in every dtype."""

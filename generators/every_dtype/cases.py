@@ -1,0 +1,67 @@
+"""The cases of four dimensions in every dtype: their samples' names begin with `typed_`.
+
+The samples of an operator vary ranks in its first dtype; in the others most have two dimensions or three. A kernel that
+has a path of its own for a dtype and for images is met by neither. So of each operator with a sample of four dimensions
+there is a case of that in every other dtype that has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators import graph
+from epcheck.generators.case import Binding, BuiltCase, Case, Sample
+from epcheck.generators.claims import established_version
+from epcheck.generators.operator import Operator, built_of, random_source
+
+KINDS = {"typed": "four dimensions in every dtype"}
+"""What these cases are called -> what they are aimed at."""
+
+RANK = "rank_4"
+"""What the names of the samples hold that have four dimensions."""
+
+OTHERWISE = frozenset(
+    {"BitCast", "Cast", "CastLike", "DequantizeLinear", "QuantizeLinear", "Shape", "Size", "SplitToSequence"}
+)
+"""Operators whose dtypes are pairs, each of which has cases of its own, or that give no element of their input."""
+
+
+OF_FRACTIONS = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "Shrink"})
+"""Operators whose result of integers is a fraction, or less than 0, so that the page leaves it open."""
+
+
+def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
+    """Key of an operator -> its cases, in the version that is tried in every way."""
+    return {key: tuple(_of_operator(operator)) for key, operator in operators.items() if key not in OTHERWISE}
+
+
+def kind_of(case: Case) -> str:
+    """Which of KINDS the case is; empty for any other."""
+    return next(iter(KINDS)) if isinstance(case.builder, partial) and case.builder.func is _built else ""
+
+
+def _of_operator(operator: Operator[Any]) -> Iterator[Case]:
+    version = established_version(operator.name, operator.domain)
+    samples = [sample for sample in operator.samples() if RANK in sample.name]
+    every = tuple(operator.dtypes(version)) if samples else ()
+    known = [(sample, dtypes) for dtypes in every for sample in samples if operator.bindings(sample, version, dtypes)]
+    if not known:
+        return
+    sample = known[0][0]
+    for dtypes in every:
+        is_open = operator.name in OF_FRACTIONS and np.dtype(dtypes[0]).kind in "iu"
+        if not is_open and dtypes not in {own for _, own in known}:
+            name = f"{next(iter(KINDS))}_{sample.name}"
+            builder = partial(_built, operator, sample)
+            yield Case(operator.name, operator.domain, version, "-".join(dtypes), name, graph.INITIALIZER, builder)
+
+
+def _built(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:
+    dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
+    node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
+    with np.errstate(all="ignore"):
+        return built_of(operator, node, operator.truth(node), case)

@@ -1,0 +1,1 @@
+"""Combinations of the optional inputs and of the optional outputs of operators."""

@@ -1,0 +1,70 @@
+"""Nodes of 9 dimensions: what they are, and what is true of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from epcheck.conformance.judging.opinion import opinion
+from epcheck.conformance.preparation import prepared_case
+from epcheck.conformance.records import terms
+from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, Outcome
+from epcheck.conformance.targets.target import Target
+from epcheck.generators import suite
+from epcheck.generators.beyond import cases
+from epcheck.generators.case import BuiltCase
+from epcheck.generators.truth import Outputs
+
+
+def built(case_id: str) -> BuiltCase:
+    return suite.case_by_id(case_id).build()
+
+
+def test_every_operator_with_a_sample_of_8_dimensions_has_a_node_of_9() -> None:
+    every = cases.cases(suite.all_operators())
+    missing = [
+        key
+        for key, operator in suite.all_operators().items()
+        if key not in cases.OTHERWISE and not every[key] and any(cases.LAST in s.name for s in operator.samples())
+    ]
+    assert missing == []
+    found = [case for own in every.values() for case in own]
+    assert len(found) == 138
+    for case in found:
+        made = case.build()
+        assert isinstance(made.truth, Outputs)
+        assert made.truth.undefined == cases.WHY
+        assert max(o.value.ndim for o in made.node.inputs if o is not None) == cases.RANK, case.id
+        assert suite.kind_of(case) == "beyond"
+
+
+def test_the_new_axis_holds_the_values_and_the_same_in_reverse() -> None:
+    made = built("Relu-14/float32/beyond_rank_9[initializer]")
+    x = made.node.array("X")
+    np.testing.assert_array_equal(x[1].reshape(-1), x[0].reshape(-1)[::-1])
+    assert isinstance(made.truth, Outputs)
+    np.testing.assert_array_equal(made.truth.outputs[0].value, np.maximum(x, 0))
+    onnx.checker.check_model(onnx.load_from_string(made.model))
+
+
+def test_lists_of_a_number_for_each_axis_get_one_that_changes_nothing() -> None:
+    made = built("Tile-13/float32/beyond_rank_9_first[initializer]")
+    x, repeats = made.node.array("input"), made.node.array("repeats")
+    assert (repeats.size, repeats[0], x.ndim) == (9, 1, 9)
+    pads = built("Pad-21/float32/beyond_rank_9[initializer]").node.array("pads")
+    assert (pads.size, pads[0], pads[9]) == (18, 0, 0)
+
+
+def test_a_clean_refusal_is_right_and_a_death_is_not() -> None:
+    prepared = prepared_case.of(built("Relu-14/float32/beyond_rank_9[initializer]"))
+    target = Target("mine", (), ())
+    refused = Outcome(FAILED, stage="create", message="too many dimensions")
+    assert opinion(prepared, target, refused).status == terms.PASS
+    assert opinion(prepared, target, Outcome(CRASHED, message="exit code 5")).status == terms.CRASH
+    truth = prepared.truth
+    assert isinstance(truth, Outputs)
+    wrong = Outcome(DONE, outputs={"Y": truth.outputs[0].value + 1})
+    assert opinion(prepared, target, wrong).status == terms.MISMATCH
+    assert opinion(prepared, target, replace(wrong, outputs={"Y": truth.outputs[0].value})).status == terms.PASS
