@@ -36,6 +36,10 @@ SWITCH = "EPCHECK_JAIL"
 UNLOCKED_S = 0.5
 """How long a folder for temporary files may be there before its process has locked it."""
 
+ON_CUDA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
+"""Providers on CUDA, whose driver listens on a Unix socket (`@cuda-uvmfd-...`) and names its threads in /proc/self; it
+fails with error 304 where it may not."""
+
 DRIVERS = {
     "/dev/dri": ("mesa_shader_cache", "mesa_shader_cache_db", "neo_compiler_cache"),
     "/dev/nvidiactl": ("nvidia",),
@@ -57,6 +61,8 @@ def policy(target: Target) -> dict[str, Any] | None:
             allowed.append(_made(Path(value).absolute()))
     if target.in_lab:
         return {"writable": allowed, "local_sockets": True}
+    if target.provider in ON_CUDA:
+        return {"writable": [*allowed, "/proc/self"], "temp": temp(), "local_sockets": True}
     return {"writable": allowed, "temp": temp()}
 
 
@@ -138,11 +144,11 @@ def share_temp(folder: str) -> None:
 
 def temp() -> str:
     """Where workers of this process keep temporary files."""
-    return _shared[0] if _shared else _temp()
+    return _shared[0] if _shared else temp()
 
 
 @cache
-def _temp() -> str:
+def temp() -> str:
     """Where workers of this process keep temporary files: a folder of its own in the user's cache, which goes when the
     process ends; the system's folder where there can be none. What a runtime writes there and leaves (1.30 a log of
     its telemetry for each worker), and what a worker was killed over, goes with it."""
@@ -177,7 +183,7 @@ def _remove_left(place: Path) -> None:
 
 
 @atexit.register
-def remove_temp() -> None:
+def removetemp() -> None:
     """Remove the temporary files of this process' workers; who ends it without ado calls this before."""
     while _own:
         folder, owner = _own.pop()

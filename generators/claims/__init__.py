@@ -23,6 +23,7 @@ DML = "DmlExecutionProvider"
 _TABLES = {
     DML: "dml_ep_operators.json",
     "CPUExecutionProvider": "cpu.json",
+    "CUDAExecutionProvider": "cuda.json",
     "OpenVINOExecutionProvider": "openvino.json",
     "QNNExecutionProvider": "qnn.json",
     "WebGpuExecutionProvider": "webgpu.json",

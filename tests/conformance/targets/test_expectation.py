@@ -176,7 +176,7 @@ def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn", "cuda"])
 def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target: str) -> None:
     shipped = expectation_file.shipped(target)
     mine = Target("mine", (), (), expectations=shipped)
@@ -213,7 +213,7 @@ def test_a_record_keeps_what_was_expected_and_why() -> None:
     assert kept == Expected("Slice-*", "crash", "known", "issue 2")
 
 
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn", "cuda"])
 def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) -> None:
     shipped = expectation_file.shipped(target)
     of_suite = [e for e in shipped if not expectation.is_about_node_tests(e)]
@@ -221,7 +221,7 @@ def test_shipped_expectations_are_valid_reasoned_and_match_cases(target: str) ->
     assert [e.case for e in shipped if len(e.reason) < 20] == []
 
 
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn", "cuda"])
 def test_every_shipped_expectation_links_to_a_page_that_exists(target: str) -> None:
     links = {e.link for e in expectation_file.shipped(target)}
     pages = {link for link in links if not link.startswith("https://")}
@@ -267,7 +267,7 @@ def test_a_list_holds_globs_only(globs: str) -> None:
         expectation_file.parse(text, "dml.toml")
 
 
-@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn"])
+@pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn", "cuda"])
 def test_every_shipped_expectation_matches_a_case(target: str) -> None:
     shipped = expectation_file.shipped(target)
     assert len(shipped) >= 9

@@ -125,6 +125,15 @@ def test_workers_of_onnxruntime_are_bound_and_callables_are_not() -> None:
 
 
 @on_linux
+def test_cuda_s_driver_may_listen_on_its_socket_and_name_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(confinement.SWITCH, raising=False)
+    on_cuda = confinement.policy(replace(resolve("cpu"), provider="CUDAExecutionProvider"))
+    assert on_cuda is not None
+    assert on_cuda["local_sockets"]
+    assert "/proc/self" in on_cuda["writable"]
+    assert not (confinement.policy(resolve("cpu")) or {}).get("local_sockets")
+
+
 def test_a_folder_for_compiled_models_is_made_and_allowed(tmp_path: Path) -> None:
     options = {"cache_dir": str(tmp_path / "compiled"), "enable_cache": "1", "backend_path": "/usr/lib/libQnn.so"}
     bounds = confinement.policy(replace(resolve("cpu"), options=options))

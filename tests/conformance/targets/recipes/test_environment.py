@@ -70,6 +70,15 @@ def test_a_built_in_provider_has_the_options_of_its_recipe(runtimes: Path) -> No
     assert (target.device, target.jobs) == ("cpu", 0)
 
 
+def test_cuda_computes_float32_as_such_and_binds_outputs_on_the_gpu(runtimes: Path) -> None:
+    made(runtimes, "cuda")
+    target = resolve("cuda")
+    assert (target.provider, target.device, target.options) == ("CUDAExecutionProvider", "cuda", {"use_tf32": "0"})
+    assert target.expectations
+    assert RECIPES["cuda"].packages == ("onnxruntime-gpu[cuda,cudnn]",)
+    assert RECIPES["cuda"].distributions == ("onnxruntime-gpu",)
+
+
 def test_a_table_may_start_from_a_recipe(runtimes: Path) -> None:
     made(runtimes, "qnn")
     table = {"base": "qnn", "options": {"backend_type": "saver"}}
