@@ -144,11 +144,11 @@ def share_temp(folder: str) -> None:
 
 def temp() -> str:
     """Where workers of this process keep temporary files."""
-    return _shared[0] if _shared else temp()
+    return _shared[0] if _shared else _temp()
 
 
 @cache
-def temp() -> str:
+def _temp() -> str:
     """Where workers of this process keep temporary files: a folder of its own in the user's cache, which goes when the
     process ends; the system's folder where there can be none. What a runtime writes there and leaves (1.30 a log of
     its telemetry for each worker), and what a worker was killed over, goes with it."""
@@ -183,7 +183,7 @@ def _remove_left(place: Path) -> None:
 
 
 @atexit.register
-def removetemp() -> None:
+def remove_temp() -> None:
     """Remove the temporary files of this process' workers; who ends it without ado calls this before."""
     while _own:
         folder, owner = _own.pop()
