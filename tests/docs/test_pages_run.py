@@ -73,7 +73,7 @@ def shortened(line: str) -> list[str]:
     for pattern, text in (
         (r"python:mymodule:my_backend", WRONG),
         (r"(dml|cpu)@[\w.-]+", "reference"),
-        (r"(-target|-t|-target-a|-target-b) (dml|directml|webgpu|openvino|qnn)\b", rf"\1 {candidate}"),
+        (r"(-target|-t|-target-a|-target-b) (dml|directml|webgpu|openvino|qnn|cuda)\b", rf"\1 {candidate}"),
         (r"\bminutes [\d.]+", "minutes 0.01"),
         (r"claims-openvino", "claims-cpu"),
         (r'-k "CASE"', f"-k '{CASE}' --op Relu"),  # the whole suite need not be listed

@@ -47,6 +47,11 @@ DEVIATIONS = {
 """(description, operator) -> what the provider's description computes otherwise than the standard says."""
 
 
+def is_without_truth(built: BuiltCase) -> bool:
+    """Whether the case asks for a part of the outputs that the standard does not have: a refusal is right as well."""
+    return built.case.sample.startswith("optional_") and bool(getattr(built.truth, "undefined", ""))
+
+
 def model_of(built: BuiltCase) -> onnx.ModelProto:
     return onnx.load_from_string(built.model)
 
@@ -56,6 +61,8 @@ def test_every_model_is_valid_and_its_shapes_can_be_inferred() -> None:
     """As far as onnx itself knows the operators; the bodies of its functions are not always right: NO_INFERENCE."""
     for built in built_suite():
         if built.case.domain or not schema.is_in_onnx(built.case.operator, built.case.since_version):
+            continue
+        if is_without_truth(built):
             continue
         known = built.case.operator in NO_INFERENCE or built.case.id == UNORDERED_AXES
         full = not isinstance(built.truth, Refusal) and not known
@@ -96,6 +103,8 @@ def test_the_ir_version_is_8_unless_the_opset_needs_a_newer_one() -> None:
 
 def test_dtypes_in_the_model_are_those_of_the_case() -> None:
     for built in built_first():
+        if built.case.sample.startswith("graph_"):
+            continue  # graphs name their own tensors
         graph_proto = model_of(built).graph
         declared = {i.name: i.type.tensor_type.elem_type for i in (*graph_proto.input, *graph_proto.output)}
         declared |= {tensor.name: tensor.data_type for tensor in graph_proto.initializer}

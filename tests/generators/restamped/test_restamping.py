@@ -74,5 +74,5 @@ def test_its_cases_have_ids_of_their_own_and_build() -> None:
 def test_the_source_is_named_by_its_provider() -> None:
     assert suite.sources_of("onnx@DmlExecutionProvider") == (DML,)
     assert str(DML) == "onnx@dml"
-    with pytest.raises(RestampError, match="onnx@xnn: there is no claim table of 'xnn'; there is one of cpu, dml, ope"):
+    with pytest.raises(RestampError, match="onnx@xnn: there is no claim table of 'xnn'; there is one of cpu, "):
         suite.sources_of("onnx@xnn")

@@ -238,4 +238,4 @@ def test_a_large_float16_model_keeps_no_float32_copies(tmp_path: Path, monkeypat
 
     optimised = resident_mib()
     monkeypatch.setattr(model_source, "LARGE_BYTES", 1 << 20)
-    assert resident_mib() < optimised - 64  # the copies have 128
+    assert resident_mib() < optimised - 40  # 88 on an idle machine, 56 on a busy one; 0 to 8 where the copies are kept
