@@ -185,13 +185,13 @@ def cases(
             near = ", ".join(get_close_matches(name, every, cutoff=0.4)) or "nothing like it"
             raise SelectionError(f"unknown operator '{name}'; there is {near}; `epcheck list operators` prints all")
     wanted = set(dtypes)
-    if wanted and (unknown := wanted - (available := _dtypes(source))):
-        listed = ", ".join(sorted(_single(available)))
+    if unknown := _without_case(wanted, every):
+        listed = ", ".join(sorted(_single(_dtypes(source))))
         raise SelectionError(f"unknown dtype '{min(unknown)}'; the suite has: {listed}")
     selected = (
         case
         for name in dict.fromkeys(names or every)
-        for case in (_thinned(every[name]()) if thin else every[name]())
+        for case in (thinned(every[name]()) if thin else every[name]())
         if (not wanted or wanted & {case.dtype, *case.dtype.split("-")})
         and (not patterns or any(matches(case.id, pattern) for pattern in patterns))
     )
@@ -203,6 +203,17 @@ def cases(
         yield case
     if not count and limit != 0:
         raise SelectionError("the selection leaves no case; `epcheck list` prints the ids of all")
+
+
+def _without_case(dtypes: Iterable[str], every: Mapping[str, Callable[[], Iterable[Case]]]) -> set[str]:
+    """Those of the dtypes that no case has; the cases are looked at until each is found, which is soon."""
+    left = set(dtypes)
+    for of_operator in every.values():
+        for case in of_operator() if left else ():
+            left -= {case.dtype, *case.dtype.split("-")}
+            if not left:
+                break
+    return left
 
 
 def _of_source(sources: Sources) -> Mapping[str, Callable[[], Iterable[Case]]]:
@@ -255,12 +266,12 @@ def _beside() -> tuple[Mapping[str, Sequence[Case]], ...]:
     return tuple(package.cases(all_operators()) for package in _RULES)
 
 
-def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
-    """The first and the middle case of each version and dtypes, and of those by each rule: the last ones must be
-    refused."""
-    groups: dict[tuple[int, str, str], list[Case]] = {}
-    for case in of_operator:
-        groups.setdefault((case.since_version, case.dtype, kind_of(case)), []).append(case)
+def thinned(every: Iterable[Case]) -> Iterator[Case]:
+    """The first and the middle case of each operator version and dtypes, and of those by each rule: the last ones must
+    be refused."""
+    groups: dict[tuple[str, int, str, str], list[Case]] = {}
+    for case in every:
+        groups.setdefault((case.operator_key, case.since_version, case.dtype, kind_of(case)), []).append(case)
     for each in groups.values():
         yield from (each[index] for index in sorted({0, len(each) // 2}))
 
