@@ -185,8 +185,8 @@ def cases(
             near = ", ".join(get_close_matches(name, every, cutoff=0.4)) or "nothing like it"
             raise SelectionError(f"unknown operator '{name}'; there is {near}; `epcheck list operators` prints all")
     wanted = set(dtypes)
-    if unknown := _without_case(wanted, every):
-        listed = ", ".join(sorted(_single(_dtypes(source))))
+    if unknown := wanted - (found := _dtypes_up_to(wanted, every)):
+        listed = ", ".join(sorted(_single(found)))
         raise SelectionError(f"unknown dtype '{min(unknown)}'; the suite has: {listed}")
     selected = (
         case
@@ -205,15 +205,16 @@ def cases(
         raise SelectionError("the selection leaves no case; `epcheck list` prints the ids of all")
 
 
-def _without_case(dtypes: Iterable[str], every: Mapping[str, Callable[[], Iterable[Case]]]) -> set[str]:
-    """Those of the dtypes that no case has; the cases are looked at until each is found, which is soon."""
-    left = set(dtypes)
+def _dtypes_up_to(wanted: set[str], every: Mapping[str, Callable[[], Iterable[Case]]]) -> set[str]:
+    """The dtypes of cases, and the single ones in them, until those that are wanted are among them, which is soon."""
+    found: set[str] = set()
     for of_operator in every.values():
-        for case in of_operator() if left else ():
-            left -= {case.dtype, *case.dtype.split("-")}
-            if not left:
-                break
-    return left
+        for case in of_operator() if wanted - found else ():
+            if case.dtype not in found:
+                found |= {case.dtype, *case.dtype.split("-")}
+                if wanted <= found:
+                    break
+    return found
 
 
 def _of_source(sources: Sources) -> Mapping[str, Callable[[], Iterable[Case]]]:
@@ -345,21 +346,10 @@ _kept_by_id = lru_cache(maxsize=32)(_read_by_id)
 """Who asks for one case of an operator often asks for more; a folder may change."""
 
 
+@cache
 def dtypes() -> frozenset[str]:
     """The dtypes, by their numpy names, of which the suite has cases."""
-    return _single(_dtypes(Source.SUITE))
-
-
-def _dtypes(source: Sources) -> frozenset[str]:
-    return _kept_dtypes(source) if isinstance(source, Source | Restamped) else _read_dtypes(source)
-
-
-def _read_dtypes(source: Sources) -> frozenset[str]:
-    labels = {case.dtype for of_operator in _of_source(source).values() for case in of_operator()}
-    return frozenset(labels | _single(labels))
-
-
-_kept_dtypes = cache(_read_dtypes)
+    return _single(case.dtype for case in cases())
 
 
 def _single(labels: Iterable[str]) -> frozenset[str]:
