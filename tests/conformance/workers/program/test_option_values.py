@@ -1,0 +1,97 @@
+"""Values of options that leave a provider without a node are told before the suite, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnxruntime
+import pytest
+from command_line import call
+
+from epcheck.api import environments
+from epcheck.conformance.targets.target import CPU, RECORD
+from epcheck.conformance.workers.program.backends import canary, option_values
+from epcheck.conformance.workers.program.backends.onnxruntime import OnnxRuntimeBackend
+
+REFUSES = "; correct the option, or leave it out"
+
+
+class ChoosyBackend(OnnxRuntimeBackend):
+    """Takes nodes of these models, unless an option has the value `NOPE`; one that is `dies` ends in an error."""
+
+    def __init__(self, takes: tuple[bytes, ...] = (canary.MODEL, option_values.MODEL)) -> None:
+        super().__init__()
+        self.takes = takes
+
+    def session(self, request: dict[str, Any], model: bytes | str) -> Any:
+        ((_, options),) = request["providers"]
+        if "dies" in options.values() and model == option_values.MODEL:
+            raise RuntimeError("no session")
+        taken = model in self.takes and "NOPE" not in options.values()
+
+        class Session:
+            node = ("Choosy" if taken else CPU, "Add", "n0")
+
+            def get_providers(_self) -> list[str]:  # noqa: N805
+                return ["Choosy", CPU]
+
+        return Session()
+
+    def assignment(self, session: Any, recorded: bool) -> list[list[str]]:
+        assert recorded
+        return [list(session.node)]
+
+
+def trouble(options: Mapping[str, str], backend: OnnxRuntimeBackend | None = None) -> str:
+    sessions = {"providers": [["Choosy", dict(options)]], "config": {RECORD: "1"}, "device": None}
+    return canary.trouble_with(backend or ChoosyBackend(), sessions)
+
+
+def test_its_model_has_four_additions_that_onnxruntime_runs() -> None:
+    model = onnx.load_from_string(option_values.MODEL)
+    onnx.checker.check_model(model, full_check=True)
+    types = [each.type.tensor_type.elem_type for each in model.graph.output]
+    assert types == [onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.INT32, onnx.TensorProto.UINT8]
+    assert [node.op_type for node in model.graph.node].count("Add") == 4
+    assert onnxruntime.InferenceSession(option_values.MODEL, providers=[CPU]).get_providers() == [CPU]
+
+
+@pytest.mark.parametrize(
+    ("options", "blamed"),
+    [
+        ({"device_id": "NOPE"}, "device_id = NOPE"),
+        ({"device_id": "NOPE", "device_type": "gpu"}, "device_id = NOPE"),
+        ({"device_id": "NOPE", "device_type": "NOPE"}, "device_id = NOPE, device_type = NOPE"),
+    ],
+)
+def test_the_option_without_which_nodes_are_taken_is_named(options: dict[str, str], blamed: str) -> None:
+    assert trouble(options) == f"Choosy takes no node with {blamed}, and takes nodes without that{REFUSES}"
+
+
+def test_a_provider_that_takes_other_nodes_or_none_at_all_is_left_alone() -> None:
+    assert trouble({"device_id": "NOPE"}, ChoosyBackend(takes=())) == ""
+    assert trouble({"device_id": "1"}, ChoosyBackend(takes=(option_values.MODEL,))) == ""
+    assert trouble({}, ChoosyBackend(takes=())) == ""
+
+
+def test_an_option_whose_session_fails_takes_no_node() -> None:
+    choosy = ChoosyBackend(takes=(option_values.MODEL,))
+    assert trouble({"device_id": "dies"}, choosy) == (
+        f"Choosy takes no node with device_id = dies, and takes nodes without that{REFUSES}"
+    )
+
+
+@pytest.mark.skipif(
+    not any(made.name == "openvino" and made.is_complete for made in environments()),
+    reason="`epcheck env create openvino` was not called",
+)
+def test_a_device_that_openvino_does_not_have_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
+    config = tmp_path / "epcheck.toml"
+    config.write_text('[targets.mine]\nbase = "openvino"\noptions = { device_type = "NOPE" }\n')
+    arguments = ("--config", str(config), "-t", "mine", "--op", "Add", "--limit", "2", "--baseline", "none")
+    done = call("run", *arguments, "--root", str(tmp_path / "runs"))
+    assert done.code == 2
+    assert f"takes no node with device_type = NOPE, and takes nodes without that{REFUSES}" in done.err
