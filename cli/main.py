@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from epcheck.cli import kept_file
-from epcheck.cli.completion import answer
+from epcheck.cli.completion import answer, zsh
 from epcheck.cli.completion.index import Index
 from epcheck.cli.help import kept
 from epcheck.cli.help.outline import Outline, app_of, outline
@@ -168,7 +168,8 @@ def _root(
 def main() -> None:
     """The console script."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    if "--install-completion" in sys.argv[1:]:
+    installs_completion = "--install-completion" in sys.argv[1:]
+    if installs_completion:
         answer.current(completion_index)  # so that the first Tab is as fast as the others
     if isinstance(sys.stdout, io.TextIOWrapper):
         # On Windows a redirected stdout has the code page's encoding: a character that it lacks is no reason to end.
@@ -178,6 +179,8 @@ def main() -> None:
         app()
     except SystemExit as ended:
         code = ended.code
+        if installs_completion and not code:
+            zsh.answer_first_tab()
         raise
     finally:
         _drop_what_cannot_be_written(wait=code != INTERRUPTED)
