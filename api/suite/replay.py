@@ -68,7 +68,8 @@ def replay(options: ReplayOptions) -> Iterator[Record]:
     equal. Floating-point numbers may be RTOL away in units of the dtype's precision (float16 1, float32 8389 ULP)
     or ATOL; in a folder of ours, as far as `allowed_*.pb` says for each element, from `exact_*.pb`. exact: they must be
     equal as well, as they must where data is only moved. A node, and what `repro` wrote, has to run on the provider; of
-    another model of several nodes those that it does not take run on the CPU provider. A folder of a variant is run in
+    another model of several nodes those that it does not take run on the CPU provider. A callable is called twice, and
+    has to give the same. A folder of a variant is run in
     the ordinary way and in that variant, as a run with `--variants` does; a record says how they differ.
     Raises TargetError, ModelFileError, ExaminationError, and TargetDown when a target cannot be started.
     """
@@ -114,7 +115,7 @@ def _replayed(wanted: _Wanted) -> Iterator[Record]:
         records: list[Record] = []
         variant = options.variant or _variant(folder)
         ways = {target.name: Variants((variant_of(target, variant),), {}) for target in candidates if variant}
-        chosen = candidates if _is_case(folder, built) else tuple(map(_with_fallback, candidates))
+        chosen = tuple(map(_repeating, candidates if _is_case(folder, built) else map(_with_fallback, candidates)))
         with Session(Plan((), chosen, baseline, variants=ways), records.append) as running:
             running.submit(built.case)
             while running.under_way:
@@ -133,6 +134,11 @@ def _is_case(folder: Path, built: BuiltCase) -> bool:
 def _with_fallback(target: Target) -> Target:
     """The target as it runs a whole model: nodes that its provider does not take run on the CPU provider."""
     return replace(target, config={key: value for key, value in target.config.items() if key != DISABLE_FALLBACK})
+
+
+def _repeating(target: Target) -> Target:
+    """The target as `validate` and `reduce` run it: a callable is called twice, as a session runs twice anyway."""
+    return replace(target, session={"repeat": True, **target.session})
 
 
 def _folders(folder: Path) -> list[Path]:
