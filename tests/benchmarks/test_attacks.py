@@ -17,6 +17,7 @@ if sys.platform == "win32":
 
 from attacks import attacked, corruptions, crafted_models, kills, models, scenes, shards, starts
 from attacks.attacked import Ended
+from command_line import Done
 
 
 def test_crafted_models_are_many_and_different(tmp_path: Path) -> None:
@@ -30,6 +31,37 @@ def test_mutated_models_are_as_many_as_asked_for() -> None:
     found = models.mutated(30, 1)
     assert len(found) == 30
     assert len({data for _, data in found}) > 20
+
+
+def test_each_so_many_commands_is_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed: list[str] = []
+
+    def typing(*arguments: str, **_how: Any) -> Done:
+        typed.append(arguments[0])
+        return Done(2, "", "epcheck: no model")
+
+    monkeypatch.setattr(models, "epcheck", typing)
+    running = models.Commands(tmp_path / "work", typed_each=2)
+    monkeypatch.setattr(running, "_asked", lambda command, _until: models.Ended(command, "", "exit code 2", 0.1, 1.0))
+    kinds = [running.run(command, b"x") for command in ("validate", "reduce", "replay", "doctor")]
+    running.close()
+    assert typed == ["reduce", "doctor"]
+    assert {(each.fault, each.kind) for each in kinds if each} == {("", "exit code 2")}
+
+
+@pytest.mark.parametrize(
+    ("done", "fault"),
+    [
+        (Done(2, "", "epcheck: it is no model\n"), ""),
+        (Done(2, "", "epcheck: it is no model\nat all\n"), "more than a sentence"),
+        (Done(1, "Traceback (most recent call last)", ""), "traceback"),
+        (Done(-11, "", ""), "exit code -11"),
+        (Done(0, "a\x1b[31m", ""), "prints"),
+    ],
+)
+def test_how_a_command_may_end_on_a_hostile_model(done: Done, fault: str) -> None:
+    found, _ = models.judged(done)
+    assert (bool(found), fault in found) == (bool(fault), True)
 
 
 @pytest.mark.parametrize(
