@@ -15,7 +15,7 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("the attacks are made with POSIX signals and processes", allow_module_level=True)
 
-from attacks import attacked, corruptions, crafted_models, kills, models, scenes, shards, starts
+from attacks import attacked, corruptions, crafted_models, kills, models, scenes, shards, starts, victims
 from attacks.attacked import Ended
 from command_line import Done
 
@@ -93,6 +93,24 @@ def test_only_the_signals_that_were_asked_for_are_sent() -> None:
     moment = kills.Moment("1 2", ["SIGSTOP", "SIGSEGV"])
     assert [number.name for number in moment.of_command] == ["SIGSTOP"]
     assert [number.name for number in moment.of_others] == ["SIGSEGV", "SIGSTOP"]
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "parent", "kind"),
+    [
+        ("wineserver64", "wineserver64 -p1", "", "wine server"),
+        ("python", "python worker.py cpu --fork-server 5", "python -m epcheck", "fork server"),
+        ("python", "python worker.py cpu --fork-server 5", "python worker.py cpu --fork-server 5", "worker"),
+        ("python", "worker.py a.preparer_pool: --fork-server", "worker.py a.preparer_pool: --fork-server", "preparer"),
+        ("python", "python -m a.examining.examiner --import b --fork-server 5", "python", "fork server"),
+        ("python", "python -m a.examining.examiner", "python", "examination"),
+        ("python.exe", "python.exe -P Z:\\worker.py onnxruntime", "python", "worker"),
+        ("sleep", "sleep 600", "python", "other"),
+    ],
+)
+def test_the_kind_of_a_process(name: str, command: str, parent: str, kind: str) -> None:
+    assert victims.kind_of(name, command, parent) == kind
+    assert kind in victims.KINDS
 
 
 def test_the_processes_of_a_callable_are_attacked_too(tmp_path: Path) -> None:
