@@ -31,7 +31,8 @@ session may fall back to CPU and is not run: "placed" is its stage, its assignme
 assignment also has the kernels of other providers that the profile of the first run names: the record lacks some of
 those that run in graphs which are attributes.
 Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
-pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`.
+pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`. A callable
+has no sessions: `run` calls it once, and twice where `repeat` is true; `model` always twice.
 
 `run` also has `level`, as below, and `way`, where the session is run in another way, and once: "bound" binds inputs and
 outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as
@@ -124,10 +125,13 @@ def dtype_name(dtype: Any) -> str:
 
 @functools.lru_cache(maxsize=None)
 def as_dtype(name: str) -> Any:
-    """The numpy dtype of that name."""
+    """The numpy dtype of that name, which is one of numbers. Raises TypeError for any other, and for codes as `f4`."""
     import numpy as np
 
-    return np.dtype(str(name))
+    found = np.dtype(str(name)) if len(name) > 3 and name.isidentifier() else None
+    if found is None or found.hasobject or found.kind in "SUMm" or not found.itemsize:
+        raise TypeError(f"{name[:80]!r} is no type of numbers")
+    return found
 
 
 def spans(tensors: Any, size: int, start: int = 0) -> Iterator[tuple[str, str, list[int], int, int]]:
