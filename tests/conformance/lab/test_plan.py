@@ -13,7 +13,7 @@ from epcheck.conformance.lab.plan import plan
 
 
 class Opened:
-    """In place of a private apt: how often one is made, and who is told."""
+    """In place of a private apt: how often one is made, and who is heard."""
 
     made = 0
 
@@ -33,7 +33,7 @@ def test_the_steps_share_one_archive_which_tells_the_one_at_work(
     monkeypatch.setattr(plan_module.wine, "install_private", install)
     monkeypatch.setattr(plan_module.glvnd, "install", install)
     steps = {step.name: step for step in plan(Layout(tmp_path), Config())}
-    told: list[str] = []
+    heard: list[str] = []
     for name in ("wine", "glvnd"):
-        steps[name].work(lambda message, _done, _total, name=name: told.append(f"{name}: {message}"))  # type: ignore[misc]
-    assert (Opened.made, told) == (1, ["wine: at work", "glvnd: at work"])
+        steps[name].work(lambda message, _done, _total, name=name: heard.append(f"{name}: {message}"))  # type: ignore[misc]
+    assert (Opened.made, heard) == (1, ["wine: at work", "glvnd: at work"])
