@@ -28,6 +28,7 @@ from epcheck.conformance.targets.target import CPU, DISABLE_FALLBACK, Target
 from epcheck.conformance.targets.variants import Variants, variant_of
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
@@ -68,8 +69,10 @@ def replay(options: ReplayOptions) -> Iterator[Record]:
     equal. Floating-point numbers may be RTOL away in units of the dtype's precision (float16 1, float32 8389 ULP)
     or ATOL; in a folder of ours, as far as `allowed_*.pb` says for each element, from `exact_*.pb`. exact: they must be
     equal as well, as they must where data is only moved. A node, and what `repro` wrote, has to run on the provider; of
-    another model of several nodes those that it does not take run on the CPU provider. A folder of a variant is run in
-    the ordinary way and in that variant, as a run with `--variants` does; a record says how they differ.
+    another model of several nodes those that it does not take run on the CPU provider. A folder of ours is run at the
+    level of graph optimisation that it states. A callable is called twice, and has to give the same. A folder of a
+    variant is run in the ordinary way and in that variant, as a run with `--variants` does; a record says how they
+    differ.
     Raises TargetError, ModelFileError, ExaminationError, and TargetDown when a target cannot be started.
     """
     candidates, baseline = stream.choose(options.targets, options.baseline)
@@ -112,9 +115,11 @@ def _replayed(wanted: _Wanted) -> Iterator[Record]:
     )
     for folder, built in found:
         records: list[Record] = []
-        variant = options.variant or _variant(folder)
+        own_variant, level = _session(folder)
+        variant = options.variant or own_variant
         ways = {target.name: Variants((variant_of(target, variant),), {}) for target in candidates if variant}
-        chosen = candidates if _is_case(folder, built) else tuple(map(_with_fallback, candidates))
+        strict = _is_case(folder, built)
+        chosen = tuple(_as_it_failed(target if strict else _with_fallback(target), level) for target in candidates)
         with Session(Plan((), chosen, baseline, variants=ways), records.append) as running:
             running.submit(built.case)
             while running.under_way:
@@ -135,22 +140,31 @@ def _with_fallback(target: Target) -> Target:
     return replace(target, config={key: value for key, value in target.config.items() if key != DISABLE_FALLBACK})
 
 
+def _as_it_failed(target: Target, level: str) -> Target:
+    """The target as `validate` and `reduce` run it: at a level of graph optimisation, where there is one, and a
+    callable twice, as each session runs twice."""
+    return replace(target, session={"repeat": True, **({"level": level} if level else {}), **target.session})
+
+
 def _folders(folder: Path) -> list[Path]:
     """The folder itself, or where it has no model those in it that have one, as `repro` leaves them."""
     below = sorted(path.parent for path in folder.glob("*/model.onnx"))
     return below if below and not (folder / "model.onnx").exists() else [folder]
 
 
-def _variant(folder: Path) -> str:
-    """The variant that `repro` wrote the folder for; empty where there is none. Raises ModelFileError."""
+def _session(folder: Path) -> tuple[str, str]:
+    """The variant that `repro` wrote the folder for, and the level of graph optimisation at which what is in it failed;
+    each empty where there is none, and the level where it is the variant's. Raises ModelFileError."""
     path = folder / "case.json"
     if not path.is_file():
-        return ""
+        return "", ""
     try:
         if path.stat().st_size > CASE_BYTES:
             raise ValueError
-        session = json.loads(path.read_bytes()).get("session", {})
-        return str(session.get("variant", ""))
+        stated = json.loads(path.read_bytes())
+        variant = str(stated.get("session", {}).get("variant", ""))
+        level = next((name for name, word in protocol.LEVELS.items() if word == stated.get("level")), "")
+        return variant, "" if variant else level
     except (OSError, ValueError, AttributeError, RecursionError):
         raise ModelFileError(f"'{path}' is no case.json as `epcheck repro` writes it; write the folder again") from None
 

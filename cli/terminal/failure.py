@@ -13,9 +13,13 @@ from rich.console import Console
 from epcheck.api import EpcheckError
 from epcheck.api.interruption import interruptible
 from epcheck.cli.terminal.plain import safe
+from epcheck.models.validation.names import shortened
 
 GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: as it should be; conformance failures; bad input or it could not run; Ctrl-C, SIGTERM or SIGHUP."""
+
+LONGEST_PATH = 1000
+"""Characters of a word that is shown whole: it may be a path, to be copied."""
 
 
 @contextmanager
@@ -49,4 +53,4 @@ def say(sentence: str) -> None:
     says it."""
     console = Console(stderr=True, soft_wrap=True, emoji=False, highlight=False)
     with contextlib.suppress(OSError):
-        console.print(f"[bold red]epcheck:[/] {safe(sentence)}")
+        console.print(f"[bold red]epcheck:[/] {safe(shortened(sentence, LONGEST_PATH))}")

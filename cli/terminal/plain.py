@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from rich.markup import escape
 
+from epcheck.models.validation.names import shortened
+
+MESSAGE = 600
+"""Characters of a sentence about a model in the terminal."""
+
 
 def printable(text: str) -> str:
     """The text on one line, control characters as escapes."""
@@ -13,3 +18,11 @@ def printable(text: str) -> str:
 def safe(text: str) -> str:
     """The text on one line, without markup of rich's."""
     return escape(printable(text))
+
+
+def brief(text: str) -> str:
+    """As `safe`, with long names cut, of at most MESSAGE characters; for what a page and a JSON document have whole."""
+    shown = shortened(text)
+    if len(shown) <= MESSAGE:
+        return safe(shown)
+    return safe(f"{shown[:MESSAGE]} … ({len(text)} characters; the page, and --json FILE, have all)")

@@ -25,6 +25,7 @@ from epcheck.cli.terminal.colours import COLOURS
 from epcheck.cli.terminal.plain import printable, safe
 from epcheck.cli.terminal.progress_log import lines_of
 from epcheck.conformance.records.record import Record
+from epcheck.models.validation.names import shortened
 from epcheck.reports.cause_text import CauseText, cause_text
 
 SHOWN_FAILURES, SHOWN_REASON = 10, 160
@@ -86,7 +87,7 @@ class TerminalProgress:
             yield lambda _words: None
             return
         with self._console.status("") as status:
-            yield lambda words: status.update(escape(words))
+            yield lambda words: status.update(safe(shortened(words)))
 
 
 class RecordBar:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper
-from onnx.reference import ReferenceEvaluator
 
 from epcheck.models.graph.feed import Feed
 
@@ -42,6 +41,8 @@ def distrusted(node: onnx.NodeProto) -> str:
 def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, int]) -> tuple[Feed, ...]:
     """The outputs of the node alone, None for omitted ones. Its inputs and outputs are renamed by position: a model may
     use a name twice. Raises whatever the evaluator does."""
+    from onnx.reference import ReferenceEvaluator  # takes 12 MiB, and few models have such a node
+
     alone = onnx.NodeProto()
     alone.CopyFrom(node)
     del alone.input[:], alone.output[:]

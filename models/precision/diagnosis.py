@@ -13,6 +13,7 @@ from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.session import Level
 from epcheck.models.precision.node_precision import NodePrecision
 from epcheck.models.quantization.result import Quantization
+from epcheck.models.validation.names import shortened
 from epcheck.models.wrong_nodes.culprit import GraphNode
 
 RIGHT, MENDED, NOT_MENDED, FAULTY, UNJUDGED = "right", "mended", "not-mended", "faulty", "unjudged"
@@ -109,7 +110,12 @@ class Diagnosis:
 
     @property
     def headline(self) -> str:
-        """The result in one sentence."""
+        """The result in one sentence, with long names cut."""
+        return shortened(self.statement)
+
+    @property
+    def statement(self) -> str:
+        """The result in one sentence, with whole names."""
         name = f"{self.path.name}{' in float16' if self.converted else ''}"
         where = self.provider or self.target
         match self.status:
@@ -143,4 +149,4 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
     for each, node in zip(found["nodes"], diagnosis.nodes, strict=True):
         each["fault"], each["words"] = node.fault, node.words
     keep = [asdict(node) for node in diagnosis.keep]
-    return {"schema": SCHEMA, "status": diagnosis.status, "headline": diagnosis.headline, "keep": keep, **found}
+    return {"schema": SCHEMA, "status": diagnosis.status, "headline": diagnosis.statement, "keep": keep, **found}

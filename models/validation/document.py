@@ -23,7 +23,7 @@ def document(validation: Validation) -> dict[str, Any]:
     found = asdict(validation)
     found["path"] = found["inspection"]["path"] = str(validation.path)
     ratio = validation.speeds.ratio if validation.speeds else None
-    stated = {"status": validation.status, "headline": validation.headline, "latency_ratio": ratio}
+    stated = {"status": validation.status, "headline": validation.statement, "latency_ratio": ratio}
     return {"schema": SCHEMA, **stated, **found}
 
 

@@ -12,9 +12,10 @@ from functools import cache, partial
 from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from epcheck.models.placement.placement import NodePlacement, Placement
+from epcheck.models.validation import names
 from epcheck.models.validation.formatting import (
     NOT_LOOKED_FOR,
     byte_size,
@@ -85,7 +86,7 @@ def template() -> Template:
     """The page's, compiled."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(bytes=byte_size, number=number, percent=percent, operations=operations, failure=failure,
-                               ms=milliseconds)  # fmt: skip
+                               ms=milliseconds, titled=titled)  # fmt: skip
     return environment.from_string(files(__package__).joinpath("page.html.j2").read_text(encoding="utf-8"))
 
 
@@ -113,6 +114,13 @@ def render(validation: Validation) -> str:
         width=WIDTH, height=HEIGHT, left=LEFT, foot=FOOT,
     )  # fmt: skip
     return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name
+
+
+def titled(text: str) -> Markup:
+    """The text with long names cut, each of which has the whole as its title."""
+    shown = (Markup('<span title="{}">{}</span>').format(whole, cut) if whole else escape(cut)
+             for cut, whole in names.parts(text))  # fmt: skip
+    return Markup("").join(shown)
 
 
 def grouped(placement: Placement) -> tuple[Group, ...]:

@@ -11,6 +11,7 @@ from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, STEPS
 from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
+from epcheck.models.validation.names import shortened
 from epcheck.models.validation.speed import Speeds
 from epcheck.models.wrong_nodes.culprit import NAMED, Culprit
 
@@ -159,7 +160,12 @@ class Validation:
 
     @property
     def headline(self) -> str:
-        """The result in one sentence."""
+        """The result in one sentence, with long names cut."""
+        return shortened(self.statement)
+
+    @property
+    def statement(self) -> str:
+        """The result in one sentence, with whole names."""
         name, where = self.path.name, self.provider or self.target
         match self.status:
             case "refused":

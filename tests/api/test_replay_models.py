@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,6 +12,8 @@ import pytest
 from command_line import call
 from onnx import TensorProto, helper, numpy_helper
 
+from epcheck.api import ReplayOptions, replay
+from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.target import Target
 
 SAMPLE = np.array([[-1.0, 2.0, 3.0], [0.5, -0.25, 8.0]], np.float32)
@@ -58,3 +62,20 @@ def test_a_node_that_repro_did_not_write_still_has_to_be_on_the_provider(tmp_pat
     write(tmp_path / "single", [helper.make_node("Relu", ["x"], ["y"])], {"y": np.maximum(SAMPLE, 0)})
     done = call("replay", str(tmp_path / "single"), "--target", "cpu", "--baseline", "none")
     assert (done.code, done.out) == (0, "pass: test_data_set_0: cpu: gives the expected outputs\n")
+
+
+@pytest.mark.parametrize(("level", "run"), [("ORT_ENABLE_EXTENDED", "extended"), ("ORT_DISABLE_ALL", "disabled")])
+def test_a_folder_is_run_at_its_own_level_of_optimisation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, run: str
+) -> None:
+    sessions: list[object] = []
+
+    def plan(cases: tuple[()], candidates: tuple[Target, ...], baseline: None, **more: Any) -> Plan:
+        sessions.extend(candidate.session["level"] for candidate in candidates)
+        return Plan(cases, candidates, baseline, **more)
+
+    monkeypatch.setattr("epcheck.api.suite.replay.Plan", plan)
+    write(tmp_path / "two", [helper.make_node("Relu", ["x"], ["y"])], {"y": np.maximum(SAMPLE, 0)})
+    (tmp_path / "two" / "case.json").write_text(json.dumps({"level": level}), encoding="utf-8")
+    (record,) = replay(ReplayOptions(tmp_path / "two", targets=("cpu",), baseline="none", own_process=False))
+    assert (record.status, sessions) == ("pass", [run])

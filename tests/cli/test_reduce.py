@@ -38,6 +38,18 @@ def test_a_node_that_hangs_is_found_within_the_deadline_of_its_steps(model: Path
     assert [node.name for node in onnx.load(out / "model.onnx").graph.node] == ["n2"]
 
 
+def test_a_part_whose_second_run_differs_differs_when_it_is_replayed(model: Path) -> None:
+    out = model.parent / "part"
+    target = ("--target", "python:wrong_backends:doubles_every_other_relu")
+    done = call("reduce", str(model), *target, "--baseline", "cpu", "--dim", "batch=3", "--out", str(out))
+    assert done.code == 0, done.err
+    assert "a second run of node 2 `n2` (Relu) differs, alone as well" in done.out
+    wrong = call("replay", str(out), *target, "--baseline", "none")
+    assert wrong.code == 1
+    assert wrong.out.startswith(f"flaky: test_data_set_0: {target[1]}: a second run of the same session gives")
+    assert call("replay", str(out), "--target", "cpu", "--baseline", "none").code == 0
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

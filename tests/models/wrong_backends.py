@@ -8,6 +8,8 @@ from typing import Any
 import onnx
 from in_process_targets import Wrong
 
+_calls: list[int] = []
+
 
 def doubles_relu(model: bytes, feeds: dict[str, Any]) -> Any:
     """Every Relu gives twice what it should."""
@@ -21,4 +23,14 @@ def hangs_at_relu(model: bytes, feeds: dict[str, Any]) -> Any:
     proto = onnx.load_model_from_string(model)
     if any(node.op_type == "Relu" for node in proto.graph.node):
         time.sleep(1000)
-    return dict(Wrong(wrong={})(proto, feeds).outputs)
+    return _right(model, feeds)
+
+
+def doubles_every_other_relu(model: bytes, feeds: dict[str, Any]) -> Any:
+    """Every second call is wrong."""
+    _calls.append(1)
+    return (doubles_relu if len(_calls) % 2 == 0 else _right)(model, feeds)
+
+
+def _right(model: bytes, feeds: dict[str, Any]) -> Any:
+    return dict(Wrong(wrong={})(onnx.load_model_from_string(model), feeds).outputs)

@@ -21,7 +21,7 @@ from epcheck.api.models.doctor import (
 )
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import safe
+from epcheck.cli.terminal.plain import brief, safe
 from epcheck.cli.terminal.progress import TerminalProgress
 
 app = typer.Typer(add_completion=False)
@@ -32,9 +32,6 @@ COLOURS = {RIGHT: "green", MENDED: "yellow", NOT_MENDED: "red", FAULTY: "red", U
 
 SHOWN = 12
 """Rows of the table in the terminal; the page has all."""
-
-MESSAGE = 600
-"""Characters of a runtime's message in the terminal; the page has all."""
 
 WIDTH = 120
 """Characters of a line that goes to no terminal; rich takes 80."""
@@ -65,18 +62,18 @@ def show(console: Console, found: Diagnosis) -> None:
         for name in ("node", "in float16", "needs float32"):
             table.add_column(name, overflow="fold")
         for each in rows[:SHOWN]:
-            table.add_row(safe(str(each.node)), safe(each.words), "yes" if each.keeps else "no")
+            table.add_row(brief(str(each.node)), brief(each.words), "yes" if each.keeps else "no")
         console.print(table)
     if len(rows) > SHOWN:
         console.print(f"   and {len(rows) - SHOWN} more, which the page has")
     show_quantizers(console, found)
     if found.status != UNJUDGED and found.nodes:
-        console.print(safe(f"   in float16: {found.before.words[:MESSAGE]}"))
+        console.print(brief(f"   in float16: {found.before.words}"))
     if found.after is not None:
         where = f", as written to {found.written}" if found.written else ""
         with_them = "with these nodes in float32" if found.keep else "as written"
-        console.print(safe(f"   {with_them}{where}: {found.after.words[:MESSAGE]}"))
-    console.print(safe(found.headline), style=f"bold {COLOURS[found.status]}")
+        console.print(brief(f"   {with_them}{where}: {found.after.words}"))
+    console.print(brief(found.headline), style=f"bold {COLOURS[found.status]}")
 
 
 def show_quantizers(console: Console, found: Diagnosis) -> None:
@@ -88,7 +85,7 @@ def show_quantizers(console: Console, found: Diagnosis) -> None:
             table.add_column(name, overflow="fold")
         for each in rows[:SHOWN]:
             effect = (f"{each.effect.alone:.2g}", f"{each.effect.better:.2g}") if each.effect else ("", "")
-            table.add_row(safe(str(each.node)), safe(each.words), *effect, "yes" if each.matters else "no")
+            table.add_row(brief(str(each.node)), brief(each.words), *effect, "yes" if each.matters else "no")
         console.print(table)
     if len(rows) > SHOWN:
         console.print(f"   and {len(rows) - SHOWN} more, which the page has")

@@ -23,7 +23,7 @@ from epcheck.api.models.validate_models import (
 )
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import safe
+from epcheck.cli.terminal.plain import brief, safe
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.models.validation import page
 from epcheck.models.validation.formatting import (
@@ -45,9 +45,6 @@ COLOURS = {"right": "green", "unjudged": "yellow", "error": "red", "warning": "y
 
 EXIT_CODES = {PASSES: failure.GOOD, FAILS: failure.FAILURES, CANNOT_TELL: failure.CANNOT}
 RESULTS = {PASSES: "green", FAILS: "red", CANNOT_TELL: "yellow"}
-
-MESSAGE = 600
-"""Characters of a runtime's message in the terminal; the page and the JSON document have all."""
 
 SHOWN = 12
 """Rows of each table in the terminal; the page has all."""
@@ -78,7 +75,7 @@ def _one(console: Console, options: ValidateModelsOptions) -> Gate:
     show(console, checked.validation)
     for sentence in checked.broken:
         if sentence != checked.validation.headline:
-            console.print(safe(f"{sentence} (epcheck.toml)"), style="bold red")
+            console.print(brief(f"{sentence} (epcheck.toml)"), style="bold red")
     console.print(f"Page: {safe(str(html))}")
     return gate
 
@@ -99,7 +96,7 @@ def _many(console: Console, options: ValidateModelsOptions) -> Gate:
     console.print(table)
     for checked in gate.checked:
         if checked.result != PASSES:
-            console.print(safe(f"{checked.name} on {checked.target}: {_cut(checked.words)}"),
+            console.print(brief(f"{checked.name} on {checked.target}: {checked.words}"),
                           style=RESULTS[checked.result])  # fmt: skip
     console.print(safe(gate.headline), style=f"bold {RESULTS[gate.result]}")
     console.print(f"Page: {safe(str(html))}")
@@ -110,7 +107,7 @@ def show(console: Console, validation: Validation) -> None:
     """A validation in the terminal, in the order of its questions."""
 
     def say(text: str, style: str = "") -> None:
-        console.print(safe(text), style=style)
+        console.print(brief(text), style=style)
 
     say("1. Will it load?", "bold")
     for finding in validation.inspection.findings:
@@ -136,7 +133,7 @@ def show(console: Console, validation: Validation) -> None:
     say("3. Is it right?", "bold")
     for trials, step in failures(validation.steps):
         why = unsuitable(validation, step)
-        say(f"   {step.target}, {trials}: {failure_of(step)}: {_cut(step.message)}", "yellow" if why else "red")
+        say(f"   {step.target}, {trials}: {failure_of(step)}: {step.message}", "yellow" if why else "red")
         if why:
             say(f"      → {why}")
     for step in validation.steps:
@@ -154,6 +151,8 @@ def show(console: Console, validation: Validation) -> None:
     say(f"   {validation.truth}")
     if validation.status not in (RIGHT, UNJUDGED):
         _show_wrong_nodes(say, validation)
+        say("5. Reproduce it", "bold")
+        console.print(f"   {safe(reduce_command(validation))}")
     if validation.speeds:
         say("6. How fast is it?", "bold")
         say(f"   {validation.speeds.words}")
@@ -166,7 +165,7 @@ def show(console: Console, validation: Validation) -> None:
 def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
     say("4. Which nodes are wrong?", "bold")
     for culprit in validation.culprits[:SHOWN]:
-        say(f"   {_cut(culprit.words)}{f'; {culprit.effect.words}' if culprit.effect else ''}")
+        say(f"   {culprit.words}{f'; {culprit.effect.words}' if culprit.effect else ''}")
         if culprit.advice:
             say(f"      → {culprit.advice.words}")
     if len(validation.culprits) > SHOWN:
@@ -176,8 +175,6 @@ def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
         say(f"   {count} beyond the bound of the operator, without effect on the outputs: the page names them")
     if left := validation.remainder or ("" if validation.culprit else NOT_LOOKED_FOR):
         say(f"   {left}")
-    say("5. Reproduce it", "bold")
-    say(f"   {reduce_command(validation)}")
 
 
 def _copying(validation: Validation) -> str:
@@ -187,13 +184,6 @@ def _copying(validation: Validation) -> str:
         return ""
     share = percent(speed.copies_share)
     return f"; those within the graph take {milliseconds(speed.copies_s)} ms, {share} of the time of all nodes"
-
-
-def _cut(message: str) -> str:
-    """A message of at most MESSAGE characters."""
-    if len(message) <= MESSAGE:
-        return message
-    return f"{message[:MESSAGE]} … ({len(message)} characters; the page, and --json FILE, have all)"
 
 
 def _several(count: int, what: str) -> str:
@@ -215,5 +205,5 @@ def _table(validation: Validation) -> Table:
         )  # fmt: skip
         words = (found.output, found.trial, found.against, found.word, *figures)
         style = "red" if found.wrong else "" if found.right else "yellow"
-        table.add_row(*(safe(word) for word in words), style=style)
+        table.add_row(*(brief(word) for word in words), style=style)
     return table

@@ -13,6 +13,7 @@ from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.plain import safe
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
+from epcheck.models.validation.names import shortened
 
 app = typer.Typer(add_completion=False)
 
@@ -30,7 +31,7 @@ def run_folder(options: ReplayOptions) -> int:
         passed &= item.status == terms.PASS
         elsewhere.setdefault(item.candidate.target, set()).update(on_cpu(item))
         for line in words(item):
-            console.print(safe(line))
+            console.print(safe(shortened(line)))
     for target, operators in elsewhere.items():
         if operators:
             console.print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from epcheck.models.placement.change import Advice
 from epcheck.models.placement.placement import NodePlacement, Placement
 from epcheck.models.placement.segments import FROM_EP, TO_EP, Copy, Segment
 from epcheck.models.validation import page
+from epcheck.models.validation.document import document
 from epcheck.models.validation.speed import Speed, Speeds
 from epcheck.models.validation.validate import in_agreement
 from epcheck.models.validation.validation import FAILS, RIGHT, UNJUDGED, WRONG, Step, Validation
@@ -86,16 +88,47 @@ def test_a_search_that_names_no_node_says_why_the_status_is_wrong() -> None:
     assert in_agreement(named, found) == named
 
 
+LONG = "long" * 2000
+CUT = f"{LONG[:70]}…{LONG[-40:]}"
+
+
+def long_names() -> Validation:
+    """A wrong node, an output and a node on the CPU with names of 8,000 characters."""
+    node = GraphNode(7, LONG, "Conv", "", (LONG,))
+    culprit = Culprit(Kind.NODE, (node,), f"{node} is wrong")
+    verdict = replace(GOOD, output=LONG, right=False, why=f"{LONG} differs")
+    return validation(at("a", DML), at(LONG, CPU, f"no kernel for {LONG}"), verdicts=(verdict,), culprit=culprit)
+
+
+def test_long_names_are_cut_in_terminal_and_headline_and_whole_in_json() -> None:
+    found = long_names()
+    assert found.headline == f"m.onnx runs on {DML}, but its outputs are not right: node 7 `{CUT}` (Conv)"
+    assert document(found)["headline"].endswith(f"not right: node 7 `{LONG}` (Conv)")
+    console = Console(file=io.StringIO(), width=10_000)
+    command.show(console, found)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, text.splitlines())) < 500
+    assert f"node 7 `{CUT}` (Conv) is wrong" in text
+    assert f"no kernel for {CUT} ({LONG[:69]}…{LONG[-39:]})" in text
+
+
+def test_long_names_are_titles_on_the_page() -> None:
+    html = page.render(long_names())
+    assert f'node 7 `<span title="{LONG}">{CUT}</span>` (Conv)</h1>' in html
+    without_titles = re.sub(' title="[^"]*"', "", html)
+    assert max(map(len, re.findall("(?:long)+", without_titles))) <= 72
+
+
 def test_a_message_of_9000_characters_is_cut_in_the_terminal() -> None:
-    failed = replace(RUN, stage="run", during="the run", message="x" * 9000, outputs=())
+    failed = replace(RUN, stage="run", during="the run", message="x " * 4500, outputs=())
     found = validation(steps=(failed,), verdicts=())
     assert found.status == FAILS
     console = Console(file=io.StringIO(), width=120)
     command.show(console, found)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.count("x") < 700
-    assert "(9000 characters; the page, and --json FILE, have all)" in text.replace("\n", "")
-    assert "x" * 9000 in page.render(found)
+    assert re.search(r"\(90\d\d characters; the page, and --json FILE, have all\)", text.replace("\n", ""))
+    assert "x " * 4500 in page.render(found)
 
 
 @pytest.mark.parametrize("trials", [1, 3])

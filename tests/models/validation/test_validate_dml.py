@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from epcheck.api import ReduceOptions, ValidateOptions, reduce, validate
+from epcheck.api import ReduceOptions, ReplayOptions, ValidateOptions, reduce, replay, validate
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import DML, Target
 from epcheck.models.validation import page
@@ -183,3 +183,12 @@ def test_a_fusion_that_loses_an_output_is_named_with_its_level(dml: Target, tmp_
     assert found.culprit is not None
     assert found.culprit.kind == Kind.FUSION
     assert found.culprit.levels == {"disabled": "right", "basic": "right", "extended": "create", "all": "create"}
+
+
+def test_the_folder_of_a_fusion_fails_when_it_is_replayed(dml: Target, tmp_path: Path) -> None:
+    path = hidden_layer_as_output(tmp_path / "hidden.onnx")
+    reduced = reduce(ReduceOptions(path, dml, resolve("cpu"), out=tmp_path / "part"))
+    assert ([graph_node.name for graph_node in reduced.nodes], reduced.status) == (["projected", "relu"], "create")
+    (on_dml,) = replay(ReplayOptions(tmp_path / "part", targets=("dml",), baseline="none"))
+    (on_cpu,) = replay(ReplayOptions(tmp_path / "part", targets=("cpu",), baseline="none"))
+    assert (on_dml.status, on_cpu.status) == ("refused", "pass")
