@@ -11,7 +11,7 @@ import pytest
 
 from epcheck import reports
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 def test_what_examines_a_model_loads_no_pyarrow() -> None:
