@@ -19,45 +19,59 @@ from typing import Annotated, Any
 import typer
 
 from epcheck.cli import kept_file
-from epcheck.cli.completion import answer
+from epcheck.cli.completion import answer, zsh
 from epcheck.cli.completion.index import Index
 from epcheck.cli.help import kept
 from epcheck.cli.help.outline import Outline, app_of, outline
 from epcheck.cli.start import INTERRUPTED
 
-MODULES = {
-    "run": "suite.run",
-    "status": "machine.status",
-    "demo": "machine.demo",
-    "merge": "runs.merge",
-    "list": "suite.listing",
-    "coverage": "suite.coverage",
-    "probe": "machine.probe",
-    "fuzz": "suite.fuzz",
-    "repro": "suite.repro",
-    "replay": "suite.replay",
-    "report": "runs.report",
-    "report-bug": "suite.report_bug",
-    "directml": "suite.directml",
-    "trend": "runs.trend",
-    "site": "runs.site",
-    "nightly": "suite.nightly",
-    "diff": "runs.diff",
-    "bisect": "suite.bisect",
-    "expect": "suite.expect",
-    "validate": "models.validate",
-    "doctor": "models.doctor",
-    "reduce": "models.reduce",
-    "harvest": "models.harvest",
-    "lab": "machine.lab",
-    "cache": "machine.cache",
-    "env": "machine.env",
-    "claims": "suite.claims",
-    "profile": "runs.profile",
-    "store": "runs.store",
-    "zoo": "models.zoo",
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "The suite": {
+        "run": "suite.run",
+        "nightly": "suite.nightly",
+        "list": "suite.listing",
+        "coverage": "suite.coverage",
+        "fuzz": "suite.fuzz",
+        "directml": "suite.directml",
+    },
+    "A failure": {
+        "repro": "suite.repro",
+        "replay": "suite.replay",
+        "bisect": "suite.bisect",
+        "expect": "suite.expect",
+        "report-bug": "suite.report_bug",
+    },
+    "Models": {
+        "validate": "models.validate",
+        "doctor": "models.doctor",
+        "reduce": "models.reduce",
+        "harvest": "models.harvest",
+        "zoo": "models.zoo",
+    },
+    "Finished runs": {
+        "report": "runs.report",
+        "diff": "runs.diff",
+        "trend": "runs.trend",
+        "site": "runs.site",
+        "merge": "runs.merge",
+        "store": "runs.store",
+    },
+    "Providers and this machine": {
+        "status": "machine.status",
+        "demo": "machine.demo",
+        "env": "machine.env",
+        "lab": "machine.lab",
+        "cache": "machine.cache",
+        "probe": "machine.probe",
+        "claims": "suite.claims",
+        "profile": "runs.profile",
+    },
 }
-"""Command -> its module of `commands/`, whose `app` it is."""
+"""What commands are about, as `--help` shows them -> command -> its module of `commands/`, whose `app` it is."""
+
+MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
+
+_GROUP = {name: title for title, group in GROUPS.items() for name in group}
 
 OBJECTS_BETWEEN_COLLECTIONS = 10_000
 """Records are plain data without cycles; at Python's own 700 a fifth of the time in which a store is opened goes into
@@ -89,11 +103,18 @@ class _Commands(typer.core.TyperGroup):
         if cmd_name not in MODULES:
             return None
         if self._listed:
-            return typer.core.TyperCommand(cmd_name, help=self._outlines[cmd_name].help)
+            return typer.core.TyperCommand(
+                cmd_name, help=_first_sentence(self._outlines[cmd_name].help), rich_help_panel=_GROUP[cmd_name]
+            )
         app = app_of(self._outlines[cmd_name]) if self._outlines else _app(cmd_name)
         command = typer.main.get_command(app)
         command.name = cmd_name
         return command
+
+
+def _first_sentence(text: str) -> str:
+    """Of a docstring, on one line: what the list of commands shows of each."""
+    return " ".join(text.split()).partition(". ")[0].rstrip(".") + "."
 
 
 def _app(name: str) -> typer.Typer:
@@ -147,7 +168,8 @@ def _root(
 def main() -> None:
     """The console script."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    if "--install-completion" in sys.argv[1:]:
+    installs_completion = "--install-completion" in sys.argv[1:]
+    if installs_completion:
         answer.current(completion_index)  # so that the first Tab is as fast as the others
     if isinstance(sys.stdout, io.TextIOWrapper):
         # On Windows a redirected stdout has the code page's encoding: a character that it lacks is no reason to end.
@@ -157,6 +179,8 @@ def main() -> None:
         app()
     except SystemExit as ended:
         code = ended.code
+        if installs_completion and not code:
+            zsh.answer_first_tab()
         raise
     finally:
         _drop_what_cannot_be_written(wait=code != INTERRUPTED)

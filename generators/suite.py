@@ -185,13 +185,13 @@ def cases(
             near = ", ".join(get_close_matches(name, every, cutoff=0.4)) or "nothing like it"
             raise SelectionError(f"unknown operator '{name}'; there is {near}; `epcheck list operators` prints all")
     wanted = set(dtypes)
-    if wanted and (unknown := wanted - (available := _dtypes(source))):
-        listed = ", ".join(sorted(_single(available)))
+    if unknown := wanted - (found := _dtypes_up_to(wanted, every)):
+        listed = ", ".join(sorted(_single(found)))
         raise SelectionError(f"unknown dtype '{min(unknown)}'; the suite has: {listed}")
     selected = (
         case
         for name in dict.fromkeys(names or every)
-        for case in (_thinned(every[name]()) if thin else every[name]())
+        for case in (thinned(every[name]()) if thin else every[name]())
         if (not wanted or wanted & {case.dtype, *case.dtype.split("-")})
         and (not patterns or any(matches(case.id, pattern) for pattern in patterns))
     )
@@ -203,6 +203,18 @@ def cases(
         yield case
     if not count and limit != 0:
         raise SelectionError("the selection leaves no case; `epcheck list` prints the ids of all")
+
+
+def _dtypes_up_to(wanted: set[str], every: Mapping[str, Callable[[], Iterable[Case]]]) -> set[str]:
+    """The dtypes of cases, and the single ones in them, until those that are wanted are among them, which is soon."""
+    found: set[str] = set()
+    for of_operator in every.values():
+        for case in of_operator() if wanted - found else ():
+            if case.dtype not in found:
+                found |= {case.dtype, *case.dtype.split("-")}
+                if wanted <= found:
+                    break
+    return found
 
 
 def _of_source(sources: Sources) -> Mapping[str, Callable[[], Iterable[Case]]]:
@@ -255,12 +267,12 @@ def _beside() -> tuple[Mapping[str, Sequence[Case]], ...]:
     return tuple(package.cases(all_operators()) for package in _RULES)
 
 
-def _thinned(of_operator: Iterable[Case]) -> Iterator[Case]:
-    """The first and the middle case of each version and dtypes, and of those by each rule: the last ones must be
-    refused."""
-    groups: dict[tuple[int, str, str], list[Case]] = {}
-    for case in of_operator:
-        groups.setdefault((case.since_version, case.dtype, kind_of(case)), []).append(case)
+def thinned(every: Iterable[Case]) -> Iterator[Case]:
+    """The first and the middle case of each operator version and dtypes, and of those by each rule: the last ones must
+    be refused."""
+    groups: dict[tuple[str, int, str, str], list[Case]] = {}
+    for case in every:
+        groups.setdefault((case.operator_key, case.since_version, case.dtype, kind_of(case)), []).append(case)
     for each in groups.values():
         yield from (each[index] for index in sorted({0, len(each) // 2}))
 
@@ -334,21 +346,10 @@ _kept_by_id = lru_cache(maxsize=32)(_read_by_id)
 """Who asks for one case of an operator often asks for more; a folder may change."""
 
 
+@cache
 def dtypes() -> frozenset[str]:
     """The dtypes, by their numpy names, of which the suite has cases."""
-    return _single(_dtypes(Source.SUITE))
-
-
-def _dtypes(source: Sources) -> frozenset[str]:
-    return _kept_dtypes(source) if isinstance(source, Source | Restamped) else _read_dtypes(source)
-
-
-def _read_dtypes(source: Sources) -> frozenset[str]:
-    labels = {case.dtype for of_operator in _of_source(source).values() for case in of_operator()}
-    return frozenset(labels | _single(labels))
-
-
-_kept_dtypes = cache(_read_dtypes)
+    return _single(case.dtype for case in cases())
 
 
 def _single(labels: Iterable[str]) -> frozenset[str]:

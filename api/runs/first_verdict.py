@@ -18,15 +18,15 @@ from epcheck.reports import target_headline
 from epcheck.reports.runs.summary import Tally
 
 AWAITED = 0.9
-"""The share of the thin cases that the verdict waits for: those that are expected to end or to stop a worker are run
-when nothing else is left to do, and a case of which few are alike waits in its pack for others of the suite."""
+"""The share of the thin cases that the verdict waits for: those that are expected to stop a worker are run when nothing
+else is left to do, and what fails is run again."""
 
 
 def thin_first(cases: Iterable[Case]) -> tuple[list[Case], frozenset[str]]:
     """The cases with those of a thin run first, else in their order, and the ids of these."""
-    thin = frozenset(case.id for case in suite.cases(thin=True))
-    ordered = sorted(cases, key=lambda case: case.id not in thin)
-    return ordered, thin & {case.id for case in ordered}
+    cases = tuple(cases)
+    thin = frozenset(case.id for case in suite.thinned(cases))
+    return sorted(cases, key=lambda case: case.id not in thin), thin
 
 
 class FirstVerdict:

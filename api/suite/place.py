@@ -64,13 +64,13 @@ class Place(Protocol):
 
 
 def place_of(
-    options: RunOptions, progress: Progress, workers: IdleWorkers | None = None
+    options: RunOptions, progress: Progress, workers: IdleWorkers | None = None, first: int = 0
 ) -> AbstractContextManager[Place]:
-    """The place that the options name. workers: keep this machine's workers for the next run.
+    """The place that the options name. workers: keep this machine's workers for the next run. first: as in `Plan`.
 
     Raises TargetError, ExpectationError, LabError, RuntimeInstallError, ClusterError, some of them when it is entered.
     """
-    return _cluster(options, progress) if options.scheduler else _Here(options, progress, workers)
+    return _cluster(options, progress) if options.scheduler else _Here(options, progress, workers, first)
 
 
 def refuse_early(options: RunOptions) -> None:
@@ -88,8 +88,9 @@ def refuse_early(options: RunOptions) -> None:
 class _Here:
     """This machine."""
 
-    def __init__(self, options: RunOptions, progress: Progress, workers: IdleWorkers | None) -> None:
+    def __init__(self, options: RunOptions, progress: Progress, workers: IdleWorkers | None, first: int) -> None:
         self._options = options
+        self._first = first
         self._say = progress.say
         self._workers = workers
         self._targets, self._baseline, self._reference = _targets(options, progress)
@@ -121,7 +122,9 @@ class _Here:
 
     def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
         jobs, pack, varied = self._options.jobs, self._options.pack, self._variants
-        plan = Plan(cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below, varied)
+        plan = Plan(
+            cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below, varied, self._first
+        )
 
         def sink(item: Record) -> None:
             take((encode(item), item.reading))

@@ -62,7 +62,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
         )
     if interrupted is not None:
         _check_same_shard(interrupted, selected.share)
-    with place_of(options, progress, workers) as place:
+    with place_of(options, progress, workers, len(thin)) as place:
         recording = _begun(options, selected, place) if folder is None else _Recording.of(folder, options)
         shown = progress.recording(recording.run.planned, len(recording.done))
         with recording.journal, shown as take_reading, interruptible(CLOSING_S):

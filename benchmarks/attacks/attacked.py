@@ -20,8 +20,8 @@ from attacks.scenes import Scene
 
 IMPORTED = ("epcheck.cli.main", "epcheck.cli.commands.suite.run", "epcheck.cli.commands.models.validate", "pyarrow",
             "epcheck.cli.commands.runs.store", "epcheck.cli.commands.suite.nightly", "onnx.reference")  # fmt: skip
-MARK = "EPCHECK_ATTACK"
-"""Environment variable by which all processes of an attack are known."""
+MARK = "EPCHECK_HOOK_ATTACK"
+"""Environment variable by which all processes of an attack are known. The lab hands on those of this beginning."""
 
 HANG_S, GRACE_S = 240.0, 15.0
 """After what a command hangs, and how long its processes may take to end after it."""

@@ -4,9 +4,10 @@
     python benchmarks/attacks/models.py --crafted 60 --mutated 40 --commands validate,doctor --seconds 300
     python benchmarks/attacks/models.py --target dml --jobs 8
 
-Prints what was found, each with the file of the model, and a line of sums. Exit code 1 where a command ended in a
-traceback, hung, wrote a file that nobody asked for, or left one behind; and where the process of the commands, in which
-no model is read, took more than 500 MiB.
+The commands run one after the other in one process, as for somebody who imports epcheck; each tenth is a process of its
+own, as for somebody who types it. Prints what was found, each with the file of the model, and a line of sums. Exit code
+1 where a command ended in a traceback, hung, wrote a file that nobody asked for, or left one behind; and where the
+process of the commands, in which no model is read, took more than 500 MiB.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests"), str(ROOT / "tests
 
 import hypothesis  # noqa: E402
 import numpy as np  # noqa: E402
-from command_line import call  # noqa: E402
+from command_line import ENVIRONMENT, Done, call, epcheck  # noqa: E402
 from hostile_models import hostile  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 
@@ -70,8 +71,10 @@ class Ended:
 class Commands:
     """A process that does one command after the other, as somebody does who imports epcheck."""
 
-    def __init__(self, folder: Path, target: str = "cpu") -> None:
-        self._folder, self._target = folder, target
+    def __init__(self, folder: Path, target: str = "cpu", typed_each: int = 0) -> None:
+        """typed_each: each of so many commands is a process of its own; 0 for none."""
+        self._folder, self._target, self._typed_each, self._done = folder, target, typed_each, 0
+        self._changed = {"EPCHECK_CACHE": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
         for name in ("in/test_data_set_0", "out", "tmp", "cache"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         for number in range(4):
@@ -82,10 +85,9 @@ class Commands:
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
-        changed = {"EPCHECK_CACHE": str(self._folder / "cache"), "TMPDIR": str(self._folder / "tmp")}
         command = [sys.executable, __file__, "--serve", "--target", self._target]
         return subprocess.Popen(
-            command, cwd=self._folder, env={**os.environ, **changed}, text=True,
+            command, cwd=self._folder, env={**os.environ, **self._changed}, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
@@ -93,6 +95,29 @@ class Commands:
         """A command on a model of these bytes; None where the time is over before it has ended."""
         (self._folder / "in/model.onnx").write_bytes(data)
         before, began = self._files(), time.monotonic()
+        self._done += 1
+        if self._typed_each and self._done % self._typed_each == 0:
+            ended = self._typed(command, until - began)
+        else:
+            ended = self._asked(command, until)
+        if ended and ended.kind != "lost" and (changed := self._files() ^ before):
+            return replace(ended, fault=f"{ended.fault} files: {sorted(changed)[:4]}".strip())
+        return ended
+
+    def _typed(self, command: str, left_s: float) -> Ended | None:
+        """In a process of its own."""
+        began = time.monotonic()
+        how = {"env": {**ENVIRONMENT, **self._changed}, "timeout": max(0.1, min(HANG_S, left_s)), "errors": "replace"}
+        try:
+            done = epcheck(command, *_arguments(command, self._target), cwd=self._folder, **how)
+        except subprocess.TimeoutExpired:
+            why = f"hangs for {HANG_S:g} s"
+            return None if left_s < HANG_S else Ended(command, why, "lost", HANG_S, 0.0)
+        return Ended(command, *judged(done), time.monotonic() - began, 0.0)
+
+    def _asked(self, command: str, until: float) -> Ended | None:
+        """In the process of the commands."""
+        began = time.monotonic()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         ending = threading.Timer(max(0.1, min(HANG_S, until - began)), self._process.kill)
@@ -110,15 +135,10 @@ class Commands:
             why = f"hangs for {HANG_S:g} s" if seconds >= HANG_S else "the process of the commands ended"
             return Ended(command, why, "lost", seconds, 0.0)
         answer = json.loads(line)
-        fault = answer["fault"]
-        if changed := self._files() ^ before:
-            fault = f"{fault} files: {sorted(changed)[:4]}".strip()
-        return Ended(command, fault, answer["kind"], seconds, answer["mib"])
+        return Ended(command, answer["fault"], answer["kind"], seconds, answer["mib"])
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(60)
+        self._process.communicate(timeout=60)
 
     def _files(self) -> set[tuple[str, int, int]]:
         """All files but those that were asked for: path, size, time of the last change."""
@@ -163,9 +183,17 @@ def serve(target: str) -> None:
 def _ended(command: str, target: str) -> tuple[str, str]:
     """What is wrong with how a command ended, and how it did."""
     try:
-        done = call(command, *COMMANDS[command], *(() if command == "harvest" else ("-t", target)))
+        return judged(call(command, *_arguments(command, target)))
     except Exception as error:
         return f"traceback: {error!r}"[:400], "traceback"
+
+
+def _arguments(command: str, target: str) -> tuple[str, ...]:
+    return (*COMMANDS[command], *(() if command == "harvest" else ("-t", target)))
+
+
+def judged(done: Done) -> tuple[str, str]:
+    """What is wrong with how a command ended, and how it did."""
     printed = done.out + done.err
     if "please report it" in printed or "Traceback" in printed:
         return f"traceback: {printed[-400:]}", "traceback"
@@ -229,6 +257,7 @@ def main() -> int:
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--target", default="cpu", help="the provider that is asked: cpu, dml")
+    parser.add_argument("--typed-each", type=int, default=10, help="each of so many commands is a process of its own")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     shards.add_options(parser)
     options = parser.parse_args()
@@ -239,7 +268,7 @@ def main() -> int:
         return code
     folder = (options.folder or Path(tempfile.mkdtemp(prefix="epcheck-attack-"))).absolute()
     models = chosen(options, folder / "work" / "in")
-    running = Commands(folder / "work", options.target)
+    running = Commands(folder / "work", options.target, options.typed_each)
     ended: list[Ended] = []
     until = time.monotonic() + options.seconds
     signal.signal(signal.SIGTERM, signal.default_int_handler)

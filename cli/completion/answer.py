@@ -98,7 +98,7 @@ def _joined(words: Sequence[str], incomplete: str) -> tuple[list[str], str, int]
 
 def _zsh(each: Candidate) -> str:
     def escaped(text: str) -> str:
-        for mark, instead in (('"', '""'), ("'", "''"), ("$", "\\$"), ("`", "\\`"), (":", "\\\\:")):
+        for mark, instead in (('"', '\\"'), ("'", "'\\''"), ("$", "\\$"), ("`", "\\`"), (":", "\\\\:")):
             text = text.replace(mark, instead)
         return text
 

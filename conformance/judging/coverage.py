@@ -19,13 +19,18 @@ from epcheck.generators.operator import Operator
 COVERED, PASSING, FAILING, UNPLACED, UNREACHABLE, MISSING = (
     "covered", "passing", "failing", "unplaced", "unreachable", "missing",
 )  # fmt: skip
-"""What is said of a claim: it has cases (and no run was asked); all of them that ran pass; at least one fails; none was
-taken by the provider; no case can reach it; there is no case, though one could reach it."""
+"""What is said of a claim: it has cases (and no run was asked); all of them that ran pass; at least one fails, be that
+expected or not; none was taken by the provider, or its device lacks what they need; no case can reach it; there is no
+case, though one could reach it."""
+
+
+NO_FAILURE = (terms.PASS, terms.UNPLACED, terms.SKIPPED)
 
 
 @dataclass(frozen=True)
 class Triple:
-    """One claim. state: one of the above. why: for one that is unreachable. statuses: of a run, how often each came."""
+    """One claim. state: one of the above. why: for one that is unreachable. statuses: of a run, how often each came;
+    `noted` for one that is not right and no failure of the provider's."""
 
     key: Key
     dtype: str
@@ -51,7 +56,7 @@ class CaseKind:
 
 
 Seen = Mapping[tuple[Key, str], Mapping[str, int]]
-"""(operator version, dtype) -> how many records of a run have each status; empty where nothing ran."""
+"""(operator version, dtype) -> how many records of a run have each status, or `noted`; empty where nothing ran."""
 
 
 def of_suite(claims: Claims) -> Iterator[Triple]:
@@ -80,13 +85,15 @@ def case_kinds(records: Iterable[record.Record] = ()) -> tuple[CaseKind, ...]:
 
 
 def tally(records: Iterable[record.Record]) -> Seen:
-    """What the records say of each operator version and dtype, claimed or not."""
+    """What the records say of each operator version and dtype, claimed or not. One that is only noted, as a refusal is
+    for want of float16 in the device, does not count as its status."""
     found: dict[tuple[Key, str], Counter[str]] = {}
     for item in records:
         case = item.case
+        is_noted = item.status not in NO_FAILURE and item.reading not in terms.FAILING
         for dtype in set(case.types.values()):
             key = case.domain, case.operator, case.since_version
-            found.setdefault((key, dtype), Counter())[item.status] += 1
+            found.setdefault((key, dtype), Counter())[terms.NOTED if is_noted else item.status] += 1
     return found
 
 
@@ -105,7 +112,7 @@ def _triple(key: Key, dtype: str, statuses: Mapping[str, int] | None) -> Triple:
         return Triple(key, dtype, UNREACHABLE if why else MISSING, why)
     if not statuses:
         return Triple(key, dtype, COVERED)
-    failing = statuses.keys() - {terms.PASS, terms.UNPLACED, terms.SKIPPED}
+    failing = statuses.keys() - {*NO_FAILURE, terms.NOTED}
     state = FAILING if failing else PASSING if terms.PASS in statuses else UNPLACED
     return Triple(key, dtype, state, statuses=statuses)
 

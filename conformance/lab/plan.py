@@ -23,8 +23,14 @@ def plan(
 ) -> list[Step]:
     """The steps of a lab, in order, without its runtimes."""
 
+    opened: list[apt.Archive] = []
+
     def archive(say: Say) -> apt.Archive:
-        return apt.Archive(layout, mirror, say, keep_open)
+        """One for all steps, which fetches the index once."""
+        if not opened:
+            opened.append(apt.Archive(layout, mirror, say, keep_open))
+        opened[0].say = say
+        return opened[0]
 
     def make_wine(say: Say) -> tuple[str, dict[str, str]]:
         if config.wine_loader:

@@ -27,7 +27,8 @@ class Plan:
     interrupted run has recorded already. jobs: workers of each target at most; None for each target's own number.
     pack: whether cases may share sessions; the verdicts are the same without. below: candidate name -> the target that
     calls DirectML directly, which is asked about every failure of that candidate. variants: candidate name -> the other
-    ways in which each case runs on it.
+    ways in which each case runs on it. first: how many of the cases come first and are waited for: once all of these
+    are prepared, none of them waits in a pack for cases that come after them.
     """
 
     cases: Sequence[Case]
@@ -39,6 +40,7 @@ class Plan:
     pack: bool = True
     below: Mapping[str, Target] = field(default_factory=dict)
     variants: Mapping[str, Variants] = field(default_factory=dict)
+    first: int = 0
 
     @cached_property
     def oracles(self) -> tuple[Target, ...]:

@@ -240,6 +240,7 @@ class Session:
             for target in self._plan.remaining(case.case):
                 self._sink(unbuilt(case, target))
             self.under_way -= 1
+        self._pools.begun(case.case for case in batch)
 
     def _ran(self, life: CaseLifecycle, target: Target, where: Where, outcome: Outcome) -> None:
         self._carry_out(life, life.handle(Ran(target, where, outcome)))

@@ -47,7 +47,10 @@ asked for all processes."""
 
 
 class TargetDown(EpcheckError, RuntimeError):  # noqa: N818  (it is a state of the target, named as its user sees it)
-    """A target's worker cannot be started; the message holds what it wrote."""
+    """A target's worker cannot be started; the message holds what it wrote, and is one line whatever that was."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
 
 
 class WorkerLost(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -52,9 +53,9 @@ def session_result(header: Mapping[str, Any]) -> SessionResult:
         stage,
         "" if stage in SUCCEEDED else failure_message(header),
         header.get("assignment"),
-        _seconds(header.get("create_s")),
-        _seconds(header.get("run_s")),
-        float(header.get("busy_s") or 0.0),
+        _if_any(header.get("create_s")),
+        _if_any(header.get("run_s")),
+        seconds(header.get("busy_s") or 0.0),
         _names(header.get("unwritten")),
         _names(header.get("repeat_differs")),
     )
@@ -78,5 +79,13 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(str(name) for name in value or ())
 
 
-def _seconds(value: Any) -> float | None:
-    return None if value is None else float(value)
+def seconds(value: Any) -> float:
+    """A time that a worker took. Raises TypeError or ValueError where it is none."""
+    found = float(value)
+    if not 0 <= found < math.inf:
+        raise ValueError(f"{str(value)[:80]!r} is no number of seconds")
+    return found
+
+
+def _if_any(value: Any) -> float | None:
+    return None if value is None else seconds(value)

@@ -99,13 +99,15 @@ def command_line() -> str:
     root = typer.main.get_command(main.app)
     context = typer.Context(root, info_name="epcheck")
     parts = ["# Command line", f"`epcheck COMMAND --help` says the same. {_plain(root.help or '')}"]
-    for name in main.MODULES:
-        parts += _commands(root.get_command(context, name), f"epcheck {name}")
+    for title, names in main.GROUPS.items():
+        parts.append(f"## {title}")
+        for name in names:
+            parts += _commands(root.get_command(context, name), f"epcheck {name}")
     return "\n\n".join(parts) + "\n"
 
 
 def _commands(command: Any, name: str) -> Iterator[str]:
-    yield f"## `{name}`"
+    yield f"### `{name}`"
     yield _plain(command.help or "")
     options = [option for option in command.params if option.name not in ("help", "version")]
     if options:

@@ -10,7 +10,7 @@ from epcheck.conformance.records.outcome import TIMED_OUT
 from epcheck.conformance.workers.client import WorkerLost
 from epcheck.conformance.workers.process import FrameReceived
 from epcheck.conformance.workers.program import protocol
-from epcheck.conformance.workers.session_result import session_result
+from epcheck.conformance.workers.session_result import seconds, session_result
 from epcheck.generators.array import Array
 
 DONE, CREATE, RUN, CRASH, TIMEOUT = "done", "create", "run", "crash", "timeout"
@@ -88,8 +88,8 @@ def of_loss(lost: WorkerLost) -> ModelOutcome:
 def _timing(found: Any) -> Timing | None:
     if found is None:
         return None
-    nodes = ((str(name), str(operator), str(provider), float(s)) for name, operator, provider, s in found["nodes"])
-    return Timing(tuple(float(seconds) for seconds in found["runs_s"]), tuple(nodes))
+    nodes = ((str(name), str(operator), str(provider), seconds(s)) for name, operator, provider, s in found["nodes"])
+    return Timing(tuple(map(seconds, found["runs_s"])), tuple(nodes))
 
 
 def _assignment(nodes: Any) -> tuple[tuple[str, str, str], ...] | None:

@@ -82,7 +82,8 @@ class Plot:
 
 
 @cache
-def _template() -> Template:
+def template() -> Template:
+    """The page's, compiled."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(bytes=byte_size, number=number, percent=percent, operations=operations, failure=failure,
                                ms=milliseconds, titled=titled)  # fmt: skip
@@ -94,7 +95,7 @@ def render(validation: Validation) -> str:
     style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     groups = grouped(validation.placement) if validation.placement else ()
-    text = _template().render(
+    text = template().render(
         v=validation,
         style=Markup(style),  # ours, and known by its hash
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",

@@ -84,10 +84,11 @@ def format_speed(speed: SpeedDrift) -> str:
     """How long it takes now: `1.52 times as long (0.9 to 1.1 is noise; 40 sessions)`."""
     band = f"{speed.low:.2g} to {speed.high:.2g}"
     if speed.high > WIDE * speed.low:
-        noise = "too few measurements to tell it from noise"
+        noise = "the measurements scatter too widely to tell it from noise"
     else:
         noise = f"most operators are within {band}" if not speed.operator else f"{band} is noise"
-    return f"{speed.ratio:.2f} times as long ({noise}; {speed.sessions:,} sessions)"
+    ratio = f"{speed.ratio:.2f}" if speed.ratio >= 0.1 else f"{speed.ratio:.2g}"
+    return f"{ratio} times as long ({noise}; {speed.sessions:,} sessions)"
 
 
 PHASES = {"run": "running", "create": "making the session"}

@@ -47,7 +47,8 @@ def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """This module has a name that the other process can import."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     monkeypatch.setitem(sys.modules, "test_examination", sys.modules[__name__])
-    own = (answers, refused, raises, missing, dies, hangs, stops, eats, prints, lies, orphans, tells_its_bounds, temp)
+    own = (answers, refused, raises, missing, dies, hangs, stops, eats, prints, lies, orphans, tells_its_bounds, temp,
+           has_imported)  # fmt: skip
     for function in own:
         monkeypatch.setattr(function, "__module__", "test_examination")
 
@@ -115,6 +116,10 @@ def temp(_options: str, _say: Say) -> str:
     return confinement.temp()
 
 
+def has_imported(options: str, _say: Say) -> bool:
+    return options in sys.modules
+
+
 def tells_its_bounds(options: str, _say: Say) -> tuple[int, bool, bool]:
     """Its parent, whether it gains no privileges, whether it could write to a file."""
     written = False
@@ -142,6 +147,12 @@ def test_examinations_are_forks_of_one_process_and_each_has_bounds_of_its_own(tm
     )  # fmt: skip
     assert (bound, free, allowed) == ([True, False], [False, True], [True, True])
     assert first == second == third != os.getpid()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="each examination is a process that imports for itself")
+def test_from_the_second_examination_on_all_that_it_may_need_is_imported_before() -> None:
+    examine(has_imported)
+    assert examine(has_imported, "epcheck.generators.operators.signal.signal")
 
 
 def test_what_a_function_gives_and_says_arrives() -> None:

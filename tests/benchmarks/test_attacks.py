@@ -15,8 +15,9 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("the attacks are made with POSIX signals and processes", allow_module_level=True)
 
-from attacks import attacked, corruptions, crafted_models, kills, models, scenes, shards, starts
+from attacks import attacked, corruptions, crafted_models, kills, models, scenes, shards, starts, victims
 from attacks.attacked import Ended
+from command_line import Done
 
 
 def test_crafted_models_are_many_and_different(tmp_path: Path) -> None:
@@ -30,6 +31,37 @@ def test_mutated_models_are_as_many_as_asked_for() -> None:
     found = models.mutated(30, 1)
     assert len(found) == 30
     assert len({data for _, data in found}) > 20
+
+
+def test_each_so_many_commands_is_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed: list[str] = []
+
+    def typing(*arguments: str, **_how: Any) -> Done:
+        typed.append(arguments[0])
+        return Done(2, "", "epcheck: no model")
+
+    monkeypatch.setattr(models, "epcheck", typing)
+    running = models.Commands(tmp_path / "work", typed_each=2)
+    monkeypatch.setattr(running, "_asked", lambda command, _until: models.Ended(command, "", "exit code 2", 0.1, 1.0))
+    kinds = [running.run(command, b"x") for command in ("validate", "reduce", "replay", "doctor")]
+    running.close()
+    assert typed == ["reduce", "doctor"]
+    assert {(each.fault, each.kind) for each in kinds if each} == {("", "exit code 2")}
+
+
+@pytest.mark.parametrize(
+    ("done", "fault"),
+    [
+        (Done(2, "", "epcheck: it is no model\n"), ""),
+        (Done(2, "", "epcheck: it is no model\nat all\n"), "more than a sentence"),
+        (Done(1, "Traceback (most recent call last)", ""), "traceback"),
+        (Done(-11, "", ""), "exit code -11"),
+        (Done(0, "a\x1b[31m", ""), "prints"),
+    ],
+)
+def test_how_a_command_may_end_on_a_hostile_model(done: Done, fault: str) -> None:
+    found, _ = models.judged(done)
+    assert (bool(found), fault in found) == (bool(fault), True)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +93,24 @@ def test_only_the_signals_that_were_asked_for_are_sent() -> None:
     moment = kills.Moment("1 2", ["SIGSTOP", "SIGSEGV"])
     assert [number.name for number in moment.of_command] == ["SIGSTOP"]
     assert [number.name for number in moment.of_others] == ["SIGSEGV", "SIGSTOP"]
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "parent", "kind"),
+    [
+        ("wineserver64", "wineserver64 -p1", "", "wine server"),
+        ("python", "python worker.py cpu --fork-server 5", "python -m epcheck", "fork server"),
+        ("python", "python worker.py cpu --fork-server 5", "python worker.py cpu --fork-server 5", "worker"),
+        ("python", "worker.py a.preparer_pool: --fork-server", "worker.py a.preparer_pool: --fork-server", "preparer"),
+        ("python", "python -m a.examining.examiner --import b --fork-server 5", "python", "fork server"),
+        ("python", "python -m a.examining.examiner", "python", "examination"),
+        ("python.exe", "python.exe -P Z:\\worker.py onnxruntime", "python", "worker"),
+        ("sleep", "sleep 600", "python", "other"),
+    ],
+)
+def test_the_kind_of_a_process(name: str, command: str, parent: str, kind: str) -> None:
+    assert victims.kind_of(name, command, parent) == kind
+    assert kind in victims.KINDS
 
 
 def test_the_processes_of_a_callable_are_attacked_too(tmp_path: Path) -> None:

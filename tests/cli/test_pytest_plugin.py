@@ -162,38 +162,37 @@ def test_it_runs_in_parallel(tmp_path: Path) -> None:
     assert (code, f"{count} passed" in output) == (0, True), output
 
 
-@pytest.mark.parametrize("parallel", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=["alone", "parallel"])
+NO_OPERATOR = ("--op", "Slize"), 4, "ERROR: epcheck: unknown operator 'Slize'; there is Size, Slice, Split; "
+NO_DTYPE = (
+    ("--dtype", "float33"),
+    4,
+    "ERROR: epcheck: unknown dtype 'float33'; the suite has: bfloat16, bool, float16, float32, ",
+)
+NO_TARGET = (
+    ("--ep", "gpu", "--op", "Slice"),
+    2,
+    "Exit: epcheck: unknown target 'gpu'; there are: cpu, dml, directml, reference, webgpu, openvi",
+)
+NO_BASELINE = (
+    ("--ep", "cpu", "--baseline", "./no", "--op", "Slice"),
+    2,
+    "Exit: epcheck: target './no': there is no interpreter at './no'",
+)
+
+
 @pytest.mark.parametrize(
-    ("options", "code", "sentence"),
+    ("options", "code", "sentence", "parallel"),
     [
-        (
-            ("--op", "Slize"),
-            4,
-            "ERROR: epcheck: unknown operator 'Slize'; there is Size, Slice, Split; ",
-        ),
-        pytest.param(
-            ("--dtype", "float33"),
-            4,
-            "ERROR: epcheck: unknown dtype 'float33'; the suite has: bfloat16, bool, float16, float32, ",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            ("--ep", "gpu", "--op", "Slice"),
-            2,
-            "Exit: epcheck: unknown target 'gpu'; there are: cpu, dml, directml, reference, webgpu, openvi",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            ("--ep", "cpu", "--baseline", "./no", "--op", "Slice"),
-            2,
-            "Exit: epcheck: target './no': there is no interpreter at './no'",
-            marks=pytest.mark.slow,
-        ),
+        pytest.param(*NO_OPERATOR, (), id="operator"),
+        pytest.param(*NO_OPERATOR, ("-n", "2"), id="operator, parallel", marks=pytest.mark.slow),
+        pytest.param(*NO_DTYPE, (), id="dtype", marks=pytest.mark.slow),
+        pytest.param(*NO_TARGET, (), id="target", marks=pytest.mark.slow),
+        pytest.param(*NO_TARGET, ("-n", "2"), id="target, parallel", marks=pytest.mark.slow),
+        pytest.param(*NO_BASELINE, (), id="baseline", marks=pytest.mark.slow),
     ],
-    ids=["operator", "dtype", "target", "baseline"],
 )
 def test_what_does_not_exist_is_one_sentence(
-    tmp_path: Path, parallel: tuple[str, ...], options: tuple[str, ...], code: int, sentence: str
+    tmp_path: Path, options: tuple[str, ...], code: int, sentence: str, parallel: tuple[str, ...]
 ) -> None:
     found, output = run_pytest(*PACKAGE, *options, *parallel, cwd=tmp_path)
     (line,) = (line for line in output.splitlines() if "epcheck: " in line)

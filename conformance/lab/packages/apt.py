@@ -114,8 +114,9 @@ def missing() -> str | None:
 class Archive:
     """The private apt of one lab.
 
-    keep_open: the descriptor of the install's lock, which programs started here hold as well. Raises LabError,
-    from the constructor too, when no archive or no keyring can be found.
+    say: what each action reports through; a step that takes the archive over gives its own. keep_open: the descriptor
+    of the install's lock, which programs started here hold as well. Raises LabError, from the constructor too, when no
+    archive or no keyring can be found.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Archive:
         found = mirror or find_mirror(machine_sources())
         if not found:
             raise LabError("apt on this machine knows no Debian archive; name one with --mirror URL")
-        self._layout, self._say, self._keep_open = layout, say, keep_open
+        self.say, self._layout, self._keep_open = say, layout, keep_open
         self._apt = layout.apt
         for part in ("lists/partial", "archives/partial", "nothing/partial"):
             (self._apt / part).mkdir(parents=True, exist_ok=True)
@@ -184,7 +185,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
             what=what,
             env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
             cwd=cwd,
-            watch=Watch(self._say, watch, total),
+            watch=Watch(self.say, watch, total),
             keep_open=self._keep_open,
         )
 
@@ -215,7 +216,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
                 watch=self._apt / "archives",
                 total=sum(p.size for p in wanted),
             )
-        self._say(f"checking {len(packages)} packages", None, None)
+        self.say(f"checking {len(packages)} packages", None, None)
         self._check(packages, self._apt / "archives")
         return packages
 
@@ -274,7 +275,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
         # Sizes differ by a factor of 100,000: the largest first keeps all cores at work to the end.
         for package in in_threads(unpack, sorted(packages, key=lambda p: -p.size)):
             done += package.size
-            self._say(f"unpacking {len(packages)} packages", done, total)
+            self.say(f"unpacking {len(packages)} packages", done, total)
 
 
 def forget(layout: Layout) -> None:

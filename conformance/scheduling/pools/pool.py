@@ -124,6 +124,12 @@ class Pool:
         else:
             self._waiting.append((job,))
 
+    def send_bins(self) -> None:
+        """Have what is in bins sent without waiting for more, before all that is submitted later."""
+        while self._bins:
+            name = next(iter(self._bins))
+            self._waiting.append(tuple(self._fill(name, self.sizing.best)))
+
     def defer(self, job: Job) -> None:
         """Queue a job that will probably hang: such jobs are sent when nothing else is left, all of them together."""
         self._deferred.append(job)

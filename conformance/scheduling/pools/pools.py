@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.scheduling import run_history
@@ -20,6 +20,7 @@ from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.targets.target import MEASURED, Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
+from epcheck.generators.case import Case
 
 ALONE_AT_ONCE, CORES_OF_ONE_ALONE = 2, 4
 """Processes for one case each, at least: one starts while the other runs. They mostly start, which takes about a
@@ -58,6 +59,7 @@ class Pools:
         self._second_workers: dict[str, Pool] = {}
         self._own_processes: dict[str, Pool] = {}
         self._varied: dict[str, Pool] = {}
+        self._first = {case.id for case in plan.cases[: plan.first]}
         self._last_watch = 0.0
         self.apart: list[str] = []
 
@@ -166,6 +168,16 @@ class Pools:
         """Send what can be sent. last: as in `Pool.advance`. Raises TargetDown when a target goes down for good."""
         for pool in self._every_pool():
             pool.advance(last)
+
+    def begun(self, cases: Iterable[Case]) -> None:
+        """Take down that the jobs of these cases were submitted; when those that come first are among them, none of
+        these waits for others any more."""
+        if not self._first:
+            return
+        self._first.difference_update(case.id for case in cases)
+        if not self._first:
+            for pool in self._every_pool():
+                pool.send_bins()
 
     def advance_idle(self) -> None:
         """Have those of which half do nothing take what waits, as if nothing more came. Raises TargetDown."""

@@ -12,6 +12,7 @@ import signal
 import socket
 import struct
 import threading
+from collections.abc import Callable
 
 MESSAGE = struct.Struct("<BQq")
 """What it says, the number of a worker, a value."""
@@ -21,10 +22,11 @@ FORK, FORKED, EXITED = 1, 2, 3
 with this exit code."""
 
 
-def fork_workers(descriptor: int) -> bool:
+def fork_workers(descriptor: int, before_second: Callable[[], None] | None = None) -> bool:
     """Fork a worker for each request on the socket. True in a worker, False when the requests have ended.
 
     Where something that was imported runs threads, which a fork loses, the process becomes its first worker itself.
+    before_second: called once a second worker is asked for; it imports what one worker alone may never need.
     """
     control = socket.socket(fileno=descriptor)
     can_fork = threading.active_count() == 1
@@ -35,6 +37,7 @@ def fork_workers(descriptor: int) -> bool:
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 2)  # its first worker alone has that stderr
     workers: dict[int, int] = {}
+    workers_forked = 0
     gc.freeze()
     while True:
         ready, _, _ = select.select([control.fileno(), wake], [], [])
@@ -47,6 +50,9 @@ def fork_workers(descriptor: int) -> bool:
         if len(message) < MESSAGE.size or len(streams) < 3:
             return False
         _, number, _ = MESSAGE.unpack(message)
+        if before_second and workers_forked == 1:
+            before_second()
+            gc.freeze()
         pid = os.fork() if can_fork else 0
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -62,6 +68,7 @@ def fork_workers(descriptor: int) -> bool:
                 os.close(opened)
             return True
         workers[pid] = number
+        workers_forked += 1
         control.sendall(MESSAGE.pack(FORKED, number, pid))
         for stream in streams:
             os.close(stream)

@@ -125,10 +125,13 @@ def dtype_name(dtype: Any) -> str:
 
 @functools.lru_cache(maxsize=None)
 def as_dtype(name: str) -> Any:
-    """The numpy dtype of that name."""
+    """The numpy dtype of that name, which is one of numbers. Raises TypeError for any other, and for codes as `f4`."""
     import numpy as np
 
-    return np.dtype(str(name))
+    found = np.dtype(str(name)) if len(name) > 3 and name.isidentifier() else None
+    if found is None or found.hasobject or found.kind in "SUMm" or not found.itemsize:
+        raise TypeError(f"{name[:80]!r} is no type of numbers")
+    return found
 
 
 def spans(tensors: Any, size: int, start: int = 0) -> Iterator[tuple[str, str, list[int], int, int]]:

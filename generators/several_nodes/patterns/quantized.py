@@ -85,6 +85,17 @@ def _moved(operator: str, scales: tuple[float, float], sketch: Sketch) -> None:
     sketch.leave(sketch.node("QuantizeLinear", value, sketch.constant(scales[1]), sketch.constant(128, "uint8")))
 
 
+def _moved_integers(operator: str, sketch: Sketch) -> None:
+    """Data movement of int32 before QuantizeLinear, which takes them as well: qdq_propagation makes a pair of float32
+    around the movement, whose own tensors stay int32."""
+    value = sketch.feed(sketch.rng.integers(-99, 99, (3, 4)), "int32")
+    if operator == "Reshape":
+        value = sketch.node("Reshape", value, sketch.constant([4, 3], "int64"))
+    else:
+        value = sketch.node(operator, value)
+    sketch.leave(_quantized(sketch, value, 0.5))
+
+
 def _pairs(first: float, second: float, zeros: tuple[int, int], sketch: Sketch) -> None:
     """Two pairs after one another: one, where they agree."""
     value = sketch.input(3, 5, low=-6.0, high=6.0)
@@ -157,6 +168,8 @@ def samples() -> Samples:
     for operator in ("Reshape", "Transpose", "Slice", "Gather"):
         yield GraphSample("quantized", f"{operator.lower()}_of_one_scale", partial(_moved, operator, (STEP, STEP)))
         yield GraphSample("quantized", f"{operator.lower()}_of_two_scales", partial(_moved, operator, (STEP, WIDER)))
+    for operator in ("Reshape", "Transpose", "Identity"):
+        yield GraphSample("quantized", f"{operator.lower()}_of_int32", partial(_moved_integers, operator))
     yield GraphSample("quantized", "two_pairs_alike", partial(_pairs, STEP, STEP, (128, 128)))
     yield GraphSample("quantized", "two_pairs_of_two_scales", partial(_pairs, STEP, WIDER, (128, 128)))
     yield GraphSample("quantized", "two_pairs_of_two_zero_points", partial(_pairs, STEP, STEP, (128, 96)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -57,6 +58,21 @@ def test_the_list_of_commands_is_the_same_without_a_cache(monkeypatch: pytest.Mo
     assert [name for name in main.MODULES if f" {name} " not in shown] == []
     monkeypatch.setenv("EPCHECK_CACHE", "off")
     assert call("--help").out == shown
+
+
+def test_the_list_has_every_command_in_its_group_with_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = call("--help").out
+    at = [listed.index(f"─ {title} ─") for title in main.GROUPS]
+    assert at == sorted(at)
+    for title, start, end in zip(main.GROUPS, at, [*at[1:], len(listed)], strict=True):
+        shown = [line.split()[1] for line in listed[start:end].splitlines() if re.match(r"│ [a-z]", line)]
+        assert shown == list(main.GROUPS[title])
+    assert "Nothing is sent" not in listed  # the second sentence of report-bug
+    files = {path.stem for path in (Path(main.__file__).parent / "commands").glob("*/*.py")} - {"__init__"}
+    assert {module.partition(".")[2] for module in main.MODULES.values()} == files
 
 
 def test_help_of_what_is_kept_is_shown_and_calls_are_the_commands_own(known: Mapping[str, Outline]) -> None:

@@ -66,9 +66,9 @@ def test_a_run_says_which_claims_pass_fail_and_are_declined() -> None:
     cases = identities(4)
     (good, *_) = records_of(cases, resolve("cpu")).values()
 
-    def recorded(operator: str, version: int, dtype: str, status: str) -> Record:
+    def recorded(operator: str, version: int, dtype: str, status: str, reading: str = terms.OK) -> Record:
         facts = replace(good.case, operator=operator, since_version=version, types={"T": dtype})
-        return replace(good, case=facts, status=status)
+        return replace(good, case=facts, status=status, reading=reading)
 
     seen = coverage.tally(
         [
@@ -76,7 +76,8 @@ def test_a_run_says_which_claims_pass_fail_and_are_declined() -> None:
             recorded("Slice", 13, "float32", terms.UNPLACED),
             recorded("Slice", 13, "bool", terms.UNPLACED),
             recorded("Slice", 13, "int64", terms.PASS),
-            recorded("Slice", 13, "int64", terms.CRASH),
+            recorded("Slice", 13, "int64", terms.CRASH, terms.EXPECTED),
+            recorded("Round", 11, "float32", terms.REFUSED, terms.NOTED),
             recorded("Elsewhere", 1, "int64", terms.PASS),
         ]
     )
@@ -84,6 +85,8 @@ def test_a_run_says_which_claims_pass_fail_and_are_declined() -> None:
     assert found["Slice-13", "float32"] == "passing"
     assert found["Slice-13", "bool"] == "unplaced"
     assert found["Slice-13", "int64"] == "failing"
+    assert found["Round-11", "float32"] == "unplaced"
+    assert seen[("", "Round", 11), "float32"] == {"noted": 1}
     assert found["Slice-13", "int32"] == "missing"
     assert found["If-7", "bool"] == "unreachable"
 

@@ -72,6 +72,18 @@ def test_a_crash_that_was_expected_and_does_not_come_is_no_crash() -> None:
     assert (wrong.status, wrong.reading, wrong.candidate.attempts) == (terms.MISMATCH, terms.FAILURE, 2)
 
 
+def test_the_first_cases_do_not_wait_for_those_after_them() -> None:
+    """They share sessions with nobody, for the others are not expected to be wrong; a worker that is busy would take
+    them last."""
+    known = Expectation("Identity-*/first_*", terms.MISMATCH, "it was wrong")
+    target = backend("right", module="packed_backends", expectations=(known,), pack=32)
+    taken: list[str] = []
+    cases = [*(identity(f"first_{number}") for number in range(3)), *identities(800)]
+    run_plan(Plan(cases, (target,), jobs=1, first=3), lambda record: taken.append(record.case.sample))
+    assert max(taken.index(f"first_{number}") for number in range(3)) < 400
+    assert len(set(taken)) == len(taken) == 803
+
+
 ABSENT = condition.parse({"vendor": "0x10de"})
 """A condition on what no worker of these tests reports."""
 

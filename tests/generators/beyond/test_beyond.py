@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import onnx
+import pytest
 
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation import prepared_case
@@ -55,6 +56,12 @@ def test_lists_of_a_number_for_each_axis_get_one_that_changes_nothing() -> None:
     assert (repeats.size, repeats[0], x.ndim) == (9, 1, 9)
     pads = built("Pad-21/float32/beyond_rank_9[initializer]").node.array("pads")
     assert (pads.size, pads[0], pads[9]) == (18, 0, 0)
+
+
+@pytest.mark.parametrize("operator", ["Scatter-9", "ScatterElements-16"])
+def test_no_element_has_two_updates(operator: str) -> None:
+    node = built(f"{operator}/float32/beyond_rank_9_first[initializer]").node
+    assert node.array("updates").shape == (1, *node.array("data").shape[1:])
 
 
 def test_a_clean_refusal_is_right_and_a_death_is_not() -> None:

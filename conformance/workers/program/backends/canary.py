@@ -1,7 +1,8 @@
 """The canary: one tiny session before any other, which says why a provider cannot be used, and is then kept (`held`).
 
 Without it a provider that does not start, or that does not know an option, would fail every case of a suite. What the
-provider's answer to the node is does not matter here.
+provider's answer to the node is does not matter here; where it leaves the node to the CPU provider, its options are
+looked at once more (`option_values`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import onnxruntime
 
 from .option_names import unknown_option
+from .option_values import unusable_option
 from .plugin import reason
 
 MODEL = (
@@ -65,6 +67,8 @@ def trouble_with(backend: Any, sessions: dict[str, Any]) -> str:
     blamed = [error for error in errors if untaken or _quotes(error, options)]
     if blamed:
         return f"{provider} cannot start: {blamed[0]}{_told(options)}"
+    if untaken and (trouble := unusable_option(backend, sessions)):
+        return trouble
     backend.held.hold(provider, session)
     return ""
 

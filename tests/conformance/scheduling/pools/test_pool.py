@@ -250,6 +250,21 @@ def test_a_pack_waits_for_more_cases_while_more_may_come() -> None:
     assert (len(pool.supervisors[0].jobs), pool.backlog) == (START, 0)
 
 
+def test_what_waits_for_its_pack_can_be_sent_before_all_that_comes_later() -> None:
+    simulation = Simulation()
+    simulation.submit(range(3), b"rare")
+    simulation.submit(range(3, 43))
+    simulation.pool.send_bins()
+    simulation.submit(range(43, 200))
+    simulation.run()
+    assert set(map(frozenset, simulation.sessions[:3])) == {
+        frozenset(range(3)),
+        frozenset(range(3, 3 + START)),
+        frozenset(range(3 + START, 43)),
+    }
+    assert sorted(number for session in simulation.sessions for number in session) == list(range(200))
+
+
 def test_a_pack_holds_so_many_bytes_and_no_more() -> None:
     simulation = Simulation()
     simulation.submit(range(20), size_bytes=3 * MEBIBYTE)
