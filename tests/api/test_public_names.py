@@ -1,4 +1,4 @@
-"""`epcheck.api` as a package: cheap to import, without a terminal, and complete."""
+"""`epcheck.api` as a package: cheap to import, without a terminal, and complete; `epcheck.reports` likewise."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import dataclasses
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from epcheck import api
+from epcheck import api, reports
 from epcheck.api.option import Group, Option
 
 ROOT = Path(__file__).parents[2]
@@ -23,17 +24,29 @@ def test_importing_it_imports_none_of_the_calls() -> None:
     assert done.stdout.strip() == "['epcheck.api']"
 
 
-def test_every_public_name_exists_and_is_known_to_type_checkers() -> None:
-    tree = ast.parse((ROOT / "api" / "__init__.py").read_text(encoding="utf-8"))
+def test_what_examines_a_model_loads_nothing_for_tables() -> None:
+    script = (
+        "import sys, epcheck.cli.commands.models.validate, epcheck.api.models.examining.examiner\n"
+        "print(sorted({'pyarrow', 'duckdb', 'onnx.reference'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("package", [api, reports])
+def test_every_public_name_exists_and_is_known_to_type_checkers(package: ModuleType) -> None:
+    name = package.__name__.removeprefix("epcheck.")
+    tree = ast.parse((ROOT / name / "__init__.py").read_text(encoding="utf-8"))
     (checking,) = (node for node in tree.body if isinstance(node, ast.If))
     imported = {alias.name for node in checking.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert imported == set(api.__all__) <= set(dir(api))
-    assert [name for name in api.__all__ if getattr(api, name) is None] == []
+    assert imported == set(package.__all__) <= set(dir(package))
+    assert [name for name in package.__all__ if getattr(package, name) is None] == []
 
 
-def test_a_name_that_it_has_not_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match=r"module 'epcheck\.api' has no attribute 'walk'"):
-        _ = api.walk
+@pytest.mark.parametrize("package", [api, reports])
+def test_a_name_that_it_has_not_is_an_attribute_error(package: ModuleType) -> None:
+    with pytest.raises(AttributeError, match=rf"module '{package.__name__}' has no attribute 'walk'"):
+        _ = package.walk
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
