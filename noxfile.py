@@ -53,8 +53,8 @@ def fast(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests."""
-    session.run("python", "-m", "pytest", *PARALLEL, *PATIENCE, *session.posargs)
+    """All tests, and which take longest."""
+    session.run("python", "-m", "pytest", *PARALLEL, *PATIENCE, "--durations=25", *session.posargs)
 
 
 @nox.session

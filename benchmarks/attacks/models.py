@@ -276,7 +276,7 @@ def main() -> int:
         for each in attack(models, options.commands.split(","), until, running, folder):
             ended.append(each)
     found = report(ended)
-    print(json.dumps({"models": len(models), **found}))
+    print(json.dumps({"models": math.ceil(len(ended) / len(options.commands.split(","))), **found}))
     return int(bool(found["faults"]) or found["parent_mib"] > MEMORY_MIB)
 
 

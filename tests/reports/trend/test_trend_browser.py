@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
 from browsing import Browser
 from command_line import call
 from stored_nights import a_night, keep
@@ -30,3 +32,28 @@ def test_the_page_draws_its_charts_opens_its_events_and_runs_nothing_it_was_give
     assert a_wrong_slice().case_id in event
     assert "driver: 31.0.1 → 31.0.2" in event
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
+WRITTEN = """window.written = []
+const fillText = CanvasRenderingContext2D.prototype.fillText
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  window.written.push(text)
+  return fillText.call(this, text, ...rest)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "ends"), [((1, 1), (49, 51)), ((0, 0), (99, 100)), ((0, 1), (50, 100))], ids=["flat", "right", "falling"]
+)
+def test_an_axis_ends_near_what_is_drawn_and_no_share_is_above_100_percent(
+    browser: Browser, tmp_path: Path, wrong: tuple[int, int], ends: tuple[float, float]
+) -> None:
+    store, page = tmp_path / "store", tmp_path / "trend.html"
+    for day, is_wrong in enumerate(wrong, 1):
+        keep(store, a_night(day), [a_slice(), a_wrong_slice() if is_wrong else a_slice("float16", "other")])
+    assert call("trend", "--store", str(store), "--html", str(page)).code == 0
+    kept = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WRITTEN})
+    browser.driver.get(page.as_uri())
+    browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", kept)
+    rates = [float(text) for text in browser.run("return window.written") if re.fullmatch(r"[\d.]{2,}", text)]
+    assert (min(n for n in rates if n > 20), max(rates)) == ends

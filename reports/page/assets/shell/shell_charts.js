@@ -61,9 +61,13 @@ function fromZero(_plot, least, most) {
   return [Math.min(0, least), Math.max(most, 0) * 1.05 || 1];
 }
 
-/** Around all that is drawn: rates that differ in their last digits are still told apart. */
-function aroundAll(_plot, least, most) {
-  return typeof least === "number" ? uPlot.rangeNum(least, most, 0.1, false) : [0, 1];
+/** Around all that is drawn: rates that differ in their last digits are still told apart. No share is above 100 %. */
+function aroundAll(chart) {
+  return (_plot, least, most) => {
+    if (typeof least !== "number") return [0, 1];
+    const [low, high] = least === most ? [least - 1, most + 1] : uPlot.rangeNum(least, most, 0.1, false);
+    return chart.unit === "%" ? [Math.max(low, 0), Math.min(high, 100)] : [low, high];
+  };
 }
 
 /** At most eight exponents to be written at the axis. */
@@ -94,7 +98,7 @@ function chartOptions(chart, width) {
     cursor: { drag: { setScale: false, x: false, y: false }, points: { size: 9 } },
     scales: {
       x: { time: false, range: [-0.6, labels.length - 0.4] },
-      y: { range: chart.log ? decades(chart) : chart.kind === "bars" ? fromZero : aroundAll },
+      y: { range: chart.log ? decades(chart) : chart.kind === "bars" ? fromZero : aroundAll(chart) },
     },
     axes: [
       { ...ink, font, size: below, rotate: upright ? -90 : 0, grid: { show: false },
