@@ -107,6 +107,20 @@ def test_ctrl_c_ends_a_command_whose_reader_takes_nothing(tmp_path: Path) -> Non
         assert process.stderr.read() == b"epcheck: interrupted\n"
 
 
+def test_a_terminal_that_goes_away_is_one_sentence(tmp_path: Path) -> None:
+    """Where SIGHUP is ignored, what is written to it fails with EIO."""
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [*START, "list"], cwd=tmp_path, env=ENVIRONMENT, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        assert os.read(ours, 1)  # 76,000 ids do not fit into it
+        os.close(ours)
+        assert process.stderr is not None
+        assert (process.stderr.read(), process.wait(20)) == (b"epcheck: Input/output error\n", 2)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("status",), ("--no-jail", "run", "-t", "cpu", "--op", "Relu", "--dtype", "float32", "--limit", "2")],
