@@ -36,11 +36,22 @@ def one_sentence() -> Iterator[None]:
     except BrokenPipeError:
         raise  # `epcheck list | head` is no fault
     except OSError as error:
+        if _is_of_an_interrupt(error):
+            say("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
         say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         raise typer.Exit(CANNOT) from None
     except KeyboardInterrupt:
         say("interrupted")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _is_of_an_interrupt(error: BaseException | None) -> bool:
+    """Whether it was raised while a command ended that was interrupted: a terminal that goes away sends SIGHUP, and the
+    display that is then taken down can no longer be written to."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _say_warning(message: Warning | str, *_where: object, **_how: object) -> None:
