@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ def one_sentence() -> Iterator[None]:
     """Turn epcheck's errors, and those of the system, into `epcheck: SENTENCE` on stderr and exit code 2,
     Ctrl-C, SIGTERM and SIGHUP into exit code 130."""
     try:
-        with interruptible(), warnings.catch_warnings():
+        with interruptible() as heard, warnings.catch_warnings():
             warnings.showwarning = _say_warning
             yield
     except EpcheckError as error:
@@ -36,7 +37,7 @@ def one_sentence() -> Iterator[None]:
     except BrokenPipeError:
         raise  # `epcheck list | head` is no fault
     except OSError as error:
-        if _is_of_an_interrupt(error):
+        if heard.signals and error.errno == errno.EIO:  # a terminal that goes away sends SIGHUP, and takes no words
             say("interrupted")
             raise typer.Exit(INTERRUPTED) from None
         say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
@@ -44,14 +45,6 @@ def one_sentence() -> Iterator[None]:
     except KeyboardInterrupt:
         say("interrupted")
         raise typer.Exit(INTERRUPTED) from None
-
-
-def _is_of_an_interrupt(error: BaseException | None) -> bool:
-    """Whether it was raised while a command ended that was interrupted: a terminal that goes away sends SIGHUP, and the
-    display that is then taken down can no longer be written to."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is not None
 
 
 def _say_warning(message: Warning | str, *_where: object, **_how: object) -> None:
