@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx
 
+from epcheck.conformance.judging.opinion import condense
 from epcheck.generators.claims import Claims, claims_of
 from epcheck.generators.schema import NUMPY_NAMES
 from epcheck.models.accuracy import closeness
@@ -209,7 +210,7 @@ def _failed(outcome: ModelOutcome) -> str:
     """Why a session with fixed sizes says nothing, in words."""
     if outcome.is_done:
         return ""
-    message = WRAPPING.sub("", " ".join(outcome.message.split()))[:MESSAGE]
+    message = WRAPPING.sub("", condense(outcome.message))[:MESSAGE]
     return f"with fixed sizes the whole model fails in {outcome.during}{f': {message}' if message else ''}"
 
 
