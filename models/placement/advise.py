@@ -181,7 +181,8 @@ class _Adviser:
             if is_gone and is_same:
                 how = "it is computed once, when the session is created" if not provider else "it is placed"
                 sizes = _listed(subject)
-                result = f"{how}, {still} nodes are left elsewhere, the outputs are {_same(error)}"
+                left = "no node is" if not still else "1 node is" if still == 1 else f"{still} nodes are"
+                result = f"{how}, {left} left elsewhere, the outputs are {_same(error)}"
                 found[key] = Advice(f"fix the sizes of the inputs ({sizes})", result, found[key].alone, error,
                                     found[key].sessions + 1)  # fmt: skip
             else:

@@ -127,11 +127,12 @@ class Validation:
 
     @property
     def placed_share(self) -> float | None:
-        """The share of the nodes that run which are on the provider; None for a callable."""
+        """The share of the nodes that run which are on the provider; None for a callable, and where no node is known to
+        run, as where a provider without claims left no record."""
         if self.placement is None:
             return None
         count = sum(bool(node.provider) for node in self.placement.nodes)
-        return self.placement.count(self.placement.provider) / count if count else 0.0
+        return self.placement.count(self.placement.provider) / count if count else None
 
     @property
     def error(self) -> float | None:

@@ -184,7 +184,7 @@ def test_a_whole_model_is_tried_with_fixed_sizes_where_its_nodes_are_placed_alon
     advice = advice_on_gather(Folds())
     assert advice.change == "fix the sizes of the inputs (x: 2 × 3)"
     assert advice.result == (
-        "it is computed once, when the session is created, 0 nodes are left elsewhere, the outputs are the same to the "
+        "it is computed once, when the session is created, no node is left elsewhere, the outputs are the same to the "
         "last bit"
     )
     assert advice.alone

@@ -56,6 +56,11 @@ def test_a_model_of_which_no_node_is_on_the_provider_is_not_judged() -> None:
     )
 
 
+def test_the_share_of_placed_nodes_is_that_of_nodes_that_are_known_to_run() -> None:
+    assert validation(at("a", DML), at("b", CPU), at("c", "")).placed_share == 0.5
+    assert validation(at("a", ""), at("b", "")).placed_share is None
+
+
 def test_the_node_at_fault_is_in_the_headline_and_on_the_page() -> None:
     culprit = Culprit(Kind.NODE, (GraphNode(7, "conv", "Conv", "", ("y",)),), "it is wrong")
     found = validation(verdicts=(replace(GOOD, right=False),), culprit=culprit)
