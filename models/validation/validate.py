@@ -26,6 +26,7 @@ from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
+from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.wiring import wire
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
@@ -225,7 +226,8 @@ class _Validator:
             asked = trial.name, candidate.outputs, baseline, known.values[at], self._thresholds
             judged = list(verdict.judge(*asked))
             if any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
-                started, rounded = time.monotonic(), []
+                started = time.monotonic()
+                rounded: list[Mapping[str, Feed]] = []
                 for outputs in truth.rounded(self._whole, trial, seconds):
                     rounded.append(outputs)
                     judged = list(verdict.judge(*asked, rounded))
