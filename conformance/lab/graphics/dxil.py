@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shutil
 import tarfile
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -166,11 +165,11 @@ def _compile(
     sources = sorted(sources, key=lambda p: -p.stat().st_size)
     total, done = sum(p.stat().st_size for p in sources), 0
 
-    def compile_one(source: Path, unwanted: threading.Event) -> None:
+    def compile_one(source: Path) -> None:
         target = objects / f"{source.parent.name}-{source.name}.o"
         command: list[str | Path] = [*compiler.gcc, *flags, "-c", source, "-o", target]
-        run(command, what=f"compiling {source.name}", env=compiler.env, keep_open=keep_open, timeout=_COMPILE_S,
-            unwanted=unwanted)  # fmt: skip
+        what = f"compiling {source.name}"
+        run(command, what=what, env=compiler.env, keep_open=keep_open, timeout=_COMPILE_S)
 
     for source in in_threads(compile_one, sources):
         done += source.stat().st_size
