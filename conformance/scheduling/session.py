@@ -239,6 +239,7 @@ class Session:
                 continue
             for target in self._plan.remaining(case.case):
                 self._sink(unbuilt(case, target))
+            self._pools.concluded(case.case)
             self.under_way -= 1
         self._pools.begun(case.case for case in batch)
 
@@ -290,6 +291,7 @@ class Session:
 
     def _conclude(self, life: CaseLifecycle, records: tuple[Record, ...]) -> None:
         """Hand the records on; take down how each candidate fared, as far as the next run cannot guess it."""
+        self._pools.concluded(life.prepared.case)
         for target, made in zip(life.candidates, records, strict=True):
             can_be_guessed = made.status == terms.PASS and made.claimed is not False
             self._statuses.put(target, life.prepared.case.id, "" if can_be_guessed else made.status)
