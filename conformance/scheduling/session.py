@@ -194,7 +194,7 @@ class Session:
         enter(SENDING)
         self._begin()
         none_left = not (self._preparers.is_busy or self._preparers.ready)
-        self._pools.advance(last=none_left and not more)
+        self._pools.advance(last=none_left and not more, more=not none_left)
         if none_left and more:
             self._use_idle_workers()
         if not self._handle_events(wait and not (self._preparers.has_work or self._can_begin)):

@@ -66,6 +66,7 @@ class Pools:
         self._varied: dict[str, Pool] = {}
         self._first = {case.id for case in plan.cases[: plan.first]}
         self._awaited, self._unawaited = set(self._first), math.floor(plan.first * (1 - AWAITED))
+        self._more = False
         self._last_watch = 0.0
         self.apart: list[str] = []
 
@@ -170,8 +171,10 @@ class Pools:
                 run_history.keep_worker_rates(self._cache, pool.target, machine, rates)
         return rates
 
-    def advance(self, last: bool) -> None:
-        """Send what can be sent. last: as in `Pool.advance`. Raises TargetDown when a target goes down for good."""
+    def advance(self, last: bool, more: bool = False) -> None:
+        """Send what can be sent. last: as in `Pool.advance`. more: cases are being prepared. Raises TargetDown when a
+        target goes down for good."""
+        self._more = more
         for pool in self._every_pool():
             if not self._is_held(pool):
                 pool.advance(last)
@@ -196,7 +199,7 @@ class Pools:
         if not pool.alone or len(self._awaited) <= self._unawaited or pool.backlog > MOST_HELD:
             return False
         shared = self._pools[pool.target.name]
-        return shared.is_busy or shared.backlog > 0
+        return self._more or shared.is_busy or shared.backlog > 0
 
     def advance_idle(self) -> None:
         """Have those of which half do nothing take what waits, as if nothing more came. Raises TargetDown."""
