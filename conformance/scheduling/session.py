@@ -239,7 +239,6 @@ class Session:
                 continue
             for target in self._plan.remaining(case.case):
                 self._sink(unbuilt(case, target))
-            self._pools.concluded(case.case)
             self.under_way -= 1
         self._pools.begun(case.case for case in batch)
 

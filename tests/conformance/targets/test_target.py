@@ -193,8 +193,8 @@ def test_the_environment_of_a_table_reaches_its_worker(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("specification", ["dml", "dml@1.20.1", "directml", "directml@windowsml-1.30.0"])
 def test_without_a_lab_dml_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specification: str) -> None:
     monkeypatch.setenv("EPCHECK_LAB", str(tmp_path))
-    said = rf"^target '{specification}': the lab is not installed; run: epcheck lab install$"
-    with pytest.raises(TargetError, match=said):
+    sentence = rf"^target '{specification}': the lab is not installed; run: epcheck lab install$"
+    with pytest.raises(TargetError, match=sentence):
         resolve(specification)
 
 
