@@ -122,28 +122,31 @@ class LabProgress:
         self._bars = Progress(TextColumn("{task.description}", table_column=text), sizes, TimeElapsedColumn(),
                               console=console, expand=True, transient=transient,
                               disable=not console.is_terminal)  # fmt: skip
-        self._tasks: dict[str, TaskID] = {}
+        self._rows: list[TaskID] = []
         self._messages: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        if self._tasks:
+        if self._rows:
             self._bars.stop()
 
     def __call__(self, report: InstallationStep) -> None:
         line = f"[{report.index}/{report.total}] {report.step}: {report.message}".rstrip(": ")
-        if not self._tasks:
+        if not self._rows:
             self._bars.start()
-        if report.step not in self._tasks:
-            self._tasks[report.step] = self._bars.add_task("", total=None, sizes="")
+        for _ in range(len(self._rows), report.total):
+            self._rows.append(self._bars.add_task("", total=None, sizes="", start=False, visible=False))
+        row = self._rows[report.index - 1]
+        if report.step not in self._messages:
+            self._bars.start_task(row)
         if report.message != self._messages.get(report.step, "") and not self._console.is_terminal:
             self._console.print(f"{line} {_sizes(report)}".rstrip(), markup=False, highlight=False, soft_wrap=True)
         self._messages[report.step] = report.message
-        self._bars.update(self._tasks[report.step], description=escape(line), sizes=_sizes(report))
+        self._bars.update(row, description=escape(line), sizes=_sizes(report), visible=True)
         if report.ended:
-            self._bars.stop_task(self._tasks[report.step])
+            self._bars.stop_task(row)
 
 
 def _sizes(report: InstallationStep) -> str:

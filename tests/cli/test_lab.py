@@ -81,14 +81,14 @@ def test_a_log_has_a_line_for_each_message_of_steps_that_are_done_at_the_same_ti
     ]
 
 
-def test_a_terminal_has_a_row_for_each_step_and_the_clock_of_one_that_ended_stands() -> None:
+def test_a_terminal_has_a_row_for_each_step_in_order_and_the_clock_of_one_that_ended_stands() -> None:
     console = Console(file=io.StringIO(), width=100, force_terminal=True)
     with LabProgress(console) as report:
-        report(lab.Progress("wine", 1, 2, "downloading"))
-        report(lab.Progress("dxil", 2, 2, "compiling"))
-        report(lab.Progress("wine", 1, 2, "there (2.0 s)", ended=True))
-        rows = report._bars.tasks
-        assert [row.description for row in rows] == ["[1/2] wine: there (2.0 s)", "[2/2] dxil: compiling"]
+        report(lab.Progress("dxil", 2, 3, "compiling"))
+        report(lab.Progress("wine", 1, 3, "downloading"))
+        report(lab.Progress("wine", 1, 3, "there (2.0 s)", ended=True))
+        rows = [row for row in report._bars.tasks if row.visible]
+        assert [row.description for row in rows] == ["[1/3] wine: there (2.0 s)", "[2/3] dxil: compiling"]
         assert [row.stop_time is None for row in rows] == [False, True]
 
 

@@ -30,6 +30,7 @@ _DEBIAN_SUITES = re.compile(
     r"(buster|bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)(-updates)?"
 )
 _UNPACK_S = 300  # the largest package takes 5
+_SHORT_S = 2.0  # a wait for another thread's apt that nobody need hear of
 _KEYRINGS = ("usr/share/keyrings/debian-archive-keyring.gpg", "usr/share/keyrings/debian-archive-keyring.pgp")
 
 
@@ -201,7 +202,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other threads from the folders of apt, which locks nothing here (`Debug::NoLocking`)."""
-        if not self._busy.acquire(blocking=False):
+        if not self._busy.acquire(timeout=_SHORT_S):
             self.say("waiting for the packages of another step", None, None)
             self._busy.acquire()
         try:

@@ -131,6 +131,7 @@ def test_threads_that_share_an_archive_run_one_apt_at_a_time_and_fetch_the_index
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(apt.Archive, "_keyring", lambda _self: Path("/keys.gpg"))
+    monkeypatch.setattr(apt, "_SHORT_S", 0.1)
     archive = apt.Archive(Layout(lab), "http://m.example/archive", lambda *_: None)
     heard: dict[str, list[str]] = {"wine": [], "dxil": []}
 
