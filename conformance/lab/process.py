@@ -66,7 +66,8 @@ _PERIOD = 0.2  # seconds between two looks at what a program has written so far
 _STOPS: contextvars.ContextVar[tuple[threading.Event, ...]] = contextvars.ContextVar("stops", default=())
 """Any of these ends the programs that are run here."""
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 P = ParamSpec("P")
 
 
@@ -142,7 +143,7 @@ def submit(
     one."""
     context = contextvars.copy_context()
     context.run(_STOPS.set, (*_STOPS.get(), stop))
-    return pool.submit(context.run, work, *arguments, **named)
+    return pool.submit(lambda: context.run(work, *arguments, **named))
 
 
 def in_threads(work: Callable[[T], object], items: Sequence[T]) -> Generator[T, None, None]:
