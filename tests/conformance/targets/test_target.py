@@ -151,13 +151,13 @@ def test_a_table_may_name_an_interpreter_a_provider_and_its_options() -> None:
 def test_a_table_based_on_dml_takes_the_vulkan_driver_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 
-    def dml(version: str, *further: object) -> Target:
-        asked.extend((version, *further))
+    def dml(*given: object) -> Target:
+        asked.extend(given)
         return Target("dml", (), ())
 
     monkeypatch.setattr(specification, "_dml", dml)
     resolve("mine", {"targets": {"mine": {"base": "dml@1.20.1"}}}, print, Path("icd.json"))
-    assert asked == ["1.20.1", print, Path("icd.json")]
+    assert asked == ["dml@1.20.1", "1.20.1", print, Path("icd.json")]
 
 
 @pytest.mark.usefixtures("tables")
