@@ -151,8 +151,8 @@ def test_a_table_may_name_an_interpreter_a_provider_and_its_options() -> None:
 def test_a_table_based_on_dml_takes_the_vulkan_driver_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 
-    def dml(*given: object) -> Target:
-        asked.extend(given)
+    def dml(*arguments: object) -> Target:
+        asked.extend(arguments)
         return Target("dml", (), ())
 
     monkeypatch.setattr(specification, "_dml", dml)
