@@ -220,6 +220,22 @@ def test_a_user_s_modules_that_are_named_like_ours_are_found(tmp_path: Path) -> 
     assert peer.end() == (0, "")
 
 
+@pytest.mark.parametrize(("value", "seen"), [("", 1.0), ("0", 0.0)])
+def test_the_runtime_s_telemetry_is_off_unless_the_user_wants_it(
+    value: str, seen: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sends names and hashes of models to the runtime's maker, and writes into the user's cache."""
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    if value:
+        monkeypatch.setenv("ORT_DISABLE_TELEMETRY", value)
+    mine = "import os\n\nDISABLED = float(os.environ['ORT_DISABLE_TELEMETRY'])\n\n"
+    mine += "def f(model, feeds):\n    return [feeds['x'] * 0 + DISABLED]\n"
+    tmp_path.joinpath("mine.py").write_text(mine, encoding="utf-8")
+    peer = Peer("python:mine:f", "--path", str(tmp_path))
+    _, outputs = peer.run(b"", {"x": np.ones(1, np.float32)})
+    assert (outputs["y"].tolist(), peer.end()) == ([seen], (0, ""))
+
+
 def test_a_copy_of_the_folder_is_a_worker_wherever_it_stands(tmp_path: Path) -> None:
     copy = shutil.copytree(PROGRAM, tmp_path / "anything", ignore=shutil.ignore_patterns("__pycache__"))
     peer = Peer("onnxruntime", worker=copy / "worker.py", options=("-I", "-P") if sys.version_info >= (3, 11) else ())
