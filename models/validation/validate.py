@@ -225,8 +225,12 @@ class _Validator:
             asked = trial.name, candidate.outputs, baseline, known.values[at], self._thresholds
             judged = list(verdict.judge(*asked))
             if any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
-                started = time.monotonic()
-                judged = list(verdict.judge(*asked, truth.rounded(self._whole, trial, seconds)))
+                started, rounded = time.monotonic(), []
+                for outputs in truth.rounded(self._whole, trial, seconds):
+                    rounded.append(outputs)
+                    judged = list(verdict.judge(*asked, rounded))
+                    if all(each.right for each in judged):
+                        break  # further runs can but extend the thresholds further
                 seconds -= time.monotonic() - started
             found += (each for each in judged if each.right or not self._differs_by_chance(each.output))
         return tuple(found)
