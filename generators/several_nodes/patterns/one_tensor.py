@@ -68,7 +68,7 @@ def _trained(count: int, sketch: Sketch) -> None:
     it makes of the statistics: whoever writes these to where it read them has another scale and bias."""
     x = sketch.input(2, 3, 4)
     scale, bias = (sketch.constant(sketch.drawn((3,), 0.5, 1.5)) for _ in range(2))
-    attributes = {"training_mode": 1} if count == 3 else {}
+    attributes: dict[str, Any] = {"training_mode": 1} if count == 3 else {}
     sketch.leave(sketch.node("BatchNormalization", x, scale, bias, scale, bias, outputs=count, **attributes))
 
 
