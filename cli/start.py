@@ -27,6 +27,7 @@ def main() -> None:
     end_on_signals()
     atexit.register(_ignore_signals)  # the last to be called
     open_streams()
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # some commands ask onnxruntime what it has
     import importlib
 
     if os.environ.get("_EPCHECK_COMPLETE", "").startswith("complete_"):  # a shell asks, and a person waits

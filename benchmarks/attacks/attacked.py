@@ -148,7 +148,7 @@ def temporary_files(folder: Path) -> list[str]:
 
 def do_again(scene: Scene, folder: Path, cache: Path, kept: dict[str, str], truth: Any) -> list[str]:
     """Go on with a command that was disturbed, or do it again; what is wrong then. kept: what it had recorded."""
-    done = Attacked(scene.again(folder), folder, cache).ended()
+    done = Attacked(scene.again(folder), folder, scene.cache(folder, cache)).ended()
     found = [f"again: {fault}" for fault in faults("nothing", done)]
     if left := temporary_files(folder):
         found.append(f"temporary files: {left[:4]}")
@@ -179,7 +179,7 @@ def undisturbed(scene: Scene, folder: Path, cache: Path) -> tuple[Any, float]:
         place.mkdir(parents=True)
         scene.prepare(place)
         began = time.monotonic()
-        ended = Attacked(scene.command, place, cache).ended()
+        ended = Attacked(scene.command, place, scene.cache(place, cache)).ended()
         seconds = time.monotonic() - began
         if (found := faults("nothing", ended)) or ended.code == 2:
             raise SystemExit(f"{scene.name}, undisturbed: {found} {ended.printed[-600:]}")

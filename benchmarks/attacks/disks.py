@@ -115,7 +115,7 @@ def main() -> int:
     troubles = [
         (scene, place, trouble)
         for scene in scenes.chosen(options)
-        for place in PLACES[scene.name]
+        for place in PLACES.get(scene.name, ())
         for trouble in TROUBLES
     ]
     truths: dict[str, Any] = {}

@@ -1,9 +1,10 @@
 """Signals at random moments to all processes of a command: nothing recorded is lost, nothing is left behind.
 
-    python benchmarks/attacks/kills.py                       # 500, of run, nightly, validate and store add
+    python benchmarks/attacks/kills.py                       # 500, of runs, nightly, validate and store add
     python benchmarks/attacks/kills.py --count 20 --scenes run,validate --seed 3
     python benchmarks/attacks/kills.py --jobs 8 --target dml --scenes "run,lab unpack" --pack lab.pack
-    python benchmarks/attacks/kills.py --signals STOP --whom "worker,fork server,preparer,examination" --count 60
+    python benchmarks/attacks/kills.py --signals STOP --whom "worker,fork server,examination" --count 60
+    python benchmarks/attacks/kills.py --signals STOP,KILL --whom preparer --scenes "first run" --count 10
 
 Each attack starts a command in a folder of its own, and sends SIGINT, SIGTERM, SIGHUP, SIGKILL or SIGSTOP to it or to a
 process that it has started. When it has ended, nothing of it may run, and it has printed no traceback. Then the command
@@ -70,7 +71,7 @@ class Sent:
 
 def attack(scene: Scene, folder: Path, cache: Path, seconds: float, moment: Moment) -> tuple[Sent, Ended]:
     """One signal at a random moment; what was done to whom, and how the command ended."""
-    command = Attacked(scene.command, folder, cache)
+    command = Attacked(scene.command, folder, scene.cache(folder, cache))
     time.sleep(moment.draw.uniform(0, seconds))
     try:
         sent = send(command, moment)

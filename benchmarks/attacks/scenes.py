@@ -59,11 +59,15 @@ MODEL = (
 OPERATORS = ("--op", "Relu", "--op", "Softmax", "--dtype", "float32")
 """None of whose cases asks for more time or memory than there is: which of both ends first were chance."""
 
+UNPREPARED = ("--op", "Slice", "--op", "Pad", "--op", "Transpose")
+"""So many cases that processes are started to prepare them, where none is in the cache."""
+
 
 @dataclass(frozen=True)
 class Scene:
     """command: its arguments. again: those with which it goes on, or is done again, in the folder. kept: what is
-    recorded so far. result: what has come of it; equal each time. prepare: makes what it reads."""
+    recorded so far. result: what has come of it; equal each time. prepare: makes what it reads. is_cold: whether its
+    cache is empty each time."""
 
     name: str
     command: tuple[str, ...]
@@ -71,6 +75,11 @@ class Scene:
     kept: Callable[[Path], dict[str, str]]
     result: Callable[[Path], Any]
     prepare: Callable[[Path], None]
+    is_cold: bool = False
+
+    def cache(self, folder: Path, shared: Path) -> Path:
+        """Where the command in the folder keeps its cache. shared: that of all commands."""
+        return folder / "cache" if self.is_cold else shared
 
 
 def runs_of(root: Path) -> list[Path]:
@@ -87,10 +96,10 @@ def statuses(folder: Path) -> dict[str, str]:
         return {f"{record.case_id} {record.candidate.target}": record.status for record in found}
 
 
-def resumed(folder: Path) -> tuple[str, ...]:
+def resumed(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     """The run again: from where it was left, if it had begun."""
     if not runs_of(folder / "runs"):
-        return RUN
+        return command
     return ("run", "--resume", "latest", "--root", "runs")
 
 
@@ -142,6 +151,7 @@ def nothing(_folder: Path) -> dict[str, str]:
 
 
 RUN = ("run", "-t", "attacked", "--baseline", "reference", *OPERATORS, "--whole", "--root", "runs", "--no-reference")
+FIRST_RUN = ("run", "-t", "attacked", "--baseline", "none", *UNPREPARED, "--whole", "--root", "runs", "--no-reference")
 NIGHT = ("nightly", "-t", "attacked", "--op", "Relu", "--thin", "--store", "store", "--root", "runs")
 VALIDATE = ("validate", "model.onnx", "-t", "attacked", "--seed", "0", "--html", "out.html", "--json", "out.json")
 STORE = ("store", "add", "run", "--store", "store")
@@ -164,7 +174,8 @@ def scenes(target: str = "cpu", pack: Path | None = None, mirror: str | None = N
     from which a lab is installed."""
     config, model = partial(with_config, target=target), partial(with_model, target=target)
     found = [
-        Scene("run", RUN, resumed, statuses, verdict_of_run, config),
+        Scene("run", RUN, partial(resumed, RUN), statuses, verdict_of_run, config),
+        Scene("first run", FIRST_RUN, partial(resumed, FIRST_RUN), statuses, verdict_of_run, config, is_cold=True),
         Scene("nightly", NIGHT, lambda _folder: NIGHT, nothing, verdict_of_night, config),
         Scene("validate", VALIDATE, lambda _folder: VALIDATE, nothing, verdict_of_model, model),
         Scene("store add", STORE, lambda _folder: STORE, nothing, rows_of_store, with_run),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ def one_sentence() -> Iterator[None]:
     """Turn epcheck's errors, and those of the system, into `epcheck: SENTENCE` on stderr and exit code 2,
     Ctrl-C, SIGTERM and SIGHUP into exit code 130."""
     try:
-        with interruptible(), warnings.catch_warnings():
+        with interruptible() as heard, warnings.catch_warnings():
             warnings.showwarning = _say_warning
             yield
     except EpcheckError as error:
@@ -36,6 +37,9 @@ def one_sentence() -> Iterator[None]:
     except BrokenPipeError:
         raise  # `epcheck list | head` is no fault
     except OSError as error:
+        if heard.signals and error.errno == errno.EIO:  # a terminal that goes away sends SIGHUP, and takes no words
+            say("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
         say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         raise typer.Exit(CANNOT) from None
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ from epcheck.generators.error import EpcheckError
 from epcheck.generators.node import qualified_name
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.feed import Feed
-from epcheck.models.oracle import batch_normalization, convolution, reference
+from epcheck.models.oracle import batch_normalization, convolution, narrow_cast, reference
 
 SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
 """Who computed a node."""
@@ -31,10 +31,6 @@ _WIDENED = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(ml_dtypes.bfloa
 """Not the 8-bit floating types: they are levels of a quantisation, which stays."""
 
 _WIDENED_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
-_NARROW_TYPES = frozenset({TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2,
-                           TensorProto.FLOAT8E5M2FNUZ, TensorProto.INT4, TensorProto.UINT4})  # fmt: skip
-"""Types to which the suite casts nothing. onnx's reference does as ONNX Runtime's CPU provider for every float16 value,
-and for every integer of 4 bits; without `saturate` it does not."""
 
 TRAINED = 14
 """The first opset in which an attribute of BatchNormalization, and not the number of its outputs, says that it
@@ -105,10 +101,11 @@ def _computed(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str,
         return Computed((widened(_constant(node)),), OWN)
     if node.op_type == "Cast" and not domain and _integer(node, "to") in _WIDENED_TYPES:
         return Computed((np.asarray(inputs[0]).astype(np.float64),), OWN)
-    if node.op_type == "Cast" and not domain and _integer(node, "to") in _NARROW_TYPES:
-        if why := _loose_cast(node, inputs[0]):
-            raise OracleError(f"{described(node)} has no oracle: {why}")
-        return Computed(reference.evaluate(node, inputs, opsets), REFERENCE)
+    if node.op_type == "Cast" and not domain and (to := _integer(node, "to")) in narrow_cast.TYPES:
+        narrowed = narrow_cast.evaluate(np.asarray(inputs[0]), to, narrow_cast.attributes_of(node))
+        if isinstance(narrowed, str):
+            raise OracleError(f"{described(node)} has no oracle: {narrowed}")
+        return Computed((narrowed,), SUITE)
     if node.op_type in _OPTIONALS and not domain:
         return Computed((_OPTIONALS[node.op_type](*inputs),), OWN)
     _refuse_random(node, inputs, domain, opsets)
@@ -121,15 +118,6 @@ def _computed(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str,
     if why := reference.distrusted(node):
         raise OracleError(f"{described(node)} has no oracle: {why}")
     return Computed(tuple(map(widened, reference.evaluate(node, inputs, opsets))), REFERENCE)
-
-
-def _loose_cast(node: onnx.NodeProto, value: Feed) -> str:
-    """Why nobody knows what a Cast to one of _NARROW_TYPES gives; empty where the standard says it."""
-    if not all(attribute.i for attribute in node.attribute if attribute.name == "saturate"):
-        return "without saturate runtimes differ"
-    if _integer(node, "to") in (TensorProto.INT4, TensorProto.UINT4) and _is_wide(value):
-        return "runtimes differ in what becomes of a fraction in 4 bits"
-    return ""
 
 
 BROADCASTS = 7

@@ -154,7 +154,7 @@ class Tally:
             matrix=tuple(
                 _cell(*where, cells[where]) for where in sorted(cells, key=lambda w: (*w[:3], dtype_order(w[3])))
             ),
-            findings=tuple(sorted(findings, key=lambda f: (WORST_FIRST.index(f.reading), -len(f.case_ids)))),
+            findings=tuple(sorted(findings, key=_place)),
             accuracy=tuple(
                 builder.build(*where)
                 for where, builder in sorted(
@@ -172,6 +172,11 @@ def summarize(run: Run, records: Iterable[Record]) -> Summary:
     for record in records:
         tally.add(record)
     return tally.summary(run)
+
+
+def _place(finding: Finding) -> tuple[int, int, str, str, str]:
+    """The worst and largest first, whatever the order of the records."""
+    return WORST_FIRST.index(finding.reading), -len(finding.case_ids), finding.operator, finding.sample, finding.key
 
 
 def _merged(counters: Iterable[Counter[str]]) -> dict[str, int]:

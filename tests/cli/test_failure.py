@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import signal
 
 import pytest
+import typer
 
 from epcheck.api import interruption
-from epcheck.cli.terminal import plain
+from epcheck.cli.terminal import failure, plain
 
 
 def heard(closing_s: float, *numbers: int) -> int:
@@ -32,6 +35,25 @@ def test_while_it_is_deaf_only_the_first_interrupts() -> None:
 
 def test_what_hangs_can_be_interrupted_again() -> None:
     assert heard(1e-9, signal.SIGINT, signal.SIGINT) == 2
+
+
+@pytest.mark.parametrize(("number", "code", "says"), [(signal.SIGTERM, 130, "interrupted"), (0, 2, "Input/output")])
+def test_a_terminal_that_is_gone_does_not_hide_the_interrupt(
+    number: int, code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SIGHUP comes with it, and the display cannot be taken down: `validate` and `nightly` ended with exit code 2."""
+
+    def command() -> None:
+        with failure.one_sentence():
+            with interruption.interruptible(), contextlib.suppress(KeyboardInterrupt):
+                if number:
+                    signal.raise_signal(number)
+            raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(typer.Exit) as ended:
+        command()
+    assert ended.value.exit_code == code
+    assert capsys.readouterr().err.startswith(f"epcheck: {says}")
 
 
 def test_the_handlers_are_put_back() -> None:

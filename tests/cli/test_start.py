@@ -105,3 +105,36 @@ def test_ctrl_c_ends_a_command_whose_reader_takes_nothing(tmp_path: Path) -> Non
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert process.stderr.read() == b"epcheck: interrupted\n"
+
+
+def test_a_terminal_that_goes_away_is_one_sentence(tmp_path: Path) -> None:
+    """Where SIGHUP is ignored, what is written to it fails with EIO."""
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [*START, "list"], cwd=tmp_path, env=ENVIRONMENT, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        assert os.read(ours, 1)  # 76,000 ids do not fit into it
+        os.close(ours)
+        assert process.stderr is not None
+        assert (process.stderr.read(), process.wait(20)) == (b"epcheck: Input/output error\n", 2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("status",), ("--no-jail", "run", "-t", "cpu", "--op", "Relu", "--dtype", "float32", "--limit", "2")],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_the_runtime_s_telemetry_leaves_no_file(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """onnxruntime 1.32 wrote a data base and an identifier of the machine into the user's cache."""
+    environment = {
+        **{name: value for name, value in ENVIRONMENT.items() if name not in ("CI", "ORT_DISABLE_TELEMETRY")},
+        "XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "tmp"),
+    }  # fmt: skip
+    for name in ("cache", "tmp", "here"):
+        (tmp_path / name).mkdir()
+    done = ended([*START, *arguments], tmp_path / "here", env=environment)
+    assert done.returncode == 0, done.stderr
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in written if path.suffix in (".ses", ".db") or "Microsoft" in path.parts] == []

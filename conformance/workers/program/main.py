@@ -18,6 +18,10 @@ from .watch import ParentWatch, end_forks_with_us, end_group_with_us
 COLLECT_AFTER = 50_000
 """New objects after which Python looks for cycles of garbage: requests and answers leave none."""
 
+TELEMETRY = "ORT_DISABLE_TELEMETRY"
+"""Read by the runtime when it is imported. Without it 1.29 and later, outside Windows, send names and hashes of models
+to Microsoft, and keep a data base and an identifier of the machine in the user's cache. A user's value stays."""
+
 
 def main(arguments: list[str]) -> None:
     """Keep stdin and stdout for frames, execute the prelude, make the backend, then serve, or fork who serves.
@@ -40,6 +44,7 @@ def main(arguments: list[str]) -> None:
     watch = ParentWatch()
     is_fork_server = options.fork_server is not None
     streams = None if is_fork_server else take_streams()
+    os.environ.setdefault(TELEMETRY, "1")
     put_on_path(options.path)
     if not options.backend.startswith("python:"):
         # The threads of numpy's BLAS have nothing to do here, and spin.

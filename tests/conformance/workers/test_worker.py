@@ -22,10 +22,21 @@ from small_cases import HERE
 from epcheck.conformance.targets.target import WORKER
 from epcheck.conformance.workers.program import failure, protocol
 from epcheck.conformance.workers.program.backends.onnxruntime import OnnxRuntimeBackend
+from epcheck.conformance.workers.session_result import session_result
 
 
 def test_an_exception_without_a_long_message_is_sent_whole() -> None:
     assert failure.failure(ValueError("no such axis")) == {"error": "ValueError", "message": "no such axis"}
+
+
+@pytest.mark.parametrize(
+    ("on_cpu", "platform", "cost"), [(True, "linux", 0.25), (True, "win32", 4), (False, "linux", 4)]
+)
+def test_a_session_on_a_busy_cpu_costs_what_processors_did(
+    on_cpu: bool, platform: str, cost: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    assert session_result({"stage": "done", "busy_s": 4, "cpu_s": 0.25}).cost_s(on_cpu) == cost
 
 
 class Peer:
@@ -207,6 +218,22 @@ def test_a_user_s_modules_that_are_named_like_ours_are_found(tmp_path: Path) -> 
     header, outputs = peer.run(b"", {"x": np.ones(2, np.float32)})
     assert (header["stage"], outputs["y"].tolist()) == ("done", [7.0, 7.0])
     assert peer.end() == (0, "")
+
+
+@pytest.mark.parametrize(("value", "seen"), [("", 1.0), ("0", 0.0)])
+def test_the_runtime_s_telemetry_is_off_unless_the_user_wants_it(
+    value: str, seen: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sends names and hashes of models to the runtime's maker, and writes into the user's cache."""
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    if value:
+        monkeypatch.setenv("ORT_DISABLE_TELEMETRY", value)
+    mine = "import os\n\nDISABLED = float(os.environ['ORT_DISABLE_TELEMETRY'])\n\n"
+    mine += "def f(model, feeds):\n    return [feeds['x'] * 0 + DISABLED]\n"
+    tmp_path.joinpath("mine.py").write_text(mine, encoding="utf-8")
+    peer = Peer("python:mine:f", "--path", str(tmp_path))
+    _, outputs = peer.run(b"", {"x": np.ones(1, np.float32)})
+    assert (outputs["y"].tolist(), peer.end()) == ([seen], (0, ""))
 
 
 def test_a_copy_of_the_folder_is_a_worker_wherever_it_stands(tmp_path: Path) -> None:

@@ -79,6 +79,14 @@ def test_findings_come_worst_and_largest_first() -> None:
     ]
 
 
+def test_the_order_of_the_journal_is_not_that_of_the_findings() -> None:
+    """Two lines of a journal in each other's place gave another report (benchmarks/attacks/corruptions.py)."""
+    records = [a_crashed_topk(), a_wrong_slice("float16"), a_refused_qlinearconv()]
+    ((there,), (back,)) = (summarize(a_run(), order).targets for order in (records, records[::-1]))
+    assert [finding.operator for finding in there.findings] == ["Slice", "TopK", "QLinearConv"]
+    assert there.findings == back.findings
+
+
 @pytest.mark.parametrize(
     ("sample", "stem"),
     [
