@@ -60,8 +60,8 @@ def quantized(node: Node) -> str:
         return ""
     with np.errstate(all="ignore"):
         exact = x.value.astype(np.float64) / float(scale.reshape(-1)[0])
-        around = [narrow.rounded(exact * (1 + sign * ROUNDED), zero.dtype.name, node) for sign in (-1, 1)]
-    return "" if np.array_equal(*around, equal_nan=True) else "a quotient is beside the middle between two values"
+        low, high = (narrow.rounded(exact * (1 + sign * ROUNDED), zero.dtype.name, node) for sign in (-1, 1))
+    return "" if np.array_equal(low, high, equal_nan=True) else "a quotient is beside the middle between two values"
 
 
 def clipped(node: Node) -> str:
