@@ -73,10 +73,11 @@ class RandomRounding:
         return found
 
     def _off(self, value: Array, unit: float) -> Array:
-        factor = self._rng.random(value.shape)
+        factor: Array = np.asarray(self._rng.random(value.shape))
         factor *= 2 * unit
         factor += 1 - unit
-        return np.multiply(value, factor, out=factor)
+        factor *= value
+        return factor
 
 
 def _terms(node: onnx.NodeProto, inputs: Sequence[Feed]) -> int:

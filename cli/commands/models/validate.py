@@ -148,17 +148,7 @@ def show(console: Console, validation: Validation) -> None:
             say(f"   {step.target}, {step.trial}: a second run gives something else for {changed}", "red")
     if validation.verdicts:
         console.print(_table(validation))
-        if len(validation.verdicts) > SHOWN:
-            say(f"   and {len(validation.verdicts) - SHOWN} more, which the page has")
-        for found in validation.verdicts:
-            if not found.right:
-                colour = "red" if found.wrong else "yellow"
-                say(f"   {found.output}, {found.trial}, against {found.against}: {found.why}", colour)
-        beyond = [found for found in validation.verdicts if found.is_extended]
-        for found in beyond[:EXTENDED]:
-            say(f"   {found.output}, {found.trial}, against {found.against}: right, although: {found.why}")
-        if len(beyond) > EXTENDED:
-            say(f"   and {len(beyond) - EXTENDED} more that are right beyond their thresholds, which the page has")
+        _show_verdicts(say, validation)
     say(f"   {validation.truth}")
     if validation.status not in (RIGHT, UNJUDGED):
         _show_wrong_nodes(say, validation)
@@ -171,6 +161,21 @@ def show(console: Console, validation: Validation) -> None:
             where = f"{node.name} ({node.operator}, {node.provider})"
             say(f"   {milliseconds(node.seconds)} ms, {percent(node.share)}: {where}")
     say(validation.headline, f"bold {COLOURS.get(validation.status, 'red')}")
+
+
+def _show_verdicts(say: Callable[..., None], validation: Validation) -> None:
+    """What the table of outputs does not say: why one is wrong or undecided, or right beyond its threshold."""
+    if len(validation.verdicts) > SHOWN:
+        say(f"   and {len(validation.verdicts) - SHOWN} more, which the page has")
+    for found in validation.verdicts:
+        if not found.right:
+            colour = "red" if found.wrong else "yellow"
+            say(f"   {found.output}, {found.trial}, against {found.against}: {found.why}", colour)
+    beyond = [found for found in validation.verdicts if found.is_extended]
+    for found in beyond[:EXTENDED]:
+        say(f"   {found.output}, {found.trial}, against {found.against}: right, although: {found.why}")
+    if len(beyond) > EXTENDED:
+        say(f"   and {len(beyond) - EXTENDED} more that are right beyond their thresholds, which the page has")
 
 
 def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
