@@ -12,7 +12,8 @@ from epcheck.conformance.records.record import Record
 
 class InstallationStep(Protocol):
     """How far an installation is: step `index` of `total`, by name, what is being done in it, and of a download how
-    many bytes have come; None where that is unknown."""
+    many bytes have come; None where that is unknown. ended: the last report of this step. Steps that do not need each
+    other are done at the same time, so their reports come mixed."""
 
     @property
     def step(self) -> str: ...
@@ -26,6 +27,8 @@ class InstallationStep(Protocol):
     def bytes_done(self) -> int | None: ...
     @property
     def bytes_total(self) -> int | None: ...
+    @property
+    def ended(self) -> bool: ...
 
 
 class Progress(Protocol):

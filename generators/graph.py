@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 import numpy as np
@@ -12,6 +13,8 @@ from onnx import helper, numpy_helper
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.protobuf import wire
+from epcheck.generators.protobuf.tensor import tensor
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 INITIALIZER, RUNTIME, SYMBOLIC, CONSTANT = "initializer", "runtime", "symbolic", "constant"
@@ -22,6 +25,12 @@ BINDINGS = {
     CONSTANT: "every input is an initializer",
 }
 """How the inputs of the node enter the model."""
+
+_GRAPH = 7
+"""The graph's field in ModelProto."""
+
+_NODE, _NAME, _INITIALIZER, _INPUT, _OUTPUT = 1, 2, 5, 11, 12
+"""Fields of GraphProto."""
 
 OLDEST_IR = 8
 """IR version 8 (ONNX 1.10): every runtime since 2021 reads it. A newer one is stamped only where the opset needs it."""
@@ -98,7 +107,7 @@ def model(node: Node, binding: str, types: Mapping[str, str], output_ranks: Sequ
     """
     present = [operand for operand in node.inputs if operand is not None]
     inputs = [
-        value_info(
+        _value_info(
             o.name,
             schema.dtype_name(o.value.dtype),
             tuple(f"{o.name}_{i}" for i in range(o.value.ndim)) if binding == SYMBOLIC else o.value.shape,
@@ -107,41 +116,62 @@ def model(node: Node, binding: str, types: Mapping[str, str], output_ranks: Sequ
         if not is_initializer(o, binding)
     ]
     outputs = [
-        value_info(name, dtype, (None,) * rank)
+        _value_info(name, dtype, (None,) * rank)
         for (name, dtype), rank in zip(output_types(node, types).items(), output_ranks, strict=True)
     ]
-    opset = schema.opset_for(node.since_version, node.domain)
-    ai_onnx = opset if not node.domain else 17
-    built = onnx.ModelProto(ir_version=ir_version_for(ai_onnx), producer_name="epcheck")
-    built.opset_import.add(domain="", version=ai_onnx)
-    if node.domain:
-        built.opset_import.add(domain=node.domain, version=opset)
-    graph = built.graph  # filled in place: `helper.make_model` would copy it
-    graph.name = node.op_type
-    graph.node.extend(_nodes(node))
-    graph.input.extend(inputs)
-    graph.output.extend(outputs)
-    graph.initializer.extend(numpy_helper.from_array(o.value, o.name) for o in present if is_initializer(o, binding))
-    serialized: bytes = built.SerializeToString(deterministic=True)
-    return serialized
+    graph = [
+        *(wire.field(_NODE, proto) for proto in _nodes(node)),
+        wire.field(_NAME, node.op_type.encode()),
+        *(wire.field(_INITIALIZER, tensor(o.value, o.name)) for o in present if is_initializer(o, binding)),
+        *(wire.field(_INPUT, value) for value in inputs),
+        *(wire.field(_OUTPUT, value) for value in outputs),
+    ]
+    before, after = _around_graph(schema.opset_for(node.since_version, node.domain), node.domain)
+    return before + wire.field(_GRAPH, b"".join(graph)) + after
 
 
-def _nodes(node: Node) -> list[onnx.NodeProto]:
+@cache
+def _around_graph(opset: int, domain: str) -> tuple[bytes, bytes]:
+    """What stands before and after the graph in a ModelProto."""
+    ai_onnx = 17 if domain else opset
+    before = onnx.ModelProto(ir_version=ir_version_for(ai_onnx), producer_name="epcheck")
+    after = onnx.ModelProto()
+    after.opset_import.add(domain="", version=ai_onnx)
+    if domain:
+        after.opset_import.add(domain=domain, version=opset)
+    return before.SerializeToString(deterministic=True), after.SerializeToString(deterministic=True)
+
+
+def _nodes(node: Node) -> list[bytes]:
+    """The node under test and those around it, serialized."""
     around = node.surroundings
-    proto = node_proto(
-        node.op_type,
-        around.inputs if around else [operand.name if operand else "" for operand in node.inputs],
-        around.outputs if around else node.outputs,
-        "node",
-        node.domain,
-        node.attributes,
-    )
     if not around:
-        return [proto]
+        inputs = tuple([operand.name if operand else "" for operand in node.inputs])
+        has_tensors = any(isinstance(value, np.ndarray) for value in node.attributes.values())
+        made = _alone.__wrapped__ if has_tensors else _alone
+        spelled = _Spelled("" if has_tensors else repr(node.attributes), node.attributes)
+        return [made(node.op_type, inputs, node.outputs, node.domain, spelled)]
+    proto = node_proto(node.op_type, around.inputs, around.outputs, "node", node.domain, node.attributes)
     proto.attribute.extend(helper.make_attribute(name, graph) for name, graph in around.graphs.items())
     if around.type is not None:
         proto.attribute.append(helper.make_attribute("type", around.type))
-    return [*around.before, proto, *around.after]
+    return [each.SerializeToString(deterministic=True) for each in (*around.before, proto, *around.after)]
+
+
+@dataclass(frozen=True)
+class _Spelled:
+    """Attributes, equal where they are spelled alike: 1 and 1.0 are not, nor are 0.0 and -0.0."""
+
+    text: str
+    attributes: Mapping[str, Attribute] = field(compare=False)
+
+
+@lru_cache(maxsize=4096)
+def _alone(op_type: str, inputs: tuple[str, ...], outputs: tuple[str, ...], domain: str, attributes: _Spelled) -> bytes:
+    """The node under test, serialized; the cases of a sample share it and differ in what it is fed."""
+    proto = node_proto(op_type, inputs, outputs, "node", domain, attributes.attributes)
+    serialized: bytes = proto.SerializeToString(deterministic=True)
+    return serialized
 
 
 def node_proto(
@@ -164,6 +194,13 @@ def _attribute(name: str, value: Attribute) -> onnx.AttributeProto:
     if isinstance(value, tuple) and not value:
         return helper.make_attribute(name, value, attr_type=onnx.AttributeProto.INTS)
     return helper.make_attribute(name, value)
+
+
+@lru_cache(maxsize=4096)
+def _value_info(name: str, dtype: str, shape: tuple[int | str | None, ...]) -> bytes:
+    """`value_info`, serialized."""
+    serialized: bytes = value_info(name, dtype, shape).SerializeToString(deterministic=True)
+    return serialized
 
 
 @lru_cache(maxsize=4096)

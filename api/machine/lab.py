@@ -78,7 +78,7 @@ class UnpackLabOptions:
 
 
 def install_lab(options: InstallLabOptions | None = None, *, progress: Progress = SILENT) -> LabStatus:
-    """Install the lab, or complete it: what is there stays. About 1.5 minutes and 1 GB; no root. Raises LabError."""
+    """Install the lab, or complete it: what is there stays. About a minute and 1 GB; no root. Raises LabError."""
     options = options or InstallLabOptions()
     with progress.installing() as step:
         return lab.install(

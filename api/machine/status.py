@@ -76,7 +76,7 @@ def status(options: StatusOptions | None = None, *, progress: Progress = SILENT)
     targets = {target.name: target for target in _targets()}
     default = targets.pop(best.specification)
     if best.install_lab:
-        default = replace(default, about=f"{default.about}; a run installs it first, about 1.5 minutes")
+        default = replace(default, about=f"{default.about}; a run installs it first, about a minute")
     found = (default, *sorted(targets.values(), key=lambda target: not target.ready))
     if options is not None and options.try_targets:
         found = tuple(_tried(target, progress) if target.ready else target for target in found)

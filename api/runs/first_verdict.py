@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from epcheck.api.progress import Progress
 from epcheck.conformance.records.record import decode
 from epcheck.conformance.records.run import Run
+from epcheck.conformance.scheduling.plan import AWAITED
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 from epcheck.reports import target_headline
 from epcheck.reports.runs.summary import Tally
-
-AWAITED = 0.9
-"""The share of the thin cases that the verdict waits for: those that are expected to stop a worker are run when nothing
-else is left to do, and what fails is run again."""
 
 
 def thin_first(cases: Iterable[Case]) -> tuple[list[Case], frozenset[str]]:

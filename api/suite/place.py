@@ -211,9 +211,7 @@ def _best(progress: Progress) -> str:
 
 
 def _install_lab(progress: Progress) -> None:
-    progress.say(
-        f"Installing the DirectML lab into {lab.default_folder()}: 1 GB, about 1.5 minutes, once, without root"
-    )
+    progress.say(f"Installing the DirectML lab into {lab.default_folder()}: 1 GB, about a minute, once, without root")
     with progress.installing() as step:
         lab.install(progress=step)
 

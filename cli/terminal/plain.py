@@ -20,9 +20,9 @@ def safe(text: str) -> str:
     return escape(printable(text))
 
 
-def brief(text: str) -> str:
-    """As `safe`, with long names cut, of at most MESSAGE characters; for what a page and a JSON document have whole."""
+def brief(text: str, most: int = MESSAGE) -> str:
+    """As `safe`, with long names cut, of at most so many characters; for what a page and a JSON document have whole."""
     shown = shortened(text)
-    if len(shown) <= MESSAGE:
+    if len(shown) <= most:
         return safe(shown)
-    return safe(f"{shown[:MESSAGE]} … ({len(text)} characters; the page, and --json FILE, have all)")
+    return safe(f"{shown[:most]} … ({len(text)} characters; the page, and --json FILE, have all)")

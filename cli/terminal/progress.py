@@ -14,6 +14,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -110,8 +111,8 @@ class RecordBar:
 
 
 class LabProgress:
-    """One line for each step of an install, with sizes; in a log, one plain line for each message. Nothing is shown
-    before the first report."""
+    """One line for each step of an install, with sizes; in a log, one plain line for each message of a step. Nothing is
+    shown before the first report."""
 
     def __init__(self, console: Console, transient: bool = False) -> None:
         """transient: the lines vanish with the end of the install."""
@@ -121,28 +122,31 @@ class LabProgress:
         self._bars = Progress(TextColumn("{task.description}", table_column=text), sizes, TimeElapsedColumn(),
                               console=console, expand=True, transient=transient,
                               disable=not console.is_terminal)  # fmt: skip
-        self._last = ("", "")
-        self._task = self._bars.add_task("", total=None, sizes="")
+        self._rows: list[TaskID] = []
+        self._messages: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        if self._last[0]:
+        if self._rows:
             self._bars.stop()
 
     def __call__(self, report: InstallationStep) -> None:
         line = f"[{report.index}/{report.total}] {report.step}: {report.message}".rstrip(": ")
-        step, message = self._last
-        if not step:
+        if not self._rows:
             self._bars.start()
-        if report.message and (report.step, report.message) != (step, message) and not self._console.is_terminal:
-            self._console.print(line, _sizes(report), markup=False, highlight=False, soft_wrap=True)
-        if step and report.step != step:
-            self._bars.stop_task(self._task)
-            self._task = self._bars.add_task("", total=None, sizes="")
-        self._last = (report.step, report.message)
-        self._bars.update(self._task, description=escape(line), sizes=_sizes(report))
+        for _ in range(len(self._rows), report.total):
+            self._rows.append(self._bars.add_task("", total=None, sizes="", start=False, visible=False))
+        row = self._rows[report.index - 1]
+        if report.step not in self._messages:
+            self._bars.start_task(row)
+        if report.message != self._messages.get(report.step, "") and not self._console.is_terminal:
+            self._console.print(f"{line} {_sizes(report)}".rstrip(), markup=False, highlight=False, soft_wrap=True)
+        self._messages[report.step] = report.message
+        self._bars.update(row, description=escape(line), sizes=_sizes(report), visible=True)
+        if report.ended:
+            self._bars.stop_task(row)
 
 
 def _sizes(report: InstallationStep) -> str:

@@ -1,6 +1,6 @@
 """The real DirectML provider on Linux: Wine, a Vulkan driver, Windows Python and ONNX Runtime in a private folder.
 
-    install()                       # once; 1.5 minutes, no root
+    install()                       # once; about a minute, no root
     launch = python_launch()        # then, for each worker
     subprocess.Popen([*launch.argv, windows_path(script), ...], env=launch.env)
 

@@ -46,7 +46,7 @@ def install(
     has besides stay. system_wine: use the machine's Wine (10 or later) instead of Debian's. vulkan: the ICD file of
     a Vulkan driver of the machine to use instead of the software driver. mirror: the URL of a Debian archive instead of
     the one that the machine's apt uses. private_compiler: fetch a compiler even if the machine has one.
-    Takes about 1.5 minutes and 1 GB. Raises LabError.
+    Takes about a minute and 1 GB. Raises LabError.
     """
     if reason := _impossible(system_wine):
         raise LabError(reason)

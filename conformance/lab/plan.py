@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from epcheck.conformance.lab import wine
 from epcheck.conformance.lab.folder import Config, Layout
 from epcheck.conformance.lab.graphics import dxil, glvnd
@@ -24,13 +26,14 @@ def plan(
     """The steps of a lab, in order, without its runtimes."""
 
     opened: list[apt.Archive] = []
+    opening = threading.Lock()
 
     def archive(say: Say) -> apt.Archive:
-        """One for all steps, which fetches the index once."""
-        if not opened:
-            opened.append(apt.Archive(layout, mirror, say, keep_open))
-        opened[0].say = say
-        return opened[0]
+        """One for all steps, which fetches the index once; each hears of what it does itself."""
+        with opening:
+            if not opened:
+                opened.append(apt.Archive(layout, mirror, say, keep_open))
+        return opened[0].heard_by(say)
 
     def make_wine(say: Say) -> tuple[str, dict[str, str]]:
         if config.wine_loader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import signal
 import subprocess
@@ -10,10 +11,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import size
@@ -26,7 +27,8 @@ Say = Callable[[str, int | None, int | None], None]
 class Progress:
     """One report of an install.
 
-    index counts the steps from 1 to total; bytes are those of the download or work at hand, None where unknown.
+    index counts the steps from 1 to total; steps that do not need each other are done at the same time. bytes are those
+    of the download or work at hand, None where unknown. ended: this is the step's last report.
     """
 
     step: str
@@ -35,6 +37,7 @@ class Progress:
     message: str
     bytes_done: int | None = None
     bytes_total: int | None = None
+    ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,12 @@ class Watch:
 
 _PERIOD = 0.2  # seconds between two looks at what a program has written so far
 
+_STOPS: contextvars.ContextVar[tuple[threading.Event, ...]] = contextvars.ContextVar("stops", default=())
+"""Any of these ends the programs that are run here."""
+
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 
 def run(
@@ -72,16 +80,16 @@ def run(
     watch: Watch | None = None,
     keep_open: int | None = None,
     timeout: float = 1800,
-    unwanted: threading.Event | None = None,
 ) -> str:
     """Run a program to its end and return its standard output.
 
     what: names the action in reports and errors. watch: what is reported meanwhile.
     keep_open: a file descriptor (the install's lock) for the program to hold as well. timeout: seconds.
-    unwanted: once it is set, by another thread, the program is ended.
+    In work that `submit` handed over, the program is ended once the work is to stop.
     Raises LabError with the program's last line when it is missing, fails or does not end. What it has started is ended
     with it, unless it ends by itself.
     """
+    _refuse_stopped(what)
     before = size(watch.folder) if watch and watch.folder else 0
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
@@ -105,8 +113,7 @@ def run(
                     break
                 except subprocess.TimeoutExpired:
                     waited += _PERIOD
-                    if unwanted and unwanted.is_set():
-                        raise LabError(f"{what} was ended") from None
+                    _refuse_stopped(what)
                     if waited > timeout:
                         raise LabError(f"{what} did not end within {timeout:.0f} s; run the install again") from None
                     if watch:
@@ -124,21 +131,36 @@ def run(
     return printed
 
 
-def in_threads(work: Callable[[T, threading.Event], object], items: Sequence[T]) -> Generator[T, None, None]:
+def _refuse_stopped(what: str) -> None:
+    if any(stop.is_set() for stop in _STOPS.get()):
+        raise LabError(f"{what} was ended")
+
+
+def submit(
+    pool: ThreadPoolExecutor, stop: threading.Event, work: Callable[P, R], *arguments: P.args, **named: P.kwargs
+) -> Future[R]:
+    """Have a thread do the work. Once `stop` is set, the program that the work runs is ended, and so is every further
+    one."""
+    context = contextvars.copy_context()
+    context.run(_STOPS.set, (*_STOPS.get(), stop))
+    return pool.submit(lambda: context.run(work, *arguments, **named))
+
+
+def in_threads(work: Callable[[T], object], items: Sequence[T]) -> Generator[T, None, None]:
     """Do the work of each item, as many at once as there are cores; yields an item when it is done.
 
-    When one fails, or whoever waits is interrupted, those that have not begun are left undone, and the event that each
-    got is set, for `run` to end its program.
+    When one fails, or whoever waits is interrupted, those that have not begun are left undone, and the programs that
+    the others `run` are ended.
     """
-    unwanted = threading.Event()
+    stop = threading.Event()
     with ThreadPoolExecutor(cores()) as pool:
-        jobs = {pool.submit(work, item, unwanted): item for item in items}
+        jobs = {submit(pool, stop, work, item): item for item in items}
         try:
             for job in as_completed(jobs):
                 job.result()
                 yield jobs[job]
         except BaseException:
-            unwanted.set()
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 

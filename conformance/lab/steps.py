@@ -9,15 +9,18 @@ import contextlib
 import hashlib
 import json
 import os
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
-from epcheck.conformance.lab.process import Progress, Say
+from epcheck.conformance.lab.process import Progress, Say, submit
 from epcheck.conformance.records import atomic_file, file_lock
 
 Work = Callable[[Say], tuple[str, dict[str, str]]]
@@ -76,33 +79,60 @@ def valid_stamps(layout: Layout, steps: Sequence[Step]) -> dict[str, Stamp]:
 
 
 def perform(layout: Layout, steps: Sequence[Step], report: Callable[[Progress], None] | None) -> None:
-    """Do, in order, the steps that are not done, and those that need one of these. A step's exception leaves it, and
-    what comes after, undone."""
-    wanted, done = digests(steps), valid_stamps(layout, steps)
+    """Do the steps that are not done, and those that need one of these; what does not need each other at the same time.
+
+    steps: each after those that it needs. report: called in this thread. When a step fails, the programs of the others
+    are ended, nothing further begins, and its exception is raised once all have ended; so it is with an interruption.
+    What has ended by then stays done.
+    """
+    wanted, done = digests(steps), set(valid_stamps(layout, steps))
     for step in steps:
         if any(name in wanted and name not in done for name in step.needs):
-            done.pop(step.name, None)
+            done.discard(step.name)
             stamp_path(layout, step.name).unlink(missing_ok=True)
-    for index, step in enumerate(steps, 1):
+    events: queue.SimpleQueue[Progress | Future[Progress]] = queue.SimpleQueue()
+    tell = report or (lambda _report: None)
+    places = {step.name: (index, len(steps)) for index, step in enumerate(steps, 1)}
+    for name in (step.name for step in steps if step.name in done):
+        tell(Progress(name, *places[name], "done before", ended=True))
+    waiting, under_way, stop = [step for step in steps if step.name not in done], 0, threading.Event()
+    with ThreadPoolExecutor(len(steps)) as pool:
+        try:
+            while waiting or under_way:
+                ready = [step for step in waiting if all(name in done or name not in wanted for name in step.needs)]
+                for step in ready:
+                    waiting.remove(step)
+                    job = submit(pool, stop, _perform, layout, step, wanted[step.name], places[step.name], events.put)
+                    job.add_done_callback(events.put)
+                under_way += len(ready)
+                event = events.get()
+                if isinstance(event, Future):
+                    under_way -= 1
+                    event = event.result()
+                    done.add(event.step)
+                tell(event)
+        except BaseException:
+            stop.set()
+            raise
 
-        def say(
-            message: str, count: int | None = None, total: int | None = None, name: str = step.name, index: int = index
-        ) -> None:
-            if report:
-                report(Progress(name, index, len(steps), message, count, total))
 
-        if step.name in done:
-            say("done before")
-            continue
-        path = stamp_path(layout, step.name)
-        path.unlink(missing_ok=True)
-        say("")
-        began = time.monotonic()
-        detail, facts = step.work(say)
-        seconds = round(time.monotonic() - began, 1)
-        stamp = {"inputs": wanted[step.name], "detail": detail, "facts": facts, "seconds": seconds}
-        atomic_file.write_text(path, json.dumps(stamp, indent=1) + "\n")
-        say(f"{detail} ({seconds:.1f} s)")
+def _perform(
+    layout: Layout, step: Step, digest: str, place: tuple[int, int], tell: Callable[[Progress], None]
+) -> Progress:
+    """Do one step and stamp it; returns its last report. digest: of its inputs. place: its number, and of how many."""
+
+    def say(message: str, count: int | None = None, total: int | None = None) -> None:
+        tell(Progress(step.name, *place, message, count, total))
+
+    path = stamp_path(layout, step.name)
+    path.unlink(missing_ok=True)
+    say("")
+    began = time.monotonic()
+    detail, facts = step.work(say)
+    seconds = round(time.monotonic() - began, 1)
+    stamp = {"inputs": digest, "detail": detail, "facts": facts, "seconds": seconds}
+    atomic_file.write_text(path, json.dumps(stamp, indent=1) + "\n")
+    return Progress(step.name, *place, f"{detail} ({seconds:.1f} s)", ended=True)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
-from epcheck.conformance.records.case_facts import CaseFacts, DirectML, Value
+from epcheck.conformance.records.case_facts import CaseFacts, DirectML
 from epcheck.conformance.test_data import repro
 from epcheck.generators import graph
 from epcheck.generators.array import Array
@@ -25,17 +27,33 @@ PREVIEW = 12
 
 
 def of(built: BuiltCase, rounded: Accuracy | None = None) -> CaseFacts:
-    """The facts of a case. rounded: how far its correctly rounded outputs are from the truth."""
-    return CaseFacts(
-        **_identity(built.case),
-        opset=built.opset,
-        types=built.types,
-        attributes=dict(built.node.attributes),
-        values=_values(built),
-        directml=None if built.lowering is None else _directml(built.lowering.description),
-        expects=_expected(built),
-        rounded=rounded,
+    """The facts of a case. rounded: how far its correctly rounded outputs are from the truth.
+
+    They are made as text, with the names and in the order of the fields of `CaseFacts`: few of them are looked at.
+    """
+    case = built.case
+    fields = {
+        "case_id": case.id,
+        "operator": case.operator,
+        "domain": case.domain,
+        "since_version": case.since_version,
+        "opset": built.opset,
+        "dtype": case.dtype,
+        "sample": case.sample,
+        "variant": case.binding,
+        "types": built.types,
+    }
+    last = {"expects": _expected(built), "repro": repro.command(case.id, case.folder)}
+    attributes = strict_json.dumps(built.node.attributes)
+    values = strict_json.dumps_without_floats(_values(built))
+    directml = "null" if built.lowering is None else _directml(built.lowering.description)
+    text = (
+        f'{strict_json.dumps_without_floats(fields)[:-1]},"attributes":{attributes},"values":{values},'
+        f'"directml":{directml},{strict_json.dumps_without_floats(last)[1:]}'
     )
+    if rounded is not None:
+        text = f'{text[:-1]},"rounded":{strict_json.dumps(vars(rounded))}}}'
+    return CaseFacts.from_text(case.id, text)
 
 
 def _expected(built: BuiltCase) -> str:
@@ -50,52 +68,51 @@ def _expected(built: BuiltCase) -> str:
 def of_unbuilt(case: Case) -> CaseFacts:
     """What is known of a case whose generator failed."""
     return CaseFacts(
-        **_identity(case),
+        case_id=case.id,
+        operator=case.operator,
+        domain=case.domain,
+        since_version=case.since_version,
         opset=0,
+        dtype=case.dtype,
+        sample=case.sample,
+        variant=case.binding,
         types={},
         attributes={},
         values=(),
         directml=None,
         expects="nothing: its generator failed",
+        repro=repro.command(case.id, case.folder),
     )
 
 
-def _identity(case: Case) -> dict[str, Any]:
-    """The fields that say which case it is."""
-    return {
-        "case_id": case.id,
-        "operator": case.operator,
-        "domain": case.domain,
-        "since_version": case.since_version,
-        "dtype": case.dtype,
-        "sample": case.sample,
-        "variant": case.binding,
-        "repro": repro.command(case.id, case.folder),
-    }
-
-
 @lru_cache(maxsize=1024)
-def _directml(desc: OperatorDesc) -> DirectML:
-    """What a record shows of a description; the bindings of a sample share theirs."""
+def _directml(desc: OperatorDesc) -> str:
+    """What a record shows of a description, as the text of `DirectML`; the bindings of a sample share theirs."""
     violations = tuple(f"{v.constraint}: {v.message}" for v in desc.validate(DIRECTML_LEVEL))
-    return DirectML(desc.NAME, desc.as_dict(), violations)
+    shown = DirectML(desc.NAME, desc.as_dict(), violations)
+    return strict_json.dumps(typed_json.to_json(shown))
 
 
-def _values(built: BuiltCase) -> tuple[Value, ...]:
+def _values(built: BuiltCase) -> list[Mapping[str, Any]]:
     """The node's inputs as the model has them, then its outputs as the truth has them."""
-    inputs = [
-        Value(o.name, dtype_name(o.value.dtype), o.value.shape, _where(built, o.name), preview(o.value))
-        for o in built.node.inputs
-        if o is not None
-    ]
-    if isinstance(built.truth, Outputs):
-        outputs = [(output.name, output.value) for output in built.truth.outputs]
-    elif isinstance(built.truth, Selection):
-        outputs = list(zip(built.node.results, built.truth.accepted[0], strict=True))
-    else:
-        types = graph.output_types(built.node, built.types)
-        return (*inputs, *(Value(name, types[name], (), "output") for name in built.node.results))
-    return (*inputs, *(Value(name, dtype_name(v.dtype), v.shape, "output", preview(v)) for name, v in outputs))
+    values = [_value(o.name, o.value, _where(built, o.name)) for o in built.node.inputs if o is not None]
+    match built.truth:
+        case Outputs(outputs):
+            return values + [_value(output.name, output.value, "output") for output in outputs]
+        case Selection(accepted=accepted):
+            return values + [
+                _value(name, value, "output") for name, value in zip(built.node.results, accepted[0], strict=True)
+            ]
+        case _:
+            types = graph.output_types(built.node, built.types)
+            results = built.node.results
+            return values + [{"name": name, "dtype": types[name], "shape": [], "where": "output"} for name in results]
+
+
+def _value(name: str, value: Array, where: str) -> Mapping[str, Any]:
+    """As `records.case_facts.Value`."""
+    described = {"name": name, "dtype": dtype_name(value.dtype), "shape": value.shape, "where": where}
+    return {**described, "preview": shown} if (shown := preview(value)) else described
 
 
 def _where(built: BuiltCase, name: str) -> str:
@@ -105,7 +122,7 @@ def _where(built: BuiltCase, name: str) -> str:
 def preview(value: Array) -> str:
     """The first elements as text; the number of those left out."""
     flat: Any = np.ravel(value)[:PREVIEW]
-    if value.dtype.kind != "f":
+    if value.dtype.kind != "f" or value.dtype == np.float64:  # whose numbers Python writes as numpy does, but faster
         flat = flat.tolist()
     more = value.size - len(flat)
     return ", ".join(map(str, flat)) + (f", … {more} more" if more > 0 else "")

@@ -7,18 +7,33 @@ and of the graphs, and no model is parsed or serialized when a pack is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
 
 import onnx
 
-GRAPH_FIELD = b"\x3a"
-"""Field 7 of ModelProto, `graph`, as protobuf writes the start of a message."""
+from epcheck.generators.protobuf import wire
 
-GRAPH_NAME = b"\x12\x04pack"
-"""Field 2 of GraphProto, `name`, which a model must have."""
+GRAPH, FUNCTIONS = 7, 25
+"""Fields of ModelProto."""
 
-PLAIN = {"node", "name", "initializer", "input", "output", "doc_string"}
-"""What a graph may have to be taken apart, and each in its nodes' attributes: names stand in other fields, too."""
+NODE, NAME, INITIALIZER, DOC_STRING, INPUT, OUTPUT = 1, 2, 5, 10, 11, 12
+"""Fields of GraphProto: all that a graph may have to be taken apart. Names stand in others, too."""
+
+NAMED: Mapping[int, Any] = {
+    NODE: onnx.NodeProto,
+    INITIALIZER: onnx.TensorProto,
+    INPUT: onnx.ValueInfoProto,
+    OUTPUT: onnx.ValueInfoProto,
+}
+"""What of a graph has names."""
+
+STAND_IN = "\0instead of\0/"
+"""A prefix in the place of another one of its length."""
+
+SHORT = 4096
+"""Bytes of a node or a value of which it is kept how it is written with a prefix."""
 
 
 def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
@@ -27,40 +42,78 @@ def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
     Graphs of equal shells are put into one model by writing them one after the other: so protobuf merges messages.
     The graph is empty where a name may stand in a place that is not known here.
     """
-    proto = onnx.ModelProto.FromString(model)
-    graph, written = proto.graph, b""
-    graphs = [graph, *_inner(graph)]
-    if not proto.functions and not any({field.name for field, _ in each.ListFields()} - PLAIN for each in graphs):
-        graph.ClearField("name")
-        for each in graphs:
-            _put_before_names(prefix, each)
-        written = graph.SerializeToString(deterministic=True)
-    proto.ClearField("graph")
-    shell: bytes = proto.SerializeToString()
-    return shell, written
+    fields = [*wire.fields(model)]
+    shell = b"".join([whole for number, whole, _ in fields if number != GRAPH])
+    if any(number == FUNCTIONS for number, _, _ in fields):
+        return shell, b""
+    graph = b"".join([content for number, _, content in fields if number == GRAPH])
+    written = []
+    for number, whole, content in wire.fields(graph):
+        if number == DOC_STRING:
+            written.append(whole)
+        elif number != NAME:
+            renamed = _prefixed(number, content, prefix)
+            if renamed is None:
+                return shell, b""
+            written.append(renamed)
+    return shell, b"".join(written)
 
 
-def _inner(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in the attributes of its nodes, and in those of theirs."""
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                yield inner
-                yield from _inner(inner)
+def _prefixed(number: int, content: bytes, prefix: str) -> bytes | None:
+    """A field of a graph with the prefix before its names; None where one may stand in a place that is not known.
+
+    Cases share most of their nodes and values, but no prefix, so these are kept with another one.
+    """
+    if number == INITIALIZER or len(content) > SHORT or len(prefix) != len(STAND_IN) or STAND_IN.encode() in content:
+        return _renamed(number, content, prefix)
+    kept = _kept(number, content)
+    return kept and kept.replace(STAND_IN.encode(), prefix.encode())
 
 
-def _put_before_names(prefix: str, graph: onnx.GraphProto) -> None:
-    """Before those of its own nodes and values, in place."""
-    for node in graph.node:
-        node.name = prefix + node.name
-        node.input[:] = [prefix + name if name else "" for name in node.input]
-        node.output[:] = [prefix + name if name else "" for name in node.output]
+@lru_cache(maxsize=4096)
+def _kept(number: int, content: bytes) -> bytes | None:
+    return _renamed(number, content, STAND_IN)
+
+
+def _renamed(number: int, content: bytes, prefix: str) -> bytes | None:
+    if number not in NAMED:
+        return None
+    part = NAMED[number].FromString(content)
+    if number != NODE:
+        _put_before_value(prefix, part)
+    elif not _put_before_node(prefix, part):
+        return None
+    return wire.field(number, part.SerializeToString(deterministic=True))
+
+
+def _put_before_node(prefix: str, node: onnx.NodeProto) -> bool:
+    """Before its own name, those that it reads and writes, and those in the graphs of its attributes, in place; whether
+    these have names in known places only."""
+    node.name = prefix + node.name
+    node.input[:] = [prefix + name if name else "" for name in node.input]
+    node.output[:] = [prefix + name if name else "" for name in node.output]
+    graphs = [
+        graph
+        for attribute in node.attribute
+        for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs)
+    ]
+    return all(_put_before_graph(prefix, graph) for graph in graphs)
+
+
+def _put_before_graph(prefix: str, graph: onnx.GraphProto) -> bool:
+    """As `_put_before_node`."""
     for value in (*graph.input, *graph.output, *graph.initializer):
-        value.name = prefix + value.name
-    for value in (*graph.input, *graph.output):
-        for dim in _dims(value.type):
-            if dim.dim_param:
-                dim.dim_param = prefix + dim.dim_param
+        _put_before_value(prefix, value)
+    is_plain = {field.number for field, _ in graph.ListFields()} <= {*NAMED, NAME, DOC_STRING}
+    return is_plain and all(_put_before_node(prefix, node) for node in graph.node)
+
+
+def _put_before_value(prefix: str, value: onnx.ValueInfoProto | onnx.TensorProto) -> None:
+    """Before its name and those of its dimensions, in place."""
+    value.name = prefix + value.name
+    for dim in _dims(value.type) if isinstance(value, onnx.ValueInfoProto) else ():
+        if dim.dim_param:
+            dim.dim_param = prefix + dim.dim_param
 
 
 def _dims(value_type: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
@@ -76,15 +129,4 @@ def _dims(value_type: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimensio
 
 def joined(shell: bytes, graphs: Iterable[bytes]) -> bytes:
     """The serialized ModelProto of one shell and all graphs; its graph is called `pack`."""
-    graph = b"".join(graphs) + GRAPH_NAME
-    return shell + GRAPH_FIELD + _varint(len(graph)) + graph
-
-
-def _varint(number: int) -> bytes:
-    """A number as protobuf writes it: seven bits a byte, the lowest first."""
-    written = bytearray()
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
-    return bytes(written)
+    return shell + wire.field(GRAPH, b"".join([*graphs, wire.field(NAME, b"pack")]))

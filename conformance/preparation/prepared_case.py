@@ -139,10 +139,9 @@ def of(built: BuiltCase) -> PreparedCase:
     sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
     opinions, answer = _directml(built, outputs)
     best = None if isinstance(built.truth, Refusal) else measured_accuracy(built.truth, outputs)
-    text = facts.of(built, best).text
     return PreparedCase(
         case=built.case,
-        facts=CaseFacts.from_text(built.case.id, text),  # lists for tuples, as those of a row
+        facts=facts.of(built, best),
         domain=built.node.domain,
         op_type=built.node.op_type,
         beside=_beside(built),

@@ -8,10 +8,8 @@ import queue
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
-
-import numpy as np
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.cache.row_groups import RowGroups, group_of, plain_pickle
@@ -22,7 +20,6 @@ from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived, WorkerProcess
 from epcheck.conformance.workers.request import run_request
 from epcheck.generators import suite
-from epcheck.generators.array import Array
 from epcheck.generators.case import Case
 
 LOOKED_UP = 256
@@ -44,7 +41,7 @@ DEADLINE_S = 120.0
 """Seconds that a preparer may take for a chunk, its start included; it takes a ten-thousandth."""
 
 PREPARER = Target(
-    "preparation", (sys.executable,), ("python:epcheck.conformance.preparation.preparer_pool:rows",), forks=True
+    "preparation", (sys.executable,), ("python:epcheck.conformance.preparation.preparer:rows",), forks=True
 )
 
 _Chunk = tuple[Case, ...]
@@ -188,14 +185,6 @@ class PreparerPool:
         except ValueError:
             return False
         return True
-
-
-def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """The backend of a preparer. model: cases, pickled; the output: their rows, or a list of why there is none."""
-    del feeds
-    done = [prepared_case.prepare(case) for case in pickle.loads(model)]
-    written = [[p.why, p.log] if isinstance(p, UnbuiltCase) else prepared_case.to_row(p) for p in done]
-    return {"rows": np.frombuffer(pickle.dumps(written, pickle.HIGHEST_PROTOCOL), np.uint8)}
 
 
 def _request(chunk: _Chunk) -> list[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -19,6 +20,9 @@ def _refuse(constant: str) -> NoReturn:
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 """Not msgspec's, which writes NaN as null, characters beyond ASCII as they are, and some floats with other digits."""
 
+_FAST_ENCODER = msgspec.json.Encoder()
+_BEYOND_ASCII = re.compile(r"[^ -~]")
+
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 _FAST_DECODER = msgspec.json.Decoder()
 
@@ -29,6 +33,19 @@ def dumps(value: Any) -> str:
         return _ENCODER.encode(value)
     except (ValueError, TypeError):
         return _ENCODER.encode(plain(value))
+
+
+def dumps_without_floats(value: Any) -> str:
+    """As `dumps`, several times as fast, of a value that holds no floats."""
+    try:
+        text = _FAST_ENCODER.encode(value).decode()
+    except (UnicodeError, TypeError, OverflowError):  # half of a surrogate pair, numbers of numpy, a larger number
+        return dumps(value)
+    return text if text.isascii() and text.isprintable() else _BEYOND_ASCII.sub(_escaped, text)
+
+
+def _escaped(character: re.Match[str]) -> str:
+    return json.dumps(character[0])[1:-1]
 
 
 def loads(text: bytes | str) -> Any:

@@ -24,10 +24,11 @@ def releases_of(package: str, windows: bool = False) -> tuple[str, ...]:
 
     Raises ReleaseError when the index cannot be reached, or has no such release.
     """
-    if reason := wheels.missing():
-        raise ReleaseError(reason)
+    pip = wheels.pip()
+    if pip is None:
+        raise ReleaseError(wheels.missing() or "")
     platform = wheels.FOR_WINDOWS if windows else ()
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "index", "versions"]
+    command = [*pip, "--disable-pip-version-check", "--no-input", "index", "versions"]
     done = subprocess.run(
         [*command, *PATIENCE, *platform, package],
         capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False,

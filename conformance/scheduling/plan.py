@@ -19,6 +19,11 @@ Facts = Mapping[str, Mapping[str, str]]
 """Target name -> what its worker reports of itself: the fingerprint."""
 
 
+AWAITED = 0.9
+"""The share of the cases that come first which somebody waits for: those that are expected to stop a worker, and those
+that fail in ways that nobody expects, need processes of their own."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a run does.
@@ -28,7 +33,8 @@ class Plan:
     pack: whether cases may share sessions; the verdicts are the same without. below: candidate name -> the target that
     calls DirectML directly, which is asked about every failure of that candidate. variants: candidate name -> the other
     ways in which each case runs on it. first: how many of the cases come first and are waited for: once all of these
-    are prepared, none of them waits in a pack for cases that come after them.
+    are prepared, none of them waits in a pack for cases that come after them; and until AWAITED of them are recorded,
+    no processes are started for one case each while there is anything else to do.
     """
 
     cases: Sequence[Case]

@@ -194,7 +194,7 @@ class Session:
         enter(SENDING)
         self._begin()
         none_left = not (self._preparers.is_busy or self._preparers.ready)
-        self._pools.advance(last=none_left and not more)
+        self._pools.advance(last=none_left and not more, more=not none_left)
         if none_left and more:
             self._use_idle_workers()
         if not self._handle_events(wait and not (self._preparers.has_work or self._can_begin)):
@@ -290,6 +290,7 @@ class Session:
 
     def _conclude(self, life: CaseLifecycle, records: tuple[Record, ...]) -> None:
         """Hand the records on; take down how each candidate fared, as far as the next run cannot guess it."""
+        self._pools.concluded(life.prepared.case)
         for target, made in zip(life.candidates, records, strict=True):
             can_be_guessed = made.status == terms.PASS and made.claimed is not False
             self._statuses.put(target, life.prepared.case.id, "" if can_be_guessed else made.status)

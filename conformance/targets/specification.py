@@ -101,7 +101,7 @@ def resolve(
         return _recipe(recipes.ready(specification))
     name, version = _name_and_release(specification)
     if name in RELEASES:
-        target = _cpu(version) if name == "cpu" else _dml(version, progress, vulkan)
+        target = _cpu(version) if name == "cpu" else _dml(specification, version, progress, vulkan)
         return replace(target, name=specification, expectations=_shipped(name, version))
     if name == DIRECTML:
         return _directml(specification, version, progress, vulkan)
@@ -152,7 +152,7 @@ def _cpu(version: str) -> Target:
     )  # fmt: skip
 
 
-def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
+def _dml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
     if sys.platform == "win32":
         python = environments.ensure("onnxruntime-directml", version) if version else Path(sys.executable)
         prelude = ("--prelude", os.environ[PRELUDE]) if PRELUDE in os.environ else ()
@@ -160,12 +160,12 @@ def _dml(version: str, progress: ProgressCallback | None, vulkan: Path | None) -
         return replace(native, options={"device_id": "0"}, pack=PACK, jobs=MEASURED)
     try:
         if not lab.status().installed:
-            raise TargetError("target 'dml': the lab is not installed; run: epcheck lab install")
+            raise TargetError(f"target '{specification}': the lab is not installed; run: epcheck lab install")
         if version:
             lab.ensure_runtime(version, progress=progress)
         launch = lab.python_launch(runtime=version or lab.DEFAULT_RUNTIME, vulkan=vulkan)
     except lab.LabError as error:
-        raise TargetError(f"target 'dml': {error}") from error
+        raise TargetError(f"target '{specification}': {error}") from error
     return Target(
         "dml",
         launch.argv,
@@ -192,7 +192,7 @@ def _why_no_driver(files: str) -> str:
 
 
 def _directml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
-    direct = direct_of(_dml(version, progress, vulkan))
+    direct = direct_of(_dml(specification, version, progress, vulkan))
     return replace(direct, name=specification, expectations=_shipped(DIRECTML, version))
 
 

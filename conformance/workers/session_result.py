@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ OUT_OF_MEMORY = re.compile(r"8007000E|bad[ _]alloc|Failed to allocate memory", r
 class SessionResult(NamedTuple):
     """stage: as above. message: why it failed, on one line; empty otherwise. assignment: [provider, operator, node] of
     each node, None where the runtime keeps no record. create_s, run_s: seconds, None where it did not get there.
-    busy_s: seconds that the worker spent on the request. unwritten, repeat_differs: names of outputs."""
+    busy_s, cpu_s: seconds that the worker spent on the request, and that processors did for it. unwritten,
+    repeat_differs: names of outputs."""
 
     stage: str
     message: str
@@ -32,6 +34,7 @@ class SessionResult(NamedTuple):
     create_s: float | None
     run_s: float | None
     busy_s: float
+    cpu_s: float
     unwritten: tuple[str, ...]
     repeat_differs: tuple[str, ...]
 
@@ -39,6 +42,12 @@ class SessionResult(NamedTuple):
     def failed(self) -> bool:
         """Whether the session ended with an error."""
         return self.stage not in SUCCEEDED
+
+    def cost_s(self, on_cpu: bool) -> float:
+        """What the session cost, in seconds. on_cpu: it computed there. Where others want the CPU, too, long sessions
+        wait for their turn at it and short ones do not, so what counts is the time of processors; Windows counts that
+        in steps of 16 ms."""
+        return self.cpu_s if on_cpu and sys.platform != "win32" else self.busy_s
 
     @property
     def ran_out_of_memory(self) -> bool:
@@ -56,6 +65,7 @@ def session_result(header: Mapping[str, Any]) -> SessionResult:
         _if_any(header.get("create_s")),
         _if_any(header.get("run_s")),
         seconds(header.get("busy_s") or 0.0),
+        seconds(header.get("cpu_s") or 0.0),
         _names(header.get("unwritten")),
         _names(header.get("repeat_differs")),
     )

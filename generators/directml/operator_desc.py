@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from enum import Enum
 from functools import cache
@@ -174,28 +174,29 @@ class OperatorDesc(ABC):
                     _BUFFER_TENSOR_PAGE,
                 )
 
-    def _c_type_violations(self) -> Iterator[Violation]:
+    def _c_type_violations(self) -> Sequence[Violation]:
+        found: list[Violation] = []
         for name, tensor in self.tensors().items():
             if tensor is not None:
-                yield from self._out_of_range("UINT", f"{name}.Sizes", tensor.sizes)
-                yield from self._out_of_range("UINT", f"{name}.Strides", tensor.strides or ())
+                found += self._out_of_range("UINT", f"{name}.Sizes", tensor.sizes)
+                found += self._out_of_range("UINT", f"{name}.Strides", tensor.strides or ())
         for name, c_name, c_type in _members(type(self)):
             value = getattr(self, name)
             if c_type in _C_RANGES and isinstance(value, tuple | int):
                 values = value if isinstance(value, tuple) else (value,)
-                yield from self._out_of_range(
-                    c_type, c_name, tuple(value for value in values if isinstance(value, int))
-                )
+                found += self._out_of_range(c_type, c_name, tuple(value for value in values if isinstance(value, int)))
+        return found
 
-    def _out_of_range(self, c_type: str, member: str, values: tuple[int, ...]) -> Iterator[Violation]:
+    def _out_of_range(self, c_type: str, member: str, values: tuple[int, ...]) -> Sequence[Violation]:
         low, high = _C_RANGES[c_type]
         if not values or (low <= min(values) and max(values) <= high):
-            return
-        for value in values:
-            if not low <= value <= high:
-                yield self.violation(
-                    f"value_fits_{c_type.lower()}", f"{member} holds {value}; {c_type} ranges from {low} to {high}"
-                )
+            return ()
+        constraint = f"value_fits_{c_type.lower()}"
+        return [
+            self.violation(constraint, f"{member} holds {value}; {c_type} ranges from {low} to {high}")
+            for value in values
+            if not low <= value <= high
+        ]
 
 
 def page(name: str) -> str:

@@ -1,8 +1,8 @@
-"""The cases of four dimensions in every dtype: their samples' names begin with `typed_`.
+"""The cases of no, three and four dimensions in every dtype: their samples' names begin with `typed_`.
 
-The samples of an operator vary ranks in its first dtype; in the others most have two dimensions or three. A kernel that
-has a path of its own for a dtype and for images is met by neither. So of each operator with a sample of four dimensions
-there is a case of that in every other dtype that has none.
+The samples of an operator vary ranks in its first dtype; in the others most have one dimension or two. A kernel that
+has a path of its own for a dtype and for scalars, or for images, is met by neither. So of each operator with a sample
+of one of these ranks there is a case of that in every other dtype that has none.
 """
 
 from __future__ import annotations
@@ -18,11 +18,20 @@ from epcheck.generators.case import Binding, BuiltCase, Case, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.operator import Operator, built_of, random_source
 
-KINDS = {"typed": "four dimensions in every dtype"}
+KINDS = {"typed": "no, three and four dimensions in every dtype"}
 """What these cases are called -> what they are aimed at."""
 
-RANK = "rank_4"
-"""What the names of the samples hold that have four dimensions."""
+RANKS = ("rank_4", "rank_3", "rank_0", "scalar")
+"""What the names of the samples hold that have so many dimensions."""
+
+WHOLE = frozenset({"scalar"})
+"""Those of RANKS that are whole names: `size_0_by_scalar` is about another tensor."""
+
+HIGHER = "of_higher_rank"
+"""What the names of samples hold in which a number behind `rank_` is none of dimensions."""
+
+REFUSED = "refused"
+"""What the names of samples begin with that must be refused: they come last."""
 
 OTHERWISE = frozenset(
     {"BitCast", "Cast", "CastLike", "DequantizeLinear", "QuantizeLinear", "Shape", "Size", "SplitToSequence"}
@@ -36,7 +45,11 @@ OF_FRACTIONS = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "Reduce
 
 def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
     """Key of an operator -> its cases, in the version that is tried in every way."""
-    return {key: tuple(_of_operator(operator)) for key, operator in operators.items() if key not in OTHERWISE}
+    return {
+        key: tuple(case for rank in RANKS for case in _of_operator(operator, rank))
+        for key, operator in operators.items()
+        if key not in OTHERWISE
+    }
 
 
 def kind_of(case: Case) -> str:
@@ -44,9 +57,10 @@ def kind_of(case: Case) -> str:
     return next(iter(KINDS)) if isinstance(case.builder, partial) and case.builder.func is _built else ""
 
 
-def _of_operator(operator: Operator[Any]) -> Iterator[Case]:
+def _of_operator(operator: Operator[Any], rank: str) -> Iterator[Case]:
     version = established_version(operator.name, operator.domain)
-    samples = [sample for sample in operator.samples() if RANK in sample.name]
+    samples = [sample for sample in operator.samples() if _is_of_rank(sample.name, rank)]
+    samples.sort(key=lambda sample: sample.name.startswith(REFUSED))
     every = tuple(operator.dtypes(version)) if samples else ()
     known = [(sample, dtypes) for dtypes in every for sample in samples if operator.bindings(sample, version, dtypes)]
     if not known:
@@ -58,6 +72,10 @@ def _of_operator(operator: Operator[Any]) -> Iterator[Case]:
             name = f"{next(iter(KINDS))}_{sample.name}"
             builder = partial(_built, operator, sample)
             yield Case(operator.name, operator.domain, version, "-".join(dtypes), name, graph.INITIALIZER, builder)
+
+
+def _is_of_rank(name: str, rank: str) -> bool:
+    return name == rank if rank in WHOLE else rank in name and HIGHER not in name
 
 
 def _built(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:

@@ -202,7 +202,7 @@ def truth(node: Node) -> Truth:
     else:
         target, name = np.dtype(np.float32), node.surroundings.types["T2"]
         if name in INTEGERS:
-            return Outputs((Output("output", _lower_bits(values, name).astype(np.int32)),))
+            return Outputs((Output("output", lower_bits(values, name).astype(np.int32)),))
         exact = rounded(values.astype(np.float64), name, node)
     return Outputs((widened("output", exact, target),))
 
@@ -214,10 +214,11 @@ def widened(name: str, exact: Array, target: np.dtype[Any]) -> Output:
     return bounds.rounded(name, exact, target, bounds.ulp(0.0, bounds.D3D, target))
 
 
-def _lower_bits(values: Array, name: str) -> Array:
-    """Rounded to nearest, ties to even, then as many bits as the type has."""
+def lower_bits(values: Array, name: str) -> Array:
+    """Rounded to nearest, ties to even, then as many bits as the type has; int64."""
     low, high = INTEGERS[name]
-    return np.asarray((np.rint(values).astype(np.int64) - low) % (high - low + 1) + low)
+    whole = np.rint(values) if values.dtype.kind == "f" else values
+    return np.asarray((whole.astype(np.int64) - low) % (high - low + 1) + low)
 
 
 def rounded(values: Array, name: str, node: Node) -> Array:

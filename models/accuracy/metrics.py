@@ -38,6 +38,11 @@ class Metrics:
     top1: float | None
 
 
+def portion(share: float) -> str:
+    """`all`, or `3.4 %`: how many of the values, in a sentence."""
+    return "all" if share >= 1 else f"{100 * share:.3g} %"
+
+
 def worst(found: Sequence[Metrics]) -> Metrics:
     """The largest errors of several measurements of the same output."""
     return replace(

@@ -65,6 +65,21 @@ class Verdict:
         """`right`, `undecided` or `WRONG`."""
         return "right" if self.right else "undecided" if self.undecided else "WRONG"
 
+    @property
+    def is_extended(self) -> bool:
+        """Whether the output is right although it is beyond its threshold: `why` says what the reason is."""
+        return self.right and self.metrics is not None and not self._keeps(self.metrics)
+
+    @property
+    def is_nearer(self) -> bool:
+        """Whether the output keeps its threshold against the truth, where the baseline's is beyond AS_GOOD times it."""
+        if self.against != ORACLE or self.metrics is None or self.baseline is None:
+            return False
+        return self._keeps(self.metrics) and not _within(self.baseline, self.dtype, _wider(self.threshold))[0]
+
+    def _keeps(self, metrics: Metrics) -> bool:
+        return _within(metrics, self.dtype, self.threshold)[0]
+
 
 def judge(
     trial: str,
@@ -122,12 +137,12 @@ def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Seque
         is_sensitive = sensitivity.nonfinite > 0
         return replace(verdict, undecided=True, why=f"{verdict.why}; so are they with rounding alone") if (
             is_sensitive) else verdict  # fmt: skip
-    right, why = _within(metrics, got, extended(threshold, sensitivity))
+    right, why = _within(metrics, got.dtype.name, extended(threshold, sensitivity))
     if right:
         return replace(
             verdict, right=True, undecided=False, why=f"{why}, which the model's sensitivity extends: {changes}"
         )
-    if _within(metrics, got, extended(threshold, sensitivity, math.inf))[0]:
+    if _within(metrics, got.dtype.name, extended(threshold, sensitivity, math.inf))[0]:
         return replace(
             verdict, undecided=True, why=f"{verdict.why}; but the model is too sensitive on these feeds: {changes}"
         )
@@ -176,10 +191,10 @@ def _against(
     other = None
     if baseline is not None and baseline.shape == reference.shape:
         other = measure(baseline, _rounded(reference, got.dtype) if widened else reference)
-    right, why = _within(metrics, got, threshold)
+    right, why = _within(metrics, got.dtype.name, threshold)
     if right or other is None:
         return verdict(metrics, RIGHT if right else WRONG, why, other)
-    return verdict(metrics, *_beside(metrics, other, got, threshold), other)
+    return verdict(metrics, *_beside(metrics, other, got.dtype.name, threshold), other)
 
 
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
@@ -192,16 +207,16 @@ def _rounded(truth: Array, dtype: np.dtype[Any]) -> Array:
     return np.where(np.isfinite(narrow), truth, narrow)
 
 
-def _beside(metrics: Metrics, other: Metrics, got: Array, threshold: Threshold) -> tuple[str, str]:
+def _beside(metrics: Metrics, other: Metrics, dtype: str, threshold: Threshold) -> tuple[str, str]:
     """The verdict on an output beyond the threshold, beside the baseline's distance from the truth."""
     unlimited, most = extended(threshold, other, math.inf), extended(threshold, other)
-    right, why = _within(metrics, got, most)
+    right, why = _within(metrics, dtype, most)
     if right:
         return RIGHT, f"{why}, which the baseline's own distance from the truth extends"
     if metrics.nonfinite:
         return (UNDECIDED, f"{why}; of the baseline's {other.nonfinite}") if other.nonfinite else (WRONG, why)
-    if _within(metrics, got, unlimited)[0]:
-        return UNDECIDED, f"{_within(metrics, got, threshold)[1]}; the baseline is about as far from the truth"
+    if _within(metrics, dtype, unlimited)[0]:
+        return UNDECIDED, f"{_within(metrics, dtype, threshold)[1]}; the baseline is about as far from the truth"
     return WRONG, why
 
 
@@ -220,8 +235,21 @@ def extended(threshold: Threshold, other: Metrics, ceiling: float = CEILING) -> 
     return replace(threshold, relative=relative, snr_db=snr, agreement=agreement)
 
 
-def _within(metrics: Metrics, got: Array, threshold: Threshold) -> tuple[bool, str]:
-    """Whether the metrics are within the threshold, and the sentence that says so."""
+def _wider(threshold: Threshold) -> Threshold:
+    """AS_GOOD times the threshold."""
+    absolute, snr, agreement = threshold.absolute, threshold.snr_db, threshold.agreement
+    return replace(
+        threshold,
+        relative=AS_GOOD * threshold.relative,
+        absolute=None if absolute is None else AS_GOOD * absolute,
+        snr_db=None if snr is None else snr - 20 * math.log10(AS_GOOD),
+        agreement=None if agreement is None else 1 - AS_GOOD * (1 - agreement),
+    )
+
+
+def _within(metrics: Metrics, dtype: str, threshold: Threshold) -> tuple[bool, str]:
+    """Whether the metrics of an output of this dtype are within the threshold, and the sentence that says so."""
+    has_steps = threshold.steps > 0 and dtype.startswith(("int", "uint"))
     if metrics.differing == 0:
         return True, "equal to the last bit"
     if metrics.nonfinite:
@@ -232,10 +260,12 @@ def _within(metrics: Metrics, got: Array, threshold: Threshold) -> tuple[bool, s
         return share >= threshold.agreement, f"{count}; allowed are {1 - threshold.agreement:.2%}"
     if threshold.absolute is not None and metrics.max_abs <= threshold.absolute:
         return True, f"largest error {metrics.max_abs:.2g}, where {threshold.absolute:.2g} is allowed"
-    if threshold.steps and got.dtype.kind in "iu" and metrics.max_abs > threshold.steps:
+    if has_steps and metrics.max_abs > threshold.steps:
         return False, f"{metrics.max_abs:g} quantisation steps away; allowed are {threshold.steps}"
     relative, snr = threshold.relative, threshold.snr_db
-    if metrics.relative > relative and not (threshold.steps and got.dtype.kind in "iu"):
+    if metrics.relative > relative and not has_steps:
+        if threshold.absolute is not None and not relative:
+            return False, f"largest error {metrics.max_abs:.2g}; allowed are {threshold.absolute:.2g}"
         times = f"{metrics.relative / relative:.3g} times the threshold" if relative else "where none is allowed"
         return False, f"relative error {metrics.relative:.2g}, {times}"
     if snr is not None and metrics.snr_db < snr:

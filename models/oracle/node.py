@@ -22,7 +22,7 @@ from epcheck.generators.error import EpcheckError
 from epcheck.generators.node import qualified_name
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.feed import Feed
-from epcheck.models.oracle import batch_normalization, convolution, reference
+from epcheck.models.oracle import batch_normalization, convolution, narrow_cast, reference
 
 SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
 """Who computed a node."""
@@ -31,6 +31,7 @@ _WIDENED = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(ml_dtypes.bfloa
 """Not the 8-bit floating types: they are levels of a quantisation, which stays."""
 
 _WIDENED_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
+
 TRAINED = 14
 """The first opset in which an attribute of BatchNormalization, and not the number of its outputs, says that it
 trains."""
@@ -100,6 +101,11 @@ def _computed(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str,
         return Computed((widened(_constant(node)),), OWN)
     if node.op_type == "Cast" and not domain and _integer(node, "to") in _WIDENED_TYPES:
         return Computed((np.asarray(inputs[0]).astype(np.float64),), OWN)
+    if node.op_type == "Cast" and not domain and (to := _integer(node, "to")) in narrow_cast.TYPES:
+        narrowed = narrow_cast.evaluate(np.asarray(inputs[0]), to, narrow_cast.attributes_of(node))
+        if isinstance(narrowed, str):
+            raise OracleError(f"{described(node)} has no oracle: {narrowed}")
+        return Computed((narrowed,), SUITE)
     if node.op_type in _OPTIONALS and not domain:
         return Computed((_OPTIONALS[node.op_type](*inputs),), OWN)
     _refuse_random(node, inputs, domain, opsets)

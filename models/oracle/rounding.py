@@ -28,6 +28,9 @@ DIGITS = {"float64": 26, "float32": 23, "float16": 10, "bfloat16": 7}
 """Stored digits of the significand. Every float64 has those of its dtype, as the oracle computes in it: the half of
 them tells whole numbers and float32 data from results that were rounded."""
 
+STORED = 52
+"""Stored digits of a float64's significand."""
+
 PRODUCTS = frozenset(("Attention", "Conv", "ConvTranspose", "Einsum", "FusedMatMul", "GRU", "Gemm", "LSTM", "MatMul",
                       "MultiHeadAttention", "RNN", "STFT", "DFT"))  # fmt: skip
 """Operators that sum products."""
@@ -65,10 +68,16 @@ class RandomRounding:
             return [self._rounded(element, dtype) for element in value]
         if value is None or not _is_wide(value):
             return value
-        return np.where(_is_exact(value, DIGITS[dtype]), value, self._off(value, UNITS[dtype]))
+        found = self._off(value, UNITS[dtype])
+        np.copyto(found, value, where=_is_exact(value, DIGITS[dtype]))
+        return found
 
     def _off(self, value: Array, unit: float) -> Array:
-        return np.asarray(value * (1 + unit * self._rng.uniform(-1, 1, value.shape)))
+        factor: Array = np.asarray(self._rng.random(value.shape))
+        factor *= 2 * unit
+        factor += 1 - unit
+        factor *= value
+        return factor
 
 
 def _terms(node: onnx.NodeProto, inputs: Sequence[Feed]) -> int:
@@ -91,7 +100,6 @@ def _is_wide(value: Any) -> bool:
 
 
 def _is_exact(value: Array, digits: int) -> Array:
-    """Whether a significand of so many stored digits holds each element."""
-    significand, _ = np.frexp(np.where(np.isfinite(value), value, 0.0))
-    scaled = significand * 2.0 ** (digits + 1)
-    return np.asarray(scaled == np.rint(scaled))
+    """Whether a significand of so many stored digits holds each element: the digits behind them are 0."""
+    behind = np.uint64((1 << (STORED - digits)) - 1)
+    return np.asarray(np.bitwise_and(value.view(np.uint64), behind) == 0)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx
 
+from epcheck.conformance.judging.opinion import condense
 from epcheck.generators.claims import Claims, claims_of
 from epcheck.generators.schema import NUMPY_NAMES
 from epcheck.models.accuracy import closeness
@@ -180,7 +181,8 @@ class _Adviser:
             if is_gone and is_same:
                 how = "it is computed once, when the session is created" if not provider else "it is placed"
                 sizes = _listed(subject)
-                result = f"{how}, {still} nodes are left elsewhere, the outputs are {_same(error)}"
+                left = "no node is" if not still else "1 node is" if still == 1 else f"{still} nodes are"
+                result = f"{how}, {left} left elsewhere, the outputs are {_same(error)}"
                 found[key] = Advice(f"fix the sizes of the inputs ({sizes})", result, found[key].alone, error,
                                     found[key].sessions + 1)  # fmt: skip
             else:
@@ -209,7 +211,7 @@ def _failed(outcome: ModelOutcome) -> str:
     """Why a session with fixed sizes says nothing, in words."""
     if outcome.is_done:
         return ""
-    message = WRAPPING.sub("", " ".join(outcome.message.split()))[:MESSAGE]
+    message = WRAPPING.sub("", condense(outcome.message))[:MESSAGE]
     return f"with fixed sizes the whole model fails in {outcome.during}{f': {message}' if message else ''}"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import numpy_helper
 
 from epcheck.generators.array import Array
-from epcheck.models.accuracy.metrics import Metrics, measure
+from epcheck.models.accuracy.metrics import Metrics, measure, portion
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import disconnected
@@ -76,16 +76,18 @@ class NodePrecision:
         """What is wrong with it, as a part of a sentence."""
         match self.fault:
             case PrecisionFault.OVERFLOWS if self.values.overflow:
-                share = f"{self.values.overflow:.2g} of its values are beyond {LARGEST:g}"
+                share = f"{portion(self.values.overflow)} of its values are beyond {LARGEST:g}"
                 return f"overflows: {share}, the largest is {self.values.largest:.3g}"
             case PrecisionFault.OVERFLOWS if self.weights > LARGEST:
                 return f"overflows: its weights reach {self.weights:.3g}"
             case PrecisionFault.OVERFLOWS if self.reads.overflow:
-                return f"receives what overflows: {self.reads.overflow:.2g} of the values are beyond {LARGEST:g}"
+                return f"receives what overflows: {portion(self.reads.overflow)} of the values are beyond {LARGEST:g}"
             case PrecisionFault.OVERFLOWS:
                 return f"overflows inside: its true values reach {self.values.largest:.3g} only"
             case PrecisionFault.UNDERFLOWS:
-                return f"underflows: {self.values.underflow:.2g} of its values are below {LEAST / 2:.2g} and become 0"
+                return (
+                    f"underflows: {portion(self.values.underflow)} of its values are below {LEAST / 2:.2g} and become 0"
+                )
             case PrecisionFault.LOSES_DIGITS:
                 assert self.alone is not None
                 left = max(0.0, digits(self.alone.error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from epcheck.models.accuracy.metrics import portion
 from epcheck.models.graph.wiring import Wiring
 from epcheck.models.quantization.fault import FaultyQuantizer, QuantizerFault
 from epcheck.models.quantization.float_model import Pair
@@ -47,7 +48,7 @@ def fault(pair: Pair, seen: Observed, wiring: Wiring, made_up: bool) -> FaultyQu
         if made_up and better.scale < MADE_UP * each.scale.max():
             return None
         share = seen.saturated / seen.elements
-        words = f"saturates: {share:.2g} of the values are beyond {held}, they are in {reached}; {advice}"
+        words = f"saturates: {portion(share)} of the values are beyond {held}, they are in {reached}; {advice}"
         kind = QuantizerFault.SATURATES
     elif is_by_definition(pair, wiring, low, high):
         return None

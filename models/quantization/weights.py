@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.models.accuracy.metrics import portion
 from epcheck.models.graph.wiring import Wiring
 from epcheck.models.quantization.fault import FaultyQuantizer, QuantizerFault
 from epcheck.models.quantization.quantizers import Quantizer
@@ -68,13 +69,13 @@ def _of_levels(each: Quantizer, levels: Array) -> Iterator[FaultyQuantizer]:
     at_ends = int(np.count_nonzero((levels <= low) | (levels >= high)))
     share = (at_ends - 2 * slices) / levels.size
     if share > SATURATED and len(np.unique(levels)) >= LEAST_LEVELS:
-        words = f"{at_ends / levels.size:.2g} of its levels are {each.ends[0]} or {high}: its scale is too small"
+        words = f"{portion(at_ends / levels.size)} of its levels are {each.ends[0]} or {high}: its scale is too small"
         yield FaultyQuantizer(each.node, QuantizerFault.SATURATES, words)
     if each.per_axis:
         yield from _axis(each, levels)
     used = _used(each, levels)
     if used < USED:
-        words = f"it uses {used:.2g} of its levels, from {levels.min()} to {levels.max()}: its scale is too large"
+        words = f"it uses {portion(used)} of its levels, from {levels.min()} to {levels.max()}: its scale is too large"
         yield FaultyQuantizer(each.node, QuantizerFault.WASTES, words)
 
 

@@ -65,21 +65,19 @@ def of_trials(model: onnx.ModelProto, tried: Sequence[Trial], seconds: float | N
     )
 
 
-def rounded(model: onnx.ModelProto, trial: Trial, seconds: float | None = None) -> tuple[Mapping[str, Feed], ...]:
-    """The outputs of a trial with random rounding, RUNS times; fewer where the time is up. The arguments are those of
-    `of_trials`."""
+def rounded(model: onnx.ModelProto, trial: Trial, seconds: float | None = None) -> Iterator[Mapping[str, Feed]]:
+    """The outputs of a trial with random rounding, RUNS times, each computed when it is asked for; fewer where the time
+    is up. The arguments are those of `of_trials`."""
     until = time.monotonic() + (ORACLE_S if seconds is None else seconds)
     types = values.of_graph(values.inferred(model, trial.shapes).graph)
-    found: list[Mapping[str, Feed]] = []
     for seed in range(RUNS):
         left = until - time.monotonic()
         try:
             disturbance = RandomRounding(types, seed)
             evaluation = oracle.evaluate(model, trial.inputs, max_seconds=left, disturbance=disturbance)
         except OracleError:
-            break
-        found.append(dict(tensors_by_name(evaluation.values)))
-    return tuple(found)
+            return
+        yield dict(tensors_by_name(evaluation.values))
 
 
 def tensors_by_name(known: Mapping[str, Feed]) -> Iterator[tuple[str, Feed]]:

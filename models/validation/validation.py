@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from epcheck.models.accuracy.verdict import ORACLE, Verdict
+from epcheck.models.accuracy.verdict import AS_GOOD, ORACLE, Verdict
 from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, STEPS
 from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
@@ -20,6 +20,9 @@ RIGHT, WRONG, FAILS, REFUSED, UNJUDGED = "right", "wrong", "fails", "refused", "
 
 NAMED_NODES = 3
 """Nodes at fault that a headline names at most."""
+
+NAMED_OUTPUTS = 3
+"""Outputs that it names at most."""
 
 GIVE_FEEDS = "give feeds that suit the model: --feeds"
 
@@ -124,11 +127,12 @@ class Validation:
 
     @property
     def placed_share(self) -> float | None:
-        """The share of the nodes that run which are on the provider; None for a callable."""
+        """The share of the nodes that run which are on the provider; None for a callable, and where no node is known to
+        run, as where a provider without claims left no record."""
         if self.placement is None:
             return None
         count = sum(bool(node.provider) for node in self.placement.nodes)
-        return self.placement.count(self.placement.provider) / count if count else 0.0
+        return self.placement.count(self.placement.provider) / count if count else None
 
     @property
     def error(self) -> float | None:
@@ -188,7 +192,8 @@ class Validation:
         if self.placement is None or not self.placement.elsewhere:
             return f"runs on {where} and is right"
         elsewhere, placed = len(self.placement.elsewhere), sum(bool(node.provider) for node in self.placement.nodes)
-        return f"runs and is right; {elsewhere} of its {placed} nodes are not on {where}"
+        are = "is" if elsewhere == 1 else "are"
+        return f"runs and is right; {elsewhere} of its {placed} nodes {are} not on {where}"
 
     @property
     def _limits(self) -> str:
@@ -198,6 +203,12 @@ class Validation:
             trials = {step.trial for step in self._candidate_steps}
             listed = ", ".join(self.uncompared)
             sentence = f"; {len(self.uncompared)} of {len(trials)} trials were not compared: {listed}"
+        if farther := list(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.is_nearer)):
+            more = f" and {len(farther) - NAMED_OUTPUTS} more" if len(farther) > NAMED_OUTPUTS else ""
+            sentence += (
+                f"; the baseline '{self.baseline}' is more than {AS_GOOD:g} times as far from the truth as is allowed: "
+                f"{', '.join(farther[:NAMED_OUTPUTS])}{more}"
+            )
         if self.same_runtime and not any(verdict.against == ORACLE for verdict in self.verdicts):
             sentence += f"; it was compared with '{self.baseline}' alone, the same runtime: {self.truth}"
         return sentence

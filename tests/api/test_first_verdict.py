@@ -13,9 +13,10 @@ from stored_records import a_run, a_slice, a_wrong_slice
 
 from epcheck import api
 from epcheck.api.progress import SILENT
-from epcheck.api.runs.first_verdict import AWAITED, FirstVerdict, thin_first
+from epcheck.api.runs.first_verdict import FirstVerdict, thin_first
 from epcheck.api.suite import run as run_module
 from epcheck.conformance.records.record import Record, encode
+from epcheck.conformance.scheduling.plan import AWAITED
 from epcheck.generators import suite
 
 

@@ -40,7 +40,7 @@ def test_what_is_installed_has_its_version() -> None:
 def test_a_target_that_is_not_ready_names_what_makes_it_so() -> None:
     found = api.status()
     assert (found.default.name, found.default.ready) == ("dml", False)
-    assert found.default.about.endswith("a run installs it first, about 1.5 minutes")
+    assert found.default.about.endswith("a run installs it first, about a minute")
     by_name = {target.name: target for target in found.targets}
     assert by_name["dml"].command == by_name["directml"].command == "epcheck lab install"
     commands = {target.name: target.command for target in found.targets if target.name in RECIPES and not target.ready}

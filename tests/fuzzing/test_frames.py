@@ -36,6 +36,7 @@ BODY = CASE.expected[1]
 TENSORS = [[CASE.outputs[0], dtype, shape] for _, dtype, shape in CASE.expected[0]]
 ANSWER = {
     "op": "done", "id": "a", "stage": "done", "error": "", "message": "", "create_s": 0.1, "run_s": 0.2, "busy_s": 0.3,
+    "cpu_s": 0.2,
     "assignment": [["CPUExecutionProvider", "Slice", "node"]], "unwritten": ["x"], "repeat_differs": ["y"],
     "timing": {"runs_s": [0.1, 0.2], "nodes": [["n", "Slice", "CPUExecutionProvider", 0.1]]}, "tensors": TENSORS,
 }  # fmt: skip
@@ -145,7 +146,7 @@ def test_what_a_mad_worker_says_is_an_answer_or_its_loss(headers: list[dict[str,
             client.send("a", [])
 
 
-@pytest.mark.parametrize("name", ["create_s", "run_s", "busy_s"])
+@pytest.mark.parametrize("name", ["create_s", "run_s", "busy_s", "cpu_s"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, "1e999"])
 def test_seconds_that_are_none_are_a_malformed_answer(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=r"is no number of seconds"):

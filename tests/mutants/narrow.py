@@ -112,12 +112,12 @@ def faults(count: int, seed: int) -> list[NarrowFault]:
 
 
 @cache
-def met(operator: str) -> frozenset[Property]:
-    """The properties of the operator's cases."""
+def met(operator: str, among: frozenset[str] = frozenset()) -> frozenset[Property]:
+    """The properties of the operator's cases. among: of those with these ids alone, where it is not empty."""
     found: set[Property] = set()
     with np.errstate(all="ignore"):
         for case in suite.cases([operator]):
-            if not suite.kind_of(case).startswith("graph"):
+            if not suite.kind_of(case).startswith("graph") and (not among or case.id in among):
                 built = case.build()
                 found.update(properties(built.node, built.truth))
     return frozenset(found)

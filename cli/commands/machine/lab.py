@@ -31,7 +31,7 @@ app = typer.Typer(
 
 @command(app, InstallLabOptions)
 def install(options: InstallLabOptions) -> None:
-    """Install the lab, or complete it: what is there stays. About 1.5 minutes and 1 GB; no root."""
+    """Install the lab, or complete it: what is there stays. About a minute and 1 GB; no root."""
     console = Console()
     _show(console, install_lab(options, progress=TerminalProgress(console, keeps_steps=True)))
 

@@ -23,7 +23,7 @@ from epcheck.api.models.validate_models import (
 )
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import brief, safe
+from epcheck.cli.terminal.plain import MESSAGE, brief, safe
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.models.validation import page
 from epcheck.models.validation.formatting import (
@@ -48,6 +48,12 @@ RESULTS = {PASSES: "green", FAILS: "red", CANNOT_TELL: "yellow"}
 
 SHOWN = 12
 """Rows of each table in the terminal; the page has all."""
+
+EXTENDED = 4
+"""Outputs that are right beyond their thresholds of which the terminal tells the reason."""
+
+OF_MANY = 400
+"""Characters of the sentence on one of several nodes at fault: it may repeat a long message of the runtime."""
 
 WIDTH = 120
 """Characters of a line that goes to no terminal; rich takes 80."""
@@ -106,8 +112,8 @@ def _many(console: Console, options: ValidateModelsOptions) -> Gate:
 def show(console: Console, validation: Validation) -> None:
     """A validation in the terminal, in the order of its questions."""
 
-    def say(text: str, style: str = "") -> None:
-        console.print(brief(text), style=style)
+    def say(text: str, style: str = "", most: int = MESSAGE) -> None:
+        console.print(brief(text, most), style=style)
 
     say("1. Will it load?", "bold")
     for finding in validation.inspection.findings:
@@ -142,12 +148,7 @@ def show(console: Console, validation: Validation) -> None:
             say(f"   {step.target}, {step.trial}: a second run gives something else for {changed}", "red")
     if validation.verdicts:
         console.print(_table(validation))
-        if len(validation.verdicts) > SHOWN:
-            say(f"   and {len(validation.verdicts) - SHOWN} more, which the page has")
-        for found in validation.verdicts:
-            if not found.right:
-                colour = "red" if found.wrong else "yellow"
-                say(f"   {found.output}, {found.trial}, against {found.against}: {found.why}", colour)
+        _show_verdicts(say, validation)
     say(f"   {validation.truth}")
     if validation.status not in (RIGHT, UNJUDGED):
         _show_wrong_nodes(say, validation)
@@ -162,10 +163,28 @@ def show(console: Console, validation: Validation) -> None:
     say(validation.headline, f"bold {COLOURS.get(validation.status, 'red')}")
 
 
+def _show_verdicts(say: Callable[..., None], validation: Validation) -> None:
+    """What the table of outputs does not say: why one is wrong or undecided, or right beyond its threshold."""
+    if len(validation.verdicts) > SHOWN:
+        say(f"   and {len(validation.verdicts) - SHOWN} more, which the page has")
+    for found in validation.verdicts:
+        if not found.right:
+            colour = "red" if found.wrong else "yellow"
+            say(f"   {found.output}, {found.trial}, against {found.against}: {found.why}", colour)
+    beyond = [found for found in validation.verdicts if found.is_extended]
+    for found in beyond[:EXTENDED]:
+        say(f"   {found.output}, {found.trial}, against {found.against}: right, although: {found.why}")
+    if len(beyond) > EXTENDED:
+        say(f"   and {len(beyond) - EXTENDED} more that are right beyond their thresholds, which the page has")
+
+
 def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
     say("4. Which nodes are wrong?", "bold")
+    most = MESSAGE if len(validation.culprits) == 1 else OF_MANY
     for culprit in validation.culprits[:SHOWN]:
-        say(f"   {culprit.words}{f'; {culprit.effect.words}' if culprit.effect else ''}")
+        say(f"   {culprit.words}", most=most)
+        if culprit.effect:
+            say(f"      {culprit.effect.words}")
         if culprit.advice:
             say(f"      → {culprit.advice.words}")
     if len(validation.culprits) > SHOWN:

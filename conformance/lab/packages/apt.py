@@ -6,15 +6,18 @@ The archive is the one that the machine's own apt uses, or the mirror that the u
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import hashlib
 import json
 import os
 import re
 import shutil
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 from urllib.parse import unquote
 
 from epcheck.conformance.lab.errors import LabError
@@ -27,6 +30,7 @@ _DEBIAN_SUITES = re.compile(
     r"(buster|bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)(-updates)?"
 )
 _UNPACK_S = 300  # the largest package takes 5
+_SHORT_S = 2.0  # a wait for another thread's apt that nobody need hear of
 _KEYRINGS = ("usr/share/keyrings/debian-archive-keyring.gpg", "usr/share/keyrings/debian-archive-keyring.pgp")
 
 
@@ -112,11 +116,10 @@ def missing() -> str | None:
 
 
 class Archive:
-    """The private apt of one lab.
+    """The private apt of one lab. Several threads may use it: one apt runs at a time.
 
-    say: what each action reports through; a step that takes the archive over gives its own. keep_open: the descriptor
-    of the install's lock, which programs started here hold as well. Raises LabError, from the constructor too, when no
-    archive or no keyring can be found.
+    say: what each action reports through. keep_open: the descriptor of the install's lock, which programs started here
+    hold as well. Raises LabError, from the constructor too, when no archive or no keyring can be found.
     """
 
     def __init__(
@@ -139,7 +142,13 @@ class Archive:
                 for n, p in ({} if suite else _manifest()).items()]  # fmt: skip
         atomic_file.write_text(self._apt / "preferences", "\n".join(pins))
         atomic_file.write_text(self._apt / "apt.conf", self._configuration())
-        self._updated = False
+        self._busy, self._updated = threading.RLock(), threading.Event()
+
+    def heard_by(self, say: Say) -> Self:
+        """The same archive, whose actions report through `say`."""
+        view = copy.copy(self)
+        view.say = say
+        return view
 
     def _configuration(self) -> str:
         apt = self._apt
@@ -180,21 +189,34 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
     def _run(
         self, *arguments: str, what: str, cwd: Path | None = None, watch: Path | None = None, total: int | None = None
     ) -> str:
-        return run(
-            ["apt-get", "-q", "-y", "-c", self._apt / "apt.conf", *arguments],
-            what=what,
-            env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
-            cwd=cwd,
-            watch=Watch(self.say, watch, total),
-            keep_open=self._keep_open,
-        )
+        with self._alone():
+            return run(
+                ["apt-get", "-q", "-y", "-c", self._apt / "apt.conf", *arguments],
+                what=what,
+                env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
+                cwd=cwd,
+                watch=Watch(self.say, watch, total),
+                keep_open=self._keep_open,
+            )
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads from the folders of apt, which locks nothing here (`Debug::NoLocking`)."""
+        if not self._busy.acquire(timeout=_SHORT_S):
+            self.say("waiting for the packages of another step", None, None)
+            self._busy.acquire()
+        try:
+            yield
+        finally:
+            self._busy.release()
 
     def update(self) -> None:
         """Fetch the archive's signed index, once for each install."""
-        if not self._updated:
-            what = "reading the package index"
-            self._run("-o", "APT::Update::Error-Mode=any", "update", what=what, watch=self._apt / "lists")
-            self._updated = True
+        with self._alone():
+            if not self._updated.is_set():
+                what = "reading the package index"
+                self._run("-o", "APT::Update::Error-Mode=any", "update", what=what, watch=self._apt / "lists")
+                self._updated.set()
 
     def resolve(self, names: Sequence[str]) -> list[Package]:
         """The packages and all they depend on, as the archive offers them now."""
@@ -249,28 +271,33 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
             raise LabError(f"{tarball.name} is not the file epcheck was tested with; name another --mirror")
         return tarball, version
 
-    def _check(self, packages: Iterable[Package], folder: Path) -> None:
-        record_path = self._apt / "packages.json"
-        record = json.loads(record_path.read_text()) if record_path.is_file() else {}
-        for package in packages:
+    def _check(self, packages: Sequence[Package], folder: Path) -> None:
+        found: dict[str, dict[str, str]] = {}
+
+        def check_one(package: Package) -> None:
             digest = _sha256(folder / package.file)
             try:
                 check(package, digest)
             except LabError:
                 (folder / package.file).unlink()  # the next try fetches it anew
                 raise
-            record[package.name] = {"version": package.version, "sha256": digest}
-        atomic_file.write_text(record_path, json.dumps(dict(sorted(record.items())), indent=1) + "\n")
+            found[package.name] = {"version": package.version, "sha256": digest}
+
+        for _ in in_threads(check_one, packages):
+            pass
+        with self._busy:
+            path = self._apt / "packages.json"
+            record = json.loads(path.read_text()) if path.is_file() else {}
+            atomic_file.write_text(path, json.dumps(dict(sorted((record | found).items())), indent=1) + "\n")
 
     def unpack(self, packages: Sequence[Package], target: Path) -> None:
         """Unpack packages over one another, as dpkg would, without running any of their scripts."""
         target.mkdir(parents=True, exist_ok=True)
         total, done = sum(p.size for p in packages), 0
 
-        def unpack(package: Package, unwanted: threading.Event) -> None:
+        def unpack(package: Package) -> None:
             deb, what = self._apt / "archives" / package.file, f"unpacking {package.file}"
-            run(["dpkg-deb", "-x", deb, target], what=what, keep_open=self._keep_open, timeout=_UNPACK_S,
-                unwanted=unwanted)  # fmt: skip
+            run(["dpkg-deb", "-x", deb, target], what=what, keep_open=self._keep_open, timeout=_UNPACK_S)
 
         # Sizes differ by a factor of 100,000: the largest first keeps all cores at work to the end.
         for package in in_threads(unpack, sorted(packages, key=lambda p: -p.size)):

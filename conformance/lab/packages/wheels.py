@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,11 +21,23 @@ FOR_WINDOWS = ("--platform", "win_amd64", "--python-version", "3.12", "--impleme
 """What pip is told so that it takes files for the lab's Python."""
 
 
+def pip() -> tuple[str, ...] | None:
+    """The command that runs pip for this Python: the pip that it has, or else the one that Python keeps for new
+    environments (https://docs.python.org/3/library/ensurepip.html), which runs from its wheel. Those of `uvx` and
+    `pipx run` have none. None where there is neither."""
+    if importlib.util.find_spec("pip"):
+        return sys.executable, "-m", "pip"
+    kept = importlib.util.find_spec("ensurepip")
+    folders = [Path(kept.origin).parent / "_bundled"] if kept and kept.origin else []
+    if of_distribution := sysconfig.get_config_var("WHEEL_PKG_DIR"):
+        folders.append(Path(of_distribution))
+    wheels = [wheel for folder in folders for wheel in folder.glob("pip-*.whl")]
+    return (sys.executable, str(wheels[0] / "pip")) if wheels else None
+
+
 def missing() -> str | None:
     """One sentence when this Python cannot run pip, else None."""
-    if importlib.util.find_spec("pip") is None:
-        return f"{sys.executable} has no pip; run: {sys.executable} -m ensurepip"
-    return None
+    return None if pip() else f"{sys.executable} has no pip; run: {sys.executable} -m ensurepip"
 
 
 def pip_install_windows(requirements: Sequence[str], target: Path) -> None:
@@ -99,9 +112,7 @@ def _pip(
         env["TMPDIR"] = str(temporary)
     run(
         [
-            sys.executable,
-            "-m",
-            "pip",
+            *(pip() or ()),
             "--disable-pip-version-check",
             "--no-input",
             arguments[0],

@@ -66,6 +66,7 @@ class Pool:
         """jobs: workers at most. pack: cases in a session at most. size: the best number in the last run, if known.
         times: what sessions of the target take, where other pools of it measure them, too."""
         self.target = target
+        self.alone = alone
         self.times = times or SessionTimes(target)
         self.sizing = PackSizing(pack, size)
         self.incidents: list[Incident] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import time
@@ -11,7 +12,7 @@ from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.scheduling import run_history
 from epcheck.conformance.scheduling.case_lifecycle import Where
 from epcheck.conformance.scheduling.passed_alone import PassedAlone
-from epcheck.conformance.scheduling.plan import Facts, Plan
+from epcheck.conformance.scheduling.plan import AWAITED, Facts, Plan
 from epcheck.conformance.scheduling.pools import pack_parity, worker_count, worker_probe
 from epcheck.conformance.scheduling.pools.pool import TICK_S, Incident, Pool
 from epcheck.conformance.scheduling.pools.session_times import SessionTimes
@@ -34,6 +35,10 @@ second worker has saved 6.4 s of every so many on an H200."""
 WORTH_COMPARING = 1000
 """Cases of a run from which on it is measured whether packs agree: that is about 500 sessions, once for each provider
 and release."""
+
+
+MOST_HELD = 512
+"""Runs in processes of their own that wait for the first cases, at most: each is a case under way."""
 
 
 class Pools:
@@ -60,6 +65,8 @@ class Pools:
         self._own_processes: dict[str, Pool] = {}
         self._varied: dict[str, Pool] = {}
         self._first = {case.id for case in plan.cases[: plan.first]}
+        self._awaited, self._unawaited = set(self._first), math.floor(plan.first * (1 - AWAITED))
+        self._more = False
         self._last_watch = 0.0
         self.apart: list[str] = []
 
@@ -164,10 +171,13 @@ class Pools:
                 run_history.keep_worker_rates(self._cache, pool.target, machine, rates)
         return rates
 
-    def advance(self, last: bool) -> None:
-        """Send what can be sent. last: as in `Pool.advance`. Raises TargetDown when a target goes down for good."""
+    def advance(self, last: bool, more: bool = False) -> None:
+        """Send what can be sent. last: as in `Pool.advance`. more: cases are being prepared. Raises TargetDown when a
+        target goes down for good."""
+        self._more = more
         for pool in self._every_pool():
-            pool.advance(last)
+            if not self._is_held(pool):
+                pool.advance(last)
 
     def begun(self, cases: Iterable[Case]) -> None:
         """Take down that the jobs of these cases were submitted; when those that come first are among them, none of
@@ -179,10 +189,22 @@ class Pools:
             for pool in self._every_pool():
                 pool.send_bins()
 
+    def concluded(self, case: Case) -> None:
+        """Take down that a case has its records."""
+        self._awaited.discard(case.id)
+
+    def _is_held(self, pool: Pool) -> bool:
+        """Whether a pool of processes for one case each waits, because somebody waits for the first cases: to start a
+        process takes as long as some hundred cases do."""
+        if not pool.alone or len(self._awaited) <= self._unawaited or pool.backlog > MOST_HELD:
+            return False
+        shared = self._pools[pool.target.name]
+        return self._more or shared.is_busy or shared.backlog > 0
+
     def advance_idle(self) -> None:
         """Have those of which half do nothing take what waits, as if nothing more came. Raises TargetDown."""
         for pool in self._every_pool():
-            if not pool.is_busy:
+            if not pool.is_busy and not self._is_held(pool):
                 pool.advance(last=True)
 
     def listen(self, wanted: bool) -> None:

@@ -225,7 +225,7 @@ class Supervisor:
             self._source.split(jobs, result.message, result.ran_out_of_memory)
             return
         if jobs[0].group and not jobs[0].place:
-            self._source.sizing.measured(len(jobs), result.busy_s)
+            self._source.sizing.measured(len(jobs), result.cost_s(self.target.on_cpu))
         for job, outcome in zip(jobs, outcomes, strict=True):
             job.finished(outcome)
 

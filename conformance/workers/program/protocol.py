@@ -12,8 +12,8 @@ Requests                                            Answers
 {"op": "hello", "canary", "facts"}                  {"op": "hello", "protocol": 3, "facts": {str: str},
                                                      "trouble": str}
 {"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
- "config": {str: str}, "device", "place", "bodies",  "create_s", "run_s", "busy_s", "unwritten",
- "outputs": [name], "tensors": model first,          "repeat_differs", "tensors"}
+ "config": {str: str}, "device", "place", "bodies",  "create_s", "run_s", "busy_s", "cpu_s",
+ "outputs": [name], "tensors": model first,          "unwritten", "repeat_differs", "tensors"}
  then the feeds}
 {"op": "model", "id", "providers", "config",        {"op": "at", "id", "stage"} as each step begins,
  "device", "level", "threads", "path", "kept",       then {"op": "done", ...} as for run

@@ -40,9 +40,10 @@ def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: Callable
             stated = {**facts(), **backend.facts()} if header.get("facts", True) else {}
             write_frame(answers, encode({"op": "hello", "protocol": PROTOCOL, "facts": stated, "trouble": trouble}, {}))
             continue
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         answer, outputs = _answer(header, body, backend, answers)
-        done = {"op": "done", "id": header["id"], "busy_s": time.perf_counter() - started, **answer}
+        times = {"busy_s": time.perf_counter() - started, "cpu_s": time.process_time() - used}
+        done = {"op": "done", "id": header["id"], **times, **answer}
         try:
             chunks = encode(done, outputs)
         except (AttributeError, TypeError) as error:  # an output that is no tensor

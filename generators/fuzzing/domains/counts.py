@@ -45,9 +45,9 @@ def split(node: Node) -> str:
 
 
 def hot(node: Node) -> str:
-    """OneHot: a negative number of classes."""
+    """OneHot: no classes, or a negative number of them: no index is in the range that the page gives."""
     depth = node.value("depth")
-    return "depth is below 0" if depth is not None and bool((depth < 0).any()) else ""
+    return "depth is below 1" if depth is not None and bool((depth < 1).any()) else ""
 
 
 def grams(node: Node) -> str:

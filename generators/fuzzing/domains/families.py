@@ -133,9 +133,11 @@ def _normalized(node: Node) -> str:
 
 
 def _skipped(node: Node) -> str:
-    """SkipLayerNormalization: skip has the shape of input, or that of one batch of it."""
+    """SkipLayerNormalization: skip has the shape of input, or that of one batch of it, where it has batches."""
     x, skip = node.inputs[0], node.value("skip")
-    if x is None or skip is None or skip.shape in (x.value.shape, x.value.shape[1:], (1, *x.value.shape[1:])):
+    if x is None or skip is None or skip.shape == x.value.shape:
+        return ""
+    if x.value.ndim == 3 and skip.shape in (x.value.shape[1:], (1, *x.value.shape[1:])):
         return ""
     return "skip has another shape than input"
 
@@ -303,7 +305,8 @@ RULES: Mapping[str, Callable[[Node], str]] = {
     **dict.fromkeys(("QLinearGlobalAveragePool", "QLinearConcat"), counts.tied),
     "QLinearAveragePool": lambda node: _windows(node) or counts.tied(node),
     "AffineGrid": counts.grid,
-    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), counts.quantized),
+    "QuantizeLinear": lambda node: counts.quantized(node) or places.quantized(node),
+    "DequantizeLinear": counts.quantized,
     "Split": counts.split,
     "OneHot": counts.hot,
     "FusedMatMulActivation": counts.activated,

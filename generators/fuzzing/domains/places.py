@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from epcheck.generators.families import narrow
 from epcheck.generators.node import Node
 from epcheck.generators.operators.convolution_pooling import unpooling
 
 CLIP_BY_PAGE = 13
 """The version of Clip whose page says what comes out where the minimum is above the maximum."""
+
+ROUNDED = 2.0**-23
+"""How far the division of float32 may be off, relative to the quotient."""
 
 NEAR = 8.0
 """Units of the grid's dtype, times a location, within which rounding may move it over a threshold."""
@@ -46,6 +50,18 @@ def unpooled(node: Node) -> str:
     if sizes[:2] != inferred[:2]:
         return "output_shape has other batches or channels"
     return "indices may count in output_shape or in the inferred shape" if sizes[3:] != inferred[3:] else ""
+
+
+def quantized(node: Node) -> str:
+    """QuantizeLinear to 8-bit floating point: a quotient that the rounding of float32 moves over the middle between two
+    values of the type."""
+    x, scale, zero = node.inputs[0], node.value("y_scale"), node.value("y_zero_point")
+    if x is None or scale is None or scale.size != 1 or zero is None or zero.dtype.name not in narrow.FLOAT8:
+        return ""
+    with np.errstate(all="ignore"):
+        exact = x.value.astype(np.float64) / float(scale.reshape(-1)[0])
+        low, high = (narrow.rounded(exact * (1 + sign * ROUNDED), zero.dtype.name, node) for sign in (-1, 1))
+    return "" if np.array_equal(low, high, equal_nan=True) else "a quotient is beside the middle between two values"
 
 
 def clipped(node: Node) -> str:

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
@@ -243,11 +243,21 @@ TYPES = {
 """TensorProto.DataType -> numpy dtype name."""
 
 
+KNOWN: dict[int, str] = {number: name for name, number in TensorProto.DataType.items()}
+"""TensorProto.DataType -> how ONNX calls it."""
+
+
 def truth(node: Node) -> Truth:
-    """The page's rules; numpy's casts follow them where they define anything."""
+    """The page's rules; numpy's casts follow them where they define anything.
+
+    Raises NotImplementedError for a type that numpy lacks.
+    """
     values, target = node.array("input"), target_of(node)
     if target is None:
-        return Refusal(f"to = {node.integer('to', 0)} is no type that a tensor can be cast to")
+        to = node.integer("to", 0)
+        if to in KNOWN and to != TensorProto.UNDEFINED:
+            raise NotImplementedError(f"to {KNOWN[to].lower()} this oracle does not cast")
+        return Refusal(f"to = {to} is no type that a tensor can be cast to")
     with np.errstate(all="ignore"):
         if target.kind != "f":
             return Outputs((Output(node.outputs[0], values.astype(target), Exact()),))

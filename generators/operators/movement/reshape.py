@@ -133,8 +133,9 @@ def flatten_samples() -> Iterator[MovementSample]:
 def flattened(node: Node) -> Array:
     """Two dimensions: those before the axis, and those from it on. The axis may be the rank itself."""
     values, axis = first(node), node.integer("axis", 1)
-    if not -values.ndim <= axis <= values.ndim:
-        raise RefusedError(f"axis {axis} must be within [{-values.ndim}, {values.ndim}]")
+    least = -values.ndim if node.since_version >= NEGATIVE_AXES else 0
+    if not least <= axis <= values.ndim:
+        raise RefusedError(f"axis {axis} must be within [{least}, {values.ndim}]")
     cut = axis + values.ndim if axis < 0 else axis
     return values.reshape(prod(values.shape[:cut]), prod(values.shape[cut:]))
 

@@ -63,6 +63,15 @@ def _normalized(operator: str, shape: tuple[int, ...], count: int, sketch: Sketc
     sketch.leave(sketch.node(operator, x, *(weight,) * count))
 
 
+def _trained(count: int, sketch: Sketch) -> None:
+    """Scale and running mean are one tensor, bias and running variance another. The node trains, and nobody reads what
+    it makes of the statistics: whoever writes these to where it read them has another scale and bias."""
+    x = sketch.input(2, 3, 4)
+    scale, bias = (sketch.constant(sketch.drawn((3,), 0.5, 1.5)) for _ in range(2))
+    attributes: dict[str, Any] = {"training_mode": 1} if count == 3 else {}
+    sketch.leave(sketch.node("BatchNormalization", x, scale, bias, scale, bias, outputs=count, **attributes))
+
+
 def samples() -> Samples:
     """In a stable order."""
     for operator, values, inputs, outputs in OF_INTEGERS:
@@ -85,3 +94,6 @@ def samples() -> Samples:
     yield GraphSample(
         "shared", "parameters_of_layernormalization", partial(_normalized, "LayerNormalization", (2, 3, 8), 2)
     )
+    for count, opset in ((3, 17), (5, 9)):
+        name = f"statistics_of_training_batchnormalization_{count}_outputs"
+        yield GraphSample("shared", name, partial(_trained, count), opset=opset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -301,3 +302,12 @@ def test_a_preview_is_the_start_and_what_is_left_out() -> None:
     assert case_facts.preview(np.arange(3)) == "0, 1, 2"
     assert case_facts.preview(np.arange(15)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, … 3 more"
     assert case_facts.preview(np.empty(0)) == ""
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_preview_writes_numbers_as_numpy_does(dtype: type[np.floating[Any]]) -> None:
+    info = np.finfo(dtype)
+    values = np.array([0.1, -0.0, np.nan, -np.inf, info.max, info.smallest_subnormal, 1e-5, 1e-4, 1234.5], dtype)
+    assert case_facts.preview(values) == ", ".join(map(str, values))
+    every = np.random.default_rng(0).integers(0, 2**64, 600, np.uint64).view(np.float64)
+    assert [case_facts.preview(value) for value in every] == [str(value) for value in every]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,11 @@ class Opened:
     def __init__(self, _layout: Layout, _mirror: str | None, say: Any, _keep_open: int | None) -> None:
         Opened.made += 1
         self.say = say
+
+    def heard_by(self, say: Any) -> Opened:
+        view = copy.copy(self)
+        view.say = say
+        return view
 
 
 def test_the_steps_share_one_archive_which_tells_the_one_at_work(

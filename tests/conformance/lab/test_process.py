@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -13,7 +14,7 @@ import pytest
 
 from epcheck.conformance.lab import process
 from epcheck.conformance.lab.errors import LabError
-from epcheck.conformance.lab.process import in_threads, run
+from epcheck.conformance.lab.process import in_threads, run, submit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no lab there")
 
@@ -64,9 +65,9 @@ def test_one_program_that_fails_ends_those_beside_it_and_none_begins_after_it() 
     """dpkg-deb that died by a signal was followed by a hundred others before anybody heard of it."""
     begun: list[str] = []
 
-    def work(program: str, unwanted: threading.Event) -> None:
+    def work(program: str) -> None:
         begun.append(program)
-        run(["sh", "-c", program], what="unpacking", unwanted=unwanted)
+        run(["sh", "-c", program], what="unpacking")
 
     began = time.monotonic()
     with pytest.raises(LabError, match="signal 11"):
@@ -77,8 +78,8 @@ def test_one_program_that_fails_ends_those_beside_it_and_none_begins_after_it() 
 
 @pytest.mark.usefixtures("two_at_once")
 def test_whoever_stops_waiting_ends_the_programs() -> None:
-    def work(program: str, unwanted: threading.Event) -> None:
-        run(["sh", "-c", program], what="unpacking", unwanted=unwanted)
+    def work(program: str) -> None:
+        run(["sh", "-c", program], what="unpacking")
 
     began = time.monotonic()
     waiting = in_threads(work, ["true", *["sleep 30"] * 5])
@@ -90,5 +91,27 @@ def test_whoever_stops_waiting_ends_the_programs() -> None:
 
 def test_all_work_is_done_and_each_item_comes_back_once() -> None:
     done: list[int] = []
-    assert sorted(in_threads(lambda number, _unwanted: done.append(number), range(20))) == list(range(20))
+    assert sorted(in_threads(done.append, range(20))) == list(range(20))
     assert sorted(done) == list(range(20))
+
+
+@pytest.mark.usefixtures("two_at_once")
+def test_work_that_is_to_stop_ends_the_programs_of_its_threads_and_runs_no_further_one() -> None:
+    """A step that unpacks packages in threads of its own, beside another step that fails."""
+    stop, begun = threading.Event(), threading.Event()
+
+    def unpack(seconds: int) -> None:
+        begun.set()
+        run(["sleep", str(seconds)], what=f"sleeping {seconds} s")
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(1) as pool:
+        job = submit(pool, stop, lambda: list(in_threads(unpack, [30, 30, 0])))
+        assert begun.wait(5)
+        stop.set()
+        with pytest.raises(LabError, match=r"^sleeping 30 s was ended$"):
+            job.result()
+        with pytest.raises(LabError, match=r"^unpacking was ended$"):
+            submit(pool, stop, run, ["true"], what="unpacking").result()
+        assert run(["echo", "here"], what="another install") == "here\n"
+    assert time.monotonic() - began < 10

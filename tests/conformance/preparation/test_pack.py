@@ -118,6 +118,28 @@ def test_a_model_with_names_elsewhere_is_not_taken_apart(field: str) -> None:
     assert model_parts.parts(model.SerializeToString(), "a/")[1] == b""
 
 
+@pytest.mark.parametrize("prefix", ["a/", "0123456789ab/", model_parts.STAND_IN])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_prefix_stands_before_every_name_whatever_was_kept(prefix: str, kept: bool) -> None:
+    """Another prefix came first; or one that a name holds, which is none that could be kept."""
+    model = onnx.ModelProto.FromString(prepared("If-16/float32/then_nested[initializer]").model)
+    if not kept:
+        model.graph.node[0].input[0] = model.graph.input[0].name = f"x{model_parts.STAND_IN}"
+    model_parts.parts(model.SerializeToString(), "another 13 b/")
+    shell, graph = model_parts.parts(model.SerializeToString(deterministic=True), prefix)
+    made = onnx.ModelProto.FromString(model_parts.joined(shell, [graph])).graph
+    first, before = made.node[0], model.graph.node[0]
+    assert [*first.input, *first.output] == [prefix + name for name in (*before.input, *before.output)]
+    ends = (*made.input, *made.output, *made.initializer)
+    assert [value.name for value in ends] == [
+        prefix + value.name for value in (*model.graph.input, *model.graph.output, *model.graph.initializer)
+    ]
+    bodies = [attribute.g for attribute in first.attribute]
+    assert [node.name for body in bodies for node in body.node] == [
+        prefix + node.name for attribute in before.attribute for node in attribute.g.node
+    ]
+
+
 def test_each_case_gets_its_own_part_of_the_outcome() -> None:
     floats, integers = np.array([1.0], np.float32), np.array([2], np.int64)
     mine, yours = (f"{case.prefix}output" for case in (SLICE, OTHER))

@@ -12,7 +12,7 @@ from small_cases import backend, identities, identity, own_workers, records_of
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.scheduling.plan import Plan
+from epcheck.conformance.scheduling.plan import AWAITED, Plan
 from epcheck.conformance.scheduling.run import ask, run_plan
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets import condition
@@ -82,6 +82,25 @@ def test_the_first_cases_do_not_wait_for_those_after_them() -> None:
     run_plan(Plan(cases, (target,), jobs=1, first=3), lambda record: taken.append(record.case.sample))
     assert max(taken.index(f"first_{number}") for number in range(3)) < 400
     assert len(set(taken)) == len(taken) == 803
+
+
+def test_processes_for_one_case_each_wait_until_most_of_the_first_cases_are_recorded() -> None:
+    known = tuple(Expectation(f"Identity-*/number_{n}[*]", terms.CRASH, "it aborts") for n in (3, 9))
+    aborting = backend("aborts_on_3_and_9", module="packed_backends", expectations=known, pack=8)
+    taken: list[str] = []
+    first = 2000
+    plan = Plan(identities(4000), (aborting,), jobs=1, first=first)
+    run_plan(plan, lambda record: taken.append(record.case.sample))
+    assert len(set(taken)) == len(taken) == 4000
+    assert min(taken.index(f"number_{n}") for n in (3, 9)) >= AWAITED * first
+
+
+def test_such_processes_start_at_once_where_there_is_nothing_else_to_do() -> None:
+    known = Expectation("Identity-*", terms.CRASH, "it aborts")
+    aborting = backend("aborts_on_3_and_9", module="packed_backends", expectations=(known,))
+    taken: list[str] = []
+    run_plan(Plan(identities(12), (aborting,), jobs=1, first=12), lambda record: taken.append(record.status))
+    assert sorted(taken) == [terms.CRASH] * 2 + [terms.PASS] * 10
 
 
 ABSENT = condition.parse({"vendor": "0x10de"})

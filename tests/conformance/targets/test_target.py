@@ -151,13 +151,13 @@ def test_a_table_may_name_an_interpreter_a_provider_and_its_options() -> None:
 def test_a_table_based_on_dml_takes_the_vulkan_driver_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 
-    def dml(version: str, *further: object) -> Target:
-        asked.extend((version, *further))
+    def dml(*arguments: object) -> Target:
+        asked.extend(arguments)
         return Target("dml", (), ())
 
     monkeypatch.setattr(specification, "_dml", dml)
     resolve("mine", {"targets": {"mine": {"base": "dml@1.20.1"}}}, print, Path("icd.json"))
-    assert asked == ["1.20.1", print, Path("icd.json")]
+    assert asked == ["dml@1.20.1", "1.20.1", print, Path("icd.json")]
 
 
 @pytest.mark.usefixtures("tables")
@@ -190,10 +190,12 @@ def test_the_environment_of_a_table_reaches_its_worker(tmp_path: Path, monkeypat
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="native there")
-def test_without_a_lab_dml_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("specification", ["dml", "dml@1.20.1", "directml", "directml@windowsml-1.30.0"])
+def test_without_a_lab_dml_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specification: str) -> None:
     monkeypatch.setenv("EPCHECK_LAB", str(tmp_path))
-    with pytest.raises(TargetError, match="the lab is not installed; run: epcheck lab install"):
-        resolve("dml")
+    sentence = rf"^target '{specification}': the lab is not installed; run: epcheck lab install$"
+    with pytest.raises(TargetError, match=sentence):
+        resolve(specification)
 
 
 def test_the_best_target_says_why_it_is_not_directml(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,10 +22,21 @@ from small_cases import HERE
 from epcheck.conformance.targets.target import WORKER
 from epcheck.conformance.workers.program import failure, protocol
 from epcheck.conformance.workers.program.backends.onnxruntime import OnnxRuntimeBackend
+from epcheck.conformance.workers.session_result import session_result
 
 
 def test_an_exception_without_a_long_message_is_sent_whole() -> None:
     assert failure.failure(ValueError("no such axis")) == {"error": "ValueError", "message": "no such axis"}
+
+
+@pytest.mark.parametrize(
+    ("on_cpu", "platform", "cost"), [(True, "linux", 0.25), (True, "win32", 4), (False, "linux", 4)]
+)
+def test_a_session_on_a_busy_cpu_costs_what_processors_did(
+    on_cpu: bool, platform: str, cost: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    assert session_result({"stage": "done", "busy_s": 4, "cpu_s": 0.25}).cost_s(on_cpu) == cost
 
 
 class Peer:

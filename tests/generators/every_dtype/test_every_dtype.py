@@ -1,8 +1,9 @@
-"""Four dimensions in every dtype: where a case is made, and what it is."""
+"""No, three and four dimensions in every dtype: where a case is made, and what it is."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from epcheck.generators import suite
 from epcheck.generators.claims import established_version
@@ -10,17 +11,28 @@ from epcheck.generators.every_dtype import cases
 from epcheck.generators.truth import Outputs
 
 
-def test_there_is_a_case_of_four_dimensions_in_each_dtype_of_the_operator() -> None:
-    for key in ("Relu", "Add", "Softmax", "ReduceMax", "Concat", "TopK"):
-        operator = suite.operator_of(key)
-        version = established_version(operator.name)
-        own = [case for case in suite.cases([key]) if case.since_version == version and cases.RANK in case.sample]
-        assert {case.dtype for case in own} == {"-".join(dtypes) for dtypes in operator.dtypes(version)}, key
+@pytest.mark.parametrize(("key", "ranks"), [
+    ("Relu", "43s"), ("Add", "43"), ("Softmax", "43"), ("ReduceMax", "430"), ("Concat", "43"), ("Abs", "430"),
+    ("Exp", "s"), ("TopK", "4"),
+])  # fmt: skip
+def test_there_is_a_case_of_each_rank_in_each_dtype_of_the_operator(key: str, ranks: str) -> None:
+    operator = suite.operator_of(key)
+    version = established_version(operator.name)
+    for rank in ("scalar" if each == "s" else f"rank_{each}" for each in ranks):
+        own = [case for case in suite.cases([key]) if case.since_version == version and rank in case.sample]
+        assert {case.dtype for case in own} == {"-".join(dtypes) for dtypes in operator.dtypes(version)}, rank
+
+
+def test_a_name_that_holds_another_number_is_no_rank() -> None:
+    """`one_element_of_higher_rank_0_5` is about an exponent of 0.5, `size_0_by_scalar` about the other operand."""
+    names = {case.sample for own in cases.cases(suite.all_operators()).values() for case in own}
+    assert not [name for name in names if "higher_rank" in name or "by_scalar" in name]
+    assert {"typed_scalar", "typed_rank_0", "typed_rank_3", "typed_rank_4"} <= names
 
 
 def test_only_dtypes_without_such_a_sample_get_one() -> None:
     every = cases.cases(suite.all_operators())
-    assert sum(map(len, every.values())) == 745
+    assert sum(map(len, every.values())) == 1861
     assert "float32" not in {case.dtype for case in every["Relu"]}
     assert all(suite.kind_of(case) == "typed" for own in every.values() for case in own)
     assert not every.keys() & cases.OTHERWISE

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from epcheck.generators import suite
 from epcheck.generators.array import Array
 from epcheck.generators.fuzzing import oracle
+from epcheck.generators.fuzzing.domains import families
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Outputs, Refusal
@@ -184,7 +186,7 @@ THETA = ("theta", np.zeros((1, 2, 3), np.float32))
         ("QuantizeLinear", 21, [("x", F32), ("y_scale", SCALAR)], {"block_size": 1}, "one scale for all elements"),
         ("Split", 18, [("input", F32)], {"num_outputs": 4}, "the chunks are more than there are elements"),
         ("OneHot", 11, [("indices", np.array([0])), ("depth", np.array([-1])), ("values", np.zeros(2, np.float32))], {},
-         "depth is below 0"),
+         "depth is below 1"),
         ("RoiAlign", 16, [IMAGE, ("rois", np.zeros((1, 4), np.float32)), BATCH], {}, "a region has no extent"),
         ("RoiAlign", 16, [IMAGE, ("rois", np.array([[0, 0, 1, 5]], np.float32)), BATCH], {}, "beyond the image"),
         ("Squeeze", 1, [("data", np.ones((1, 2), np.float32))], {"axes": ()}, "no sample has axes without elements"),
@@ -240,3 +242,33 @@ def test_an_oracle_that_raises_has_no_say(monkeypatch: pytest.MonkeyPatch) -> No
     assert oracle.judge(relu, node) == Open(
         "the oracle does not know the node: ZeroDivisionError: no sample prepared it for that"
     )
+
+
+def test_a_negative_axis_of_flatten_is_refused_before_it_was_allowed() -> None:
+    x = ("input", np.zeros((2, 3), np.float32))
+    assert judged("Flatten", 9, x, axis=-1) == Refusal("axis -1 must be within [0, 2]")
+    found = judged("Flatten", 11, x, axis=-1)
+    assert isinstance(found, Outputs)
+    assert found.outputs[0].value.shape == (2, 3)
+
+
+def test_no_classes_have_no_index() -> None:
+    inputs = (("indices", np.array([0])), ("values", np.zeros(2, np.float32)))
+    assert reason("OneHot", 11, inputs[0], ("depth", np.array(0)), inputs[1]) == "depth is below 1"
+
+
+@pytest.mark.parametrize(("shape", "is_open"), [((2, 4), False), ((1, 4), True), ((4,), True)])
+def test_a_skip_of_one_batch_needs_batches(shape: tuple[int, ...], is_open: bool) -> None:
+    inputs = (("input", np.ones((2, 4), np.float32)), ("skip", np.ones(shape, np.float32)))
+    name = "SkipSimplifiedLayerNormalization"
+    found = judged(name, 1, *inputs, ("gamma", np.ones(4, np.float32)), domain="com.microsoft")
+    assert isinstance(found, Open) == is_open, found
+
+
+@pytest.mark.parametrize(("x", "is_open"), [(-0.24800001084804535, True), (-0.247, False), (0.001, False)])
+def test_a_quotient_beside_the_middle_of_two_values_of_float8_is_open(x: float, is_open: bool) -> None:
+    """-247.999999 becomes -240, and -248, to which float32 rounds it, NaN."""
+    zero = Operand("y_zero_point", np.zeros((), ml_dtypes.float8_e4m3fnuz), parameter=True)
+    operands = (Operand("x", np.array([x], np.float32)), Operand("y_scale", np.array(0.001, np.float32)), zero)
+    node = Node("QuantizeLinear", "", 23, operands, ("y",), {"saturate": 0})
+    assert bool(families.why_open(node)) == is_open

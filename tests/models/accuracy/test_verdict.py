@@ -76,6 +76,8 @@ def test_an_absolute_error_may_be_allowed() -> None:
     near = ROW + np.float32(0.01)
     assert verdicts(near, ROW, threshold=Threshold(0.0, absolute=0.02, source=YOURS)) == [True]
     assert verdicts(near, ROW, threshold=Threshold(0.0, absolute=0.005, source=YOURS)) == [False]
+    (verdict,) = judge("t", {"y": near}, {"y": ROW}, None, {"y": Threshold(0.0, absolute=0.005, source=YOURS)})
+    assert verdict.why == "largest error 0.01; allowed are 0.005"
 
 
 def test_another_shape_or_dtype_or_a_missing_output_is_wrong() -> None:

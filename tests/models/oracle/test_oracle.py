@@ -30,6 +30,33 @@ def normal(*shape: int) -> Array:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
+HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+
+
+def cast_and_back(source: int, to: int, count: int, **attributes: int) -> onnx.ModelProto:
+    nodes = [helper.make_node("Cast", ["x"], ["a"], to=to, **attributes),
+             helper.make_node("Cast", ["a"], ["y"], to=source)]  # fmt: skip
+    ends = [helper.make_tensor_value_info(name, source, [count]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.parametrize(("to", "source", "x"), [
+    *((to, TensorProto.FLOAT, HALVES[np.isfinite(HALVES)]) for to in (
+        TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ)),
+    (TensorProto.INT4, TensorProto.INT8, np.arange(-8, 8, dtype=np.int8)),
+    (TensorProto.UINT4, TensorProto.UINT8, np.arange(16, dtype=np.uint8)),
+])  # fmt: skip
+def test_a_cast_to_8_bit_floats_and_4_bit_integers_is_what_the_cpu_provider_gives(
+    to: int, source: int, x: Array
+) -> None:
+    built = cast_and_back(source, to, x.size)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(built.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(says(built, {"x": x})["y"], session.run(None, {"x": x})[0])
+
+
 def test_two_layers_are_what_numpy_computes_in_float64() -> None:
     x, w, b, v = normal(3, 5), normal(5, 4), normal(4), normal(4, 2)
     built = model("g (float[3,5] x, float[5,4] w, float[4] b, float[4,2] v) => (float[3,2] y) {"

@@ -19,6 +19,7 @@ from epcheck.models.execution.model_outcome import CREATE, DONE, ModelOutcome
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.wiring import wire
 from epcheck.models.placement.advise import AdviceLimits, Subject, advice_on, advised, lone_node
+from epcheck.models.placement.change import Advice
 from epcheck.models.placement.placement import Placement, place
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
@@ -138,36 +139,64 @@ def test_the_sessions_are_limited() -> None:
     assert "other nodes took the sessions and the time" in placement.nodes[1].what_to_do
 
 
-def test_a_whole_model_is_tried_with_fixed_sizes_where_its_nodes_are_placed_alone() -> None:
+WINDOWS = (
+    r"[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Exception during initialization: E:\_work\1\s\onnxruntime\dml"
+    r"\DmlGraphFusionHelper.cpp(588)\onnxruntime_pybind11_state.pyd!00006FFFF9CF07CF: (caller: 00006FFFF9CC1217) "
+    "Exception(1) tid(138) 80070057 The parameter is incorrect."
+)
+
+
+class Folds(ByClaims):
+    """Keeps a Gather on the CPU, unless the sizes of the input are fixed: then there is none, or the session fails."""
+
+    def __init__(self, error: str = "") -> None:
+        super().__init__()
+        self._error = error
+
+    def __call__(self, whole: onnx.ModelProto, feeds: Mapping[str, Feed], level: str) -> ModelOutcome:
+        answer = super().__call__(whole, feeds, level)
+        if level == "disabled":  # a node alone, which the provider takes
+            return ModelOutcome(DONE, outputs=answer.outputs, assignment=((DML, "", "batch"),))
+        fixed = whole.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
+        if fixed and self._error:
+            return ModelOutcome(CREATE, "session creation", self._error)
+        left = ((DML, "Reshape", "y"),)
+        return ModelOutcome(DONE, outputs=answer.outputs,
+                            assignment=left if fixed else (*left, (CPU, "Gather", "batch")))  # fmt: skip
+
+
+def advice_on_gather(candidate: Folds) -> Advice:
+    """Advice on a node that the provider takes alone, and not in a model whose sizes are not fixed."""
     whole = model(
         node("Shape", "x", "s"), node("Gather", "s zero", "batch"), node("Concat", "batch minus", "target", axis=0),
         node("Reshape", "x target", "y"), shape=(2, 3),
         constants={"zero": np.array([0]), "minus": np.array([-1])},
     )  # fmt: skip
     whole.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
-
-    class Folds(ByClaims):
-        def __call__(self, whole: onnx.ModelProto, feeds: Mapping[str, Feed], level: str) -> ModelOutcome:
-            answer = super().__call__(whole, feeds, level)
-            if level == "disabled":  # a node alone, which the provider takes
-                return ModelOutcome(DONE, outputs=answer.outputs, assignment=((DML, "", "batch"),))
-            fixed = whole.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
-            left = ((DML, "Reshape", "y"),)
-            return ModelOutcome(DONE, outputs=answer.outputs,
-                                assignment=left if fixed else (*left, (CPU, "Gather", "batch")))  # fmt: skip
-
-    candidate = Folds()
     outcome = candidate(whole, {"x": X}, "all")
     placement = place(whole, DML, outcome.assignment, {"x": (2, 3)})
-    subject = Subject(whole, {"x": X}, "all", outcome)
-    (gather,) = advised(placement, subject, candidate, on_cpu).elsewhere
+    (gather,) = advised(placement, Subject(whole, {"x": X}, "all", outcome), candidate, on_cpu).elsewhere
     assert gather.advice is not None
-    assert gather.advice.change == "fix the sizes of the inputs (x: 2 × 3)"
-    assert gather.advice.result == (
-        "it is computed once, when the session is created, 0 nodes are left elsewhere, the outputs are the same to the "
+    return gather.advice
+
+
+def test_a_whole_model_is_tried_with_fixed_sizes_where_its_nodes_are_placed_alone() -> None:
+    advice = advice_on_gather(Folds())
+    assert advice.change == "fix the sizes of the inputs (x: 2 × 3)"
+    assert advice.result == (
+        "it is computed once, when the session is created, no node is left elsewhere, the outputs are the same to the "
         "last bit"
     )
-    assert gather.advice.alone
+    assert advice.alone
+
+
+def test_a_model_that_fails_with_fixed_sizes_is_told_without_addresses_and_folders() -> None:
+    advice = advice_on_gather(Folds(WINDOWS))
+    assert (advice.change, advice.alone) == ("", True)
+    assert advice.result.endswith(
+        "; with fixed sizes the whole model fails in session creation: DmlGraphFusionHelper.cpp(588) 80070057 The "
+        "parameter is incorrect."
+    )
 
 
 def test_a_node_without_a_kernel_of_the_baseline_is_judged_by_the_oracle() -> None:

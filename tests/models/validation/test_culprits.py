@@ -35,7 +35,7 @@ def test_all_wrong_nodes_are_named_with_their_effects(model: Path, tmp_path: Pat
     )
     assert found.remainder == "with the baseline's values in place of theirs the rest of the model is right"
     text = html.read_text("utf-8")
-    assert text.count("alone it changes &#39;out4&#39; by") == 5
+    assert text.count("Alone it changes &#39;out4&#39; by") == 5
     document = json.loads(data.read_text("utf-8"))
     assert [culprit["effect"]["output"] for culprit in document["others"]] == ["out4"] * 4
     assert document["culprit"]["effect"]["error"] > 0.1

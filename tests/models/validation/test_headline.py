@@ -14,6 +14,7 @@ from rich.console import Console
 from epcheck.cli.commands.models import validate as command
 from epcheck.conformance.targets.target import CPU, DML
 from epcheck.conformance.workers.program.backends.values import flattened
+from epcheck.models.accuracy.metrics import Metrics, measure
 from epcheck.models.accuracy.thresholds import Threshold
 from epcheck.models.accuracy.verdict import BASELINE, ORACLE, Verdict
 from epcheck.models.inspection.inspect import Inspection
@@ -51,8 +52,13 @@ def test_a_model_of_which_no_node_is_on_the_provider_is_not_judged() -> None:
     assert found.status == UNJUDGED
     assert f"not one of its nodes is on {DML}" in found.headline
     assert validation(at("a", CPU), at("b", DML)).headline == (
-        f"m.onnx runs and is right; 1 of its 2 nodes are not on {DML}"
+        f"m.onnx runs and is right; 1 of its 2 nodes is not on {DML}"
     )
+
+
+def test_the_share_of_placed_nodes_is_that_of_nodes_that_are_known_to_run() -> None:
+    assert validation(at("a", DML), at("b", CPU), at("c", "")).placed_share == 0.5
+    assert validation(at("a", ""), at("b", "")).placed_share is None
 
 
 def test_the_node_at_fault_is_in_the_headline_and_on_the_page() -> None:
@@ -137,6 +143,29 @@ def test_what_was_not_compared_is_said(trials: int) -> None:
     found = validation(steps=(RUN, *more))
     assert found.status == RIGHT
     assert f"; {trials} of {trials + 1} trials were not compared: seed 1" in found.headline
+
+
+def off_by(relative: float) -> Metrics:
+    value = np.ones(4)
+    return measure((value * (1 + relative)).astype(np.float64), value)
+
+
+def test_a_baseline_that_is_farther_from_the_truth_is_in_the_headline() -> None:
+    near, far = off_by(1e-6), off_by(0.05)
+    outputs = [replace(GOOD, output=name, metrics=near, baseline=far) for name in ("y", "z", "y", "u", "v")]
+    why = "relative error 0.05; but the truth is with the candidate"
+    beside = replace(GOOD, against=BASELINE, metrics=far, why=why)
+    found = validation(verdicts=(beside, *outputs))
+    assert found.headline == (
+        f"m.onnx runs on {DML} and is right; the baseline 'cpu' is more than 4 times as far from the truth as is "
+        "allowed: y, z, u and 1 more"
+    )
+    console = Console(file=io.StringIO(), width=10_000)
+    command.show(console, found)
+    assert f"y, seed 0, against baseline: right, although: {why}" in console.file.getvalue()  # type: ignore[attr-defined]
+    for own, other in ((2e-5, 0.05), (1e-6, 3e-5)):  # beyond its own threshold; the baseline within 4 times of that
+        alike = validation(verdicts=(replace(GOOD, metrics=off_by(own), baseline=off_by(other)),))
+        assert alike.headline == f"m.onnx runs on {DML} and is right"
 
 
 def test_the_keys_of_a_map_are_int64_on_every_system() -> None:

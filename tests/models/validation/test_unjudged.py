@@ -18,6 +18,7 @@ from epcheck.cli.main import app
 from epcheck.conformance.targets.target import Target
 from epcheck.models.accuracy.verdict import ORACLE
 from epcheck.models.execution.model_outcome import RUN
+from epcheck.models.oracle.rounding import RandomRounding
 from epcheck.models.validation import truth
 from epcheck.models.validation.validation import FAILS, RIGHT, UNJUDGED, WRONG, Validation
 
@@ -127,6 +128,28 @@ def test_the_oracle_judges_every_trial(tmp_path: Path) -> None:
         "seed 0, batch=1", "seed 0, batch=3", "seed 1, batch=1", "seed 1, batch=3",
     ]  # fmt: skip
     assert "the truth of all 4 trials" in found.truth
+
+
+CANCELS = """g (float[1, 64] x) => (float[1, 64] y) <float big = {10000.0}>
+    { e = Exp(x) a = Add(e, big) y = Sub(a, big) }"""
+
+
+@pytest.mark.parametrize(("graph", "target", "status", "runs"), [
+    (CANCELS, "cpu", RIGHT, [0]),
+    ("g (float[1, 9] x) => (float[1, 9] y) { y = Relu(x) }", backend("relu_is_leaky"), WRONG, [0, 1, 2]),
+])  # fmt: skip
+def test_random_rounding_is_computed_until_the_outputs_are_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, graph: str, target: str | Target, status: str, runs: list[int]
+) -> None:
+    seeds: list[int] = []
+
+    def noted(types: Any, seed: int) -> RandomRounding:
+        seeds.append(seed)
+        return RandomRounding(types, seed)
+
+    monkeypatch.setattr(truth, "RandomRounding", noted)
+    found = checked(saved(tmp_path, graph), target, "none", seeds=(0,), own_process=False)
+    assert (found.status, seeds) == (status, runs)
 
 
 def test_a_node_that_the_runtime_gets_wrong_on_every_level_is_seen_by_the_oracle(tmp_path: Path) -> None:

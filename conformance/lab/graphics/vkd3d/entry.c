@@ -26,6 +26,7 @@ static struct
 vk;
 
 static struct hooked hooked;
+static BOOL in_software; /* the last device that was made */
 
 static VkResult VKAPI_CALL create_bounded_layout(VkDevice device, const VkDescriptorSetLayoutCreateInfo *info,
         const VkAllocationCallbacks *allocator, VkDescriptorSetLayout *layout)
@@ -51,10 +52,11 @@ static VkResult VKAPI_CALL create_device(VkPhysicalDevice adapter, const VkDevic
     VkPhysicalDeviceProperties properties;
     VkResult result;
 
-    if ((result = vk.create_device(adapter, info, allocator, device)) < 0 || hooked.device)
+    if ((result = vk.create_device(adapter, info, allocator, device)) < 0)
         return result;
     vk.properties(adapter, &properties);
-    if (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && !getenv("EPCHECK_HOOK_SOFTWARE"))
+    in_software = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    if (hooked.device || (in_software && !getenv("EPCHECK_HOOK_SOFTWARE")))
         return result;
     hooked.device = *device;
     hooked.properties = properties;
@@ -159,6 +161,7 @@ __declspec(dllexport) HRESULT WINAPI VkD3D12CreateDevice(
     };
     struct vkd3d_instance *instance;
     HMODULE vulkan;
+    void *made;
     HRESULT hr;
 
     if (!(vulkan = LoadLibraryA("vulkan-1.dll")))
@@ -171,5 +174,10 @@ __declspec(dllexport) HRESULT WINAPI VkD3D12CreateDevice(
     device_info.adapter_luid = *luid;
     hr = vkd3d_create_device(&device_info, iid, device);
     vkd3d_instance_decref(instance);
+    if (SUCCEEDED(hr) && in_software && SUCCEEDED(IUnknown_QueryInterface((IUnknown *)*device, &IID_ID3D12Device, &made)))
+    {
+        pause_between_questions(made);
+        ID3D12Device_Release((ID3D12Device *)made);
+    }
     return hr;
 }

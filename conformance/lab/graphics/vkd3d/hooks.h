@@ -7,6 +7,7 @@
 #define EPCHECK_HOOKS_H
 
 #include "wine/vulkan.h"
+#include "d3d12.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -27,6 +28,9 @@ PFN_vkVoidFunction pipeline_function(const struct hooked *hooked, const char *na
 /* Around each submission of work to a queue. No two run at the same time. */
 void begin_submission(VkQueue queue, PFN_vkQueueSubmit submit);
 void end_submission(void);
+
+/* Have threads that ask a fence of this device for its value, over and over, sleep in between. */
+void pause_between_questions(ID3D12Device *device);
 
 /* A function of the driver, where to remember it, and what vkd3d calls in its place. */
 struct hook

@@ -11,6 +11,7 @@ import pytest
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
 from epcheck.conformance import lab
+from epcheck.conformance.workers.program.backends import directml
 
 WORKER = """
 import glob, json, sys, time
@@ -35,6 +36,30 @@ until = time.monotonic() + 30
 while not glob.glob(sys.argv[4] + "/pipelines-*") and time.monotonic() < until:
     time.sleep(0.1)
 print(json.dumps({"computed": computed, "held": held}))
+"""
+
+ASKS = """
+import ctypes, importlib, json, sys, time
+exec(open(sys.argv[1]).read())
+sys.path.insert(0, sys.argv[2])
+d3d12 = importlib.import_module("directml.d3d12")
+fence = d3d12.Device().object.make(
+    "ID3D12Device::CreateFence", 36, d3d12.IID_FENCE, ctypes.c_uint64(0), ctypes.c_int32(0)
+)
+com = importlib.import_module("directml.com")
+value = com.function(fence.pointer, 8, ctypes.c_uint64)
+began, over_and_over = time.perf_counter(), 0
+while time.perf_counter() - began < 1:
+    over_and_over += 1
+    assert value(fence.pointer) == 0
+took = []
+for _ in range(50):
+    time.sleep(0.002)
+    began = time.perf_counter()
+    value(fence.pointer)
+    took.append(time.perf_counter() - began)
+fence.expect("ID3D12Fence::Signal", 10, ctypes.c_uint64(7))
+print(json.dumps({"over_and_over": over_and_over, "now_and_then": sorted(took)[25], "signalled": value(fence.pointer)}))
 """
 
 
@@ -91,3 +116,25 @@ def test_semaphores_and_memory_that_are_used_again_are_as_new_ones(
     (kept,) = kept_in.glob("pipelines-*")
     assert len(kept.name) == len("pipelines-") + 32
     assert int.from_bytes(kept.read_bytes()[:4], "little") == 32, "the size of a pipeline cache's header"
+
+
+def test_a_thread_that_asks_a_fence_over_and_over_sleeps_in_between(
+    installed_lab: None,  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    if not lab.status().dxil:
+        pytest.skip("the lab was made without its own vkd3d")
+    script = tmp_path / "asks.py"
+    script.write_text(ASKS)
+    launch = lab.python_launch()
+    done = subprocess.run(
+        [*launch.argv, *map(lab.windows_path, (script, lab.prelude(), Path(directml.__file__).parent.parent))],
+        env=launch.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["over_and_over"] < 5_000, "pauses of at most 1 ms; a thread that spins asks 200,000 times a second"
+    assert found["now_and_then"] < 0.0002, (
+        "whoever looks in now and then, which is every 2 ms, does not wait, in seconds"
+    )
+    assert found["signalled"] == 7

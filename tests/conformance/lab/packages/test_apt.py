@@ -1,8 +1,12 @@
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from epcheck.conformance.lab import LabError
+from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages import apt
 from epcheck.conformance.lab.packages.apt import Package, Source
 
@@ -113,3 +117,31 @@ def test_a_machine_without_apt_is_told_of_its_own_wine(monkeypatch: pytest.Monke
     assert reason is not None
     assert reason.startswith("this machine has no apt-get and no dpkg-deb: ")
     assert "--system-wine" in reason
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program is a shell script")
+def test_threads_that_share_an_archive_run_one_apt_at_a_time_and_fetch_the_index_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log, lab = tmp_path / "log", tmp_path / "lab"
+    for name in ("apt-get", "dpkg-deb"):
+        program = tmp_path / name
+        uri = "'http://m.example/p/libc6_2_amd64.deb' libc6_2_amd64.deb 5 SHA256:11"
+        program.write_text(f'#!/bin/sh\necho "begin $*" >> {log}\nsleep 0.5\necho "{uri}"\necho end >> {log}\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(apt.Archive, "_keyring", lambda _self: Path("/keys.gpg"))
+    monkeypatch.setattr(apt, "_SHORT_S", 0.1)
+    archive = apt.Archive(Layout(lab), "http://m.example/archive", lambda *_: None)
+    heard: dict[str, list[str]] = {"wine": [], "dxil": []}
+
+    def resolve(step: str) -> list[Package]:
+        return archive.heard_by(lambda message, _done, _total: heard[step].append(message)).resolve([step])
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [*pool.map(resolve, heard)] == [[Package("libc6", "2", "libc6_2_amd64.deb", 5)]] * 2
+    lines = log.read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["begin", "end"] * 3
+    assert [line.split()[-1] for line in lines[0::2]] in (["update", "wine", "dxil"], ["update", "dxil", "wine"])
+    assert "waiting for the packages of another step" in heard["wine"] + heard["dxil"]
+    assert all("resolving packages" in messages for messages in heard.values())

@@ -1,0 +1,84 @@
+/* Fences that are asked for in pauses.
+ *
+ * DirectML's provider waits for its device by asking a fence for its value, half a million times a second. A software
+ * driver compiles and computes on the cores that this takes: 38 percent of a worker's time where its shaders are new.
+ * Here a thread that has asked long enough sleeps before it asks again, a quarter of the time that it has waited and
+ * at most MOST_PAUSE. On a GPU, which needs no core, it asks as before.
+ */
+#define COBJMACROS
+#include <windows.h>
+#include <winternl.h>
+#include "d3d12.h"
+
+#include "hooks.h"
+
+#define FIRST_PAUSE 500   /* all times in units of 100 nanoseconds: when a thread that asks sleeps first */
+#define MOST_PAUSE 10000
+#define APART 200         /* between two questions of a thread that waits; one that looks in now and then takes longer */
+
+typedef NTSTATUS (NTAPI *delay_function)(BOOLEAN alertable, const LARGE_INTEGER *timeout);
+
+static UINT64 (STDMETHODCALLTYPE *real_completed_value)(ID3D12Fence *fence);
+static delay_function delay;
+
+static LONGLONG now(void)
+{
+    static LARGE_INTEGER frequency;
+    LARGE_INTEGER counter;
+
+    if (!frequency.QuadPart)
+        QueryPerformanceFrequency(&frequency);
+    QueryPerformanceCounter(&counter);
+    return counter.QuadPart * 10000000 / frequency.QuadPart;
+}
+
+static UINT64 STDMETHODCALLTYPE completed_value(ID3D12Fence *fence)
+{
+    static __thread struct
+    {
+        ID3D12Fence *fence;
+        UINT64 value;
+        LONGLONG since, last;
+    }
+    waiting;
+    UINT64 value = real_completed_value(fence);
+    LONGLONG time = now();
+    LARGE_INTEGER pause;
+
+    if (fence != waiting.fence || value != waiting.value || time - waiting.last > APART)
+    {
+        waiting.fence = fence;
+        waiting.value = value;
+        waiting.since = time;
+    }
+    else if (time - waiting.since > FIRST_PAUSE)
+    {
+        pause.QuadPart = -min((time - waiting.since) / 4, MOST_PAUSE);
+        delay(FALSE, &pause);
+        value = real_completed_value(fence);
+        time = now();
+    }
+    waiting.last = time;
+    return value;
+}
+
+void pause_between_questions(ID3D12Device *device)
+{
+    UINT64 (STDMETHODCALLTYPE **entry)(ID3D12Fence *fence);
+    ID3D12Fence *fence;
+    DWORD protection;
+
+    delay = (delay_function)(void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), "NtDelayExecution");
+    if (real_completed_value || !delay
+            || FAILED(ID3D12Device_CreateFence(device, 0, D3D12_FENCE_FLAG_NONE, &IID_ID3D12Fence, (void **)&fence)))
+        return;
+    /* The table of functions is the same for all fences. */
+    entry = (void *)&fence->lpVtbl->GetCompletedValue;
+    if (VirtualProtect(entry, sizeof(*entry), PAGE_READWRITE, &protection))
+    {
+        real_completed_value = *entry;
+        *entry = completed_value;
+        VirtualProtect(entry, sizeof(*entry), protection, &protection);
+    }
+    ID3D12Fence_Release(fence);
+}

@@ -1,0 +1,24 @@
+"""What a preparer runs: the backend `rows` of its worker. Its process imports the whole suite before it is forked, and
+so once for all preparers: a case that it is sent names its operator, and any may come."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+
+import numpy as np
+
+from epcheck.conformance.preparation import prepared_case
+from epcheck.conformance.preparation.prepared_case import UnbuiltCase
+from epcheck.generators import suite
+from epcheck.generators.array import Array
+
+suite.all_operators()
+
+
+def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """model: cases, pickled; the output: their rows, or a list of why there is none."""
+    del feeds
+    done = [prepared_case.prepare(case) for case in pickle.loads(model)]
+    written = [[p.why, p.log] if isinstance(p, UnbuiltCase) else prepared_case.to_row(p) for p in done]
+    return {"rows": np.frombuffer(pickle.dumps(written, pickle.HIGHEST_PROTOCOL), np.uint8)}

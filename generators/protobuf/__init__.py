@@ -1,0 +1,1 @@
+"""Protobuf: models written without message objects for their parts."""
