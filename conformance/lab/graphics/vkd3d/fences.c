@@ -2,7 +2,7 @@
  *
  * DirectML's provider waits for its device by asking a fence for its value, half a million times a second. A software
  * driver compiles and computes on the cores that this takes: 38 percent of a worker's time where its shaders are new.
- * Here a thread that has asked long enough sleeps before it asks again, a quarter of the time that it has waited and
+ * Here a thread that has asked long enough sleeps before it asks again, an eighth of the time that it has waited and
  * at most MOST_PAUSE. On a GPU, which needs no core, it asks as before.
  */
 #define COBJMACROS
@@ -12,9 +12,12 @@
 
 #include "hooks.h"
 
-#define FIRST_PAUSE 500   /* all times in units of 100 nanoseconds: when a thread that asks sleeps first */
-#define MOST_PAUSE 10000
-#define APART 200         /* between two questions of a thread that waits; one that looks in now and then takes longer */
+/* Times in units of 100 nanoseconds. FIRST_PAUSE: when a thread that asks sleeps first; whoever slept earlier would be
+ * late for work of a millisecond. APART: between two questions of a thread that waits; one that looks in now and then
+ * takes longer. */
+#define FIRST_PAUSE 100000
+#define MOST_PAUSE 50000
+#define APART 200
 
 typedef NTSTATUS (NTAPI *delay_function)(BOOLEAN alertable, const LARGE_INTEGER *timeout);
 
@@ -53,7 +56,7 @@ static UINT64 STDMETHODCALLTYPE completed_value(ID3D12Fence *fence)
     }
     else if (time - waiting.since > FIRST_PAUSE)
     {
-        pause.QuadPart = -min((time - waiting.since) / 4, MOST_PAUSE);
+        pause.QuadPart = -min((time - waiting.since) / 8, MOST_PAUSE);
         delay(FALSE, &pause);
         value = real_completed_value(fence);
         time = now();

@@ -133,7 +133,7 @@ def test_a_thread_that_asks_a_fence_over_and_over_sleeps_in_between(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["over_and_over"] < 5_000, "pauses of at most 1 ms; a thread that spins asks 200,000 times a second"
+    assert found["over_and_over"] < 50_000, "it sleeps after 10 ms; a thread that spins asks 480,000 times a second"
     assert found["now_and_then"] < 0.0002, (
         "whoever looks in now and then, which is every 2 ms, does not wait, in seconds"
     )
