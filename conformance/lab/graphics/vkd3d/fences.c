@@ -13,11 +13,10 @@
 #include "hooks.h"
 
 /* Times in units of 100 nanoseconds. FIRST_PAUSE: when a thread that asks sleeps first; whoever slept earlier would be
- * late for work of a millisecond. APART: between two questions of a thread that waits; one that looks in now and then
- * takes longer. */
+ * late for work of a millisecond. */
 #define FIRST_PAUSE 100000
 #define MOST_PAUSE 50000
-#define APART 200
+#define MANY 1000 /* questions with the same answer: that many make a wait */
 
 typedef NTSTATUS (NTAPI *delay_function)(BOOLEAN alertable, const LARGE_INTEGER *timeout);
 
@@ -41,27 +40,30 @@ static UINT64 STDMETHODCALLTYPE completed_value(ID3D12Fence *fence)
     {
         ID3D12Fence *fence;
         UINT64 value;
-        LONGLONG since, last;
+        LONGLONG since;
+        unsigned int asked;
     }
     waiting;
     UINT64 value = real_completed_value(fence);
-    LONGLONG time = now();
     LARGE_INTEGER pause;
+    LONGLONG time;
 
-    if (fence != waiting.fence || value != waiting.value || time - waiting.last > APART)
+    if (fence != waiting.fence || value != waiting.value)
     {
         waiting.fence = fence;
         waiting.value = value;
-        waiting.since = time;
+        waiting.asked = 0;
     }
-    else if (time - waiting.since > FIRST_PAUSE)
+    else if (++waiting.asked == MANY)
     {
-        pause.QuadPart = -min((time - waiting.since) / 8, MOST_PAUSE);
+        waiting.since = now();
+    }
+    else if (waiting.asked > MANY && (time = now() - waiting.since) > FIRST_PAUSE)
+    {
+        pause.QuadPart = -min(time / 8, MOST_PAUSE);
         delay(FALSE, &pause);
         value = real_completed_value(fence);
-        time = now();
     }
-    waiting.last = time;
     return value;
 }
 
