@@ -15,6 +15,9 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
+from epcheck.generators.protobuf import wire
+from epcheck.generators.protobuf.wire import DELIMITED, EIGHT_BYTES, FOUR_BYTES, VARINT
+
 LARGE_FILE = 256 << 20
 """Bytes of the smallest file whose weights stay in it."""
 
@@ -23,9 +26,6 @@ LARGE_TENSOR = 1 << 16
 
 GRAPH, INITIALIZER, DATA_LOCATION, EXTERNAL_DATA, RAW_DATA = 7, 5, 14, 13, 9
 """ModelProto.graph, GraphProto.initializer, and three fields of TensorProto."""
-
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""Wire types."""
 
 
 class NotPlainError(ValueError):
@@ -37,7 +37,7 @@ class _Field:
     """A field of a message. start, value, end: where its key, its value and what follows it begin."""
 
     number: int
-    wire: int
+    kind: int
     start: int
     value: int
     end: int
@@ -50,7 +50,7 @@ def parse(path: Path) -> onnx.ModelProto:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         fields = list(_fields(content, 0, len(content)))
         graphs = [field for field in fields if field.number == GRAPH]
-        if len(graphs) != 1 or graphs[0].wire != BYTES:
+        if len(graphs) != 1 or graphs[0].kind != DELIMITED:
             raise NotPlainError("it has no graph, or several")
         places: dict[int, tuple[int, int]] = {}
         graph = _without_weights(content, graphs[0], places)
@@ -74,17 +74,17 @@ def _without_weights(content: mmap.mmap, graph: _Field, places: dict[int, tuple[
     parts: list[bytes] = []
     count = 0
     for field in _fields(content, graph.value, graph.end):
-        if field.number != INITIALIZER or field.wire != BYTES:
+        if field.number != INITIALIZER or field.kind != DELIMITED:
             parts.append(content[field.start : field.end])
             continue
         inner = list(_fields(content, field.value, field.end)) if field.end - field.value > LARGE_TENSOR else []
         data = [each for each in inner if each.number == RAW_DATA]
-        if len(data) == 1 and data[0].wire == BYTES and data[0].end - data[0].value >= LARGE_TENSOR:
+        if len(data) == 1 and data[0].kind == DELIMITED and data[0].end - data[0].value >= LARGE_TENSOR:
             if any(each.number in (DATA_LOCATION, EXTERNAL_DATA) for each in inner):
                 raise NotPlainError("a tensor says that its data is elsewhere, and has data")
             places[count] = data[0].value, data[0].end - data[0].value
             kept = b"".join(content[each.start : each.end] for each in inner if each.number != RAW_DATA)
-            parts.append(content[field.start : field.start + 1] + _varint(len(kept)) + kept)
+            parts.append(content[field.start : field.start + 1] + wire.varint(len(kept)) + kept)
         else:
             parts.append(content[field.start : field.end])
         count += 1
@@ -96,19 +96,19 @@ def _fields(content: mmap.mmap, start: int, end: int) -> Iterator[_Field]:
     at = start
     while at < end:
         key, value = _read_varint(content, at, end)
-        number, wire = key >> 3, key & 7
-        if wire == VARINT:
+        number, kind = key >> 3, key & 7
+        if kind == VARINT:
             after = _read_varint(content, value, end)[1]
-        elif wire == BYTES:
+        elif kind == DELIMITED:
             length, value = _read_varint(content, value, end)
             after = value + length
-        elif wire in (FIXED64, FIXED32):
-            after = value + (8 if wire == FIXED64 else 4)
+        elif kind in (EIGHT_BYTES, FOUR_BYTES):
+            after = value + (8 if kind == EIGHT_BYTES else 4)
         else:
-            raise NotPlainError(f"it has a field of wire type {wire}")
+            raise NotPlainError(f"it has a field of wire type {kind}")
         if after > end or not number:
             raise NotPlainError("a field ends behind its message")
-        yield _Field(number, wire, at, value, after)
+        yield _Field(number, kind, at, value, after)
         at = after
 
 
@@ -124,12 +124,3 @@ def _read_varint(content: mmap.mmap, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
     raise NotPlainError("a number has no end")
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import helper
 
 from epcheck.generators.array import Array
 from epcheck.generators.families import narrow
-from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.node import Node
 
 TYPES = {
     int(getattr(onnx.TensorProto, onnx_name.upper())): name
@@ -19,12 +18,10 @@ TYPES = {
 """TensorProto.DataType -> name in ml_dtypes. bfloat16 is computed in float64, as every wider one."""
 
 
-def evaluate(value: Array, to: int, attributes: dict[str, Attribute]) -> Array | str:
-    """The value in the type that `to` names; why nobody knows it, where the page defines nothing.
-
-    attributes: of the node: saturate, round_mode.
-    """
-    name = TYPES[to]
+def evaluate(node: Node) -> Array | str:
+    """What a Cast to one of TYPES gives; why nobody knows it, where the page defines nothing."""
+    value = node.array("input")
+    name = TYPES[node.integer("to", 0)]
     dtype = np.dtype(getattr(ml_dtypes, name))
     is_whole = value.dtype.kind in "iub" or value.dtype.name in narrow.INTEGERS
     wide = value.astype(np.float64)
@@ -35,12 +32,5 @@ def evaluate(value: Array, to: int, attributes: dict[str, Attribute]) -> Array |
         return narrow.lower_bits(value.astype(np.int64) if is_whole else wide, name).astype(np.int8).astype(dtype)
     if name == narrow.E8M0 and not bool((wide > 0).all()):
         return "0, a negative number or NaN is cast to float8e8m0, which the page leaves open"
-    node = Node("Cast", "", onnx.defs.onnx_opset_version(), (Operand("input", wide),), ("output",), attributes)
     with np.errstate(all="ignore"):
         return narrow.rounded(wide, name, node).astype(dtype)
-
-
-def attributes_of(node: onnx.NodeProto) -> dict[str, Attribute]:
-    """Those that say how it casts."""
-    found = {each.name: helper.get_attribute_value(each) for each in node.attribute if each.name != "to"}
-    return {name: value.decode() if isinstance(value, bytes) else value for name, value in found.items()}

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from epcheck.generators import onnx_tests, schema, suite
 from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.node import qualified_name
+from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.feed import Feed
 from epcheck.models.oracle import batch_normalization, convolution, narrow_cast, reference
@@ -101,8 +101,8 @@ def _computed(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str,
         return Computed((widened(_constant(node)),), OWN)
     if node.op_type == "Cast" and not domain and _integer(node, "to") in _WIDENED_TYPES:
         return Computed((np.asarray(inputs[0]).astype(np.float64),), OWN)
-    if node.op_type == "Cast" and not domain and (to := _integer(node, "to")) in narrow_cast.TYPES:
-        narrowed = narrow_cast.evaluate(np.asarray(inputs[0]), to, narrow_cast.attributes_of(node))
+    if node.op_type == "Cast" and not domain and _integer(node, "to") in narrow_cast.TYPES:
+        narrowed = narrow_cast.evaluate(_node(node, inputs, domain, opsets))
         if isinstance(narrowed, str):
             raise OracleError(f"{described(node)} has no oracle: {narrowed}")
         return Computed((narrowed,), SUITE)
@@ -186,11 +186,16 @@ def _since_version(node: onnx.NodeProto, domain: str, opsets: Mapping[str, int])
     return versions[-1]
 
 
+def _node(proto: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> Node:
+    """As the suite's oracles take it."""
+    definition = schema.schema(proto.op_type, _since_version(proto, domain, opsets), domain)
+    return onnx_tests.node_of(proto, definition, [value for value in inputs if value is not None])
+
+
 def _by_suite(
     proto: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]
 ) -> tuple[Feed, ...]:
-    definition = schema.schema(proto.op_type, _since_version(proto, domain, opsets), domain)
-    node = onnx_tests.node_of(proto, definition, [value for value in inputs if value is not None])
+    node = _node(proto, inputs, domain, opsets)
     if (domain, proto.op_type) == ("", "Conv"):
         found_or_rule = convolution.evaluate(node)
         if isinstance(found_or_rule, str):
