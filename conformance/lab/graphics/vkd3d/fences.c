@@ -7,21 +7,17 @@
  */
 #define COBJMACROS
 #include <windows.h>
-#include <winternl.h>
 #include "d3d12.h"
 
 #include "hooks.h"
 
-/* Times in units of 100 nanoseconds. FIRST_PAUSE: when a thread that asks sleeps first; whoever slept earlier would be
- * late for work of a millisecond. */
-#define FIRST_PAUSE 100000
-#define MOST_PAUSE 50000
+/* Times in milliseconds. FIRST_PAUSE: when a thread that asks sleeps first; whoever slept earlier would be late for
+ * work of a millisecond. */
+#define FIRST_PAUSE 10
+#define MOST_PAUSE 5
 #define MANY 1000 /* questions with the same answer: that many make a wait */
 
-typedef NTSTATUS (NTAPI *delay_function)(BOOLEAN alertable, const LARGE_INTEGER *timeout);
-
 static UINT64 (STDMETHODCALLTYPE *real_completed_value)(ID3D12Fence *fence);
-static delay_function delay;
 
 static LONGLONG now(void)
 {
@@ -31,7 +27,7 @@ static LONGLONG now(void)
     if (!frequency.QuadPart)
         QueryPerformanceFrequency(&frequency);
     QueryPerformanceCounter(&counter);
-    return counter.QuadPart * 10000000 / frequency.QuadPart;
+    return counter.QuadPart * 1000 / frequency.QuadPart;
 }
 
 static UINT64 STDMETHODCALLTYPE completed_value(ID3D12Fence *fence)
@@ -45,7 +41,6 @@ static UINT64 STDMETHODCALLTYPE completed_value(ID3D12Fence *fence)
     }
     waiting;
     UINT64 value = real_completed_value(fence);
-    LARGE_INTEGER pause;
     LONGLONG time;
 
     if (fence != waiting.fence || value != waiting.value)
@@ -60,8 +55,7 @@ static UINT64 STDMETHODCALLTYPE completed_value(ID3D12Fence *fence)
     }
     else if (waiting.asked > MANY && (time = now() - waiting.since) > FIRST_PAUSE)
     {
-        pause.QuadPart = -min(time / 8, MOST_PAUSE);
-        delay(FALSE, &pause);
+        Sleep(min(time / 8, MOST_PAUSE));
         value = real_completed_value(fence);
     }
     return value;
@@ -73,8 +67,7 @@ void pause_between_questions(ID3D12Device *device)
     ID3D12Fence *fence;
     DWORD protection;
 
-    delay = (delay_function)(void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), "NtDelayExecution");
-    if (real_completed_value || !delay
+    if (real_completed_value
             || FAILED(ID3D12Device_CreateFence(device, 0, D3D12_FENCE_FLAG_NONE, &IID_ID3D12Fence, (void **)&fence)))
         return;
     /* The table of functions is the same for all fences. */
