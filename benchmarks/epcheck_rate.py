@@ -53,11 +53,16 @@ def run(cases: Sequence[Case], setting: Setting, sink: Sink) -> None:
         run_plan(plan, sink, cache=cache)
 
 
-def passing(cases: Sequence[Case], target: str) -> set[str]:
-    """The ids of the cases that pass on a target."""
+def statuses(cases: Sequence[Case], target: str) -> dict[str, str]:
+    """How each case ends on a target: id -> status."""
     records: list[Record] = []
     run(cases, Setting(target), records.append)
-    return {record.case_id for record in records if record.status == PASS}
+    return {record.case_id: record.status for record in records}
+
+
+def passing(cases: Sequence[Case], target: str) -> set[str]:
+    """The ids of the cases that pass on a target."""
+    return {case_id for case_id, status in statuses(cases, target).items() if status == PASS}
 
 
 @dataclass

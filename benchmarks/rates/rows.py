@@ -87,13 +87,13 @@ ROWS = (
     Row(
         "suite-bare",
         "suite",
-        "bare loop over the whole suite as it is; a model that ONNX Runtime refuses counts as well",
+        "bare loop over the whole suite but what ends its process; a model that ONNX Runtime refuses counts as well",
         lambda bench: peer_rates.bare(bench.suite),
     ),
     Row(
         "suite-packed",
         "suite",
-        "epcheck on the whole suite as it is, its cache warm: failures are confirmed in a second worker",
+        "epcheck on the same cases, its cache warm: failures are confirmed in a second worker",
         lambda bench: epcheck_rates.rate(bench, bench.suite),
         reference="suite-bare",
     ),

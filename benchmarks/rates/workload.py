@@ -14,8 +14,9 @@ from epcheck_rate import Setting
 from peers import stored_cases
 from peers.stored_cases import StoredCase
 
+from epcheck.conformance.records.terms import CRASH, PASS
 from epcheck.generators.case import BuiltCase, Case
-from epcheck.generators.truth import Refusal
+from epcheck.generators.truth import Outputs, Refusal
 from rates import crashing_backend, larger_suite
 
 SUITE_ROUNDS = 2
@@ -67,8 +68,9 @@ class Workbench:
 
     @cached_property
     def suite(self) -> Workload:
-        """The whole suite as it is: also what CPU fails, has no kernel for, or must refuse."""
-        return self._workload("suite", [case.id for case in larger_suite.cases(1)], SUITE_ROUNDS)
+        """The whole suite as it is: also what CPU fails, has no kernel for, or must refuse; without the cases that end
+        its process, which a bare loop does not survive."""
+        return self._workload("suite", [i for i, status in self._on_cpu.items() if status != CRASH], SUITE_ROUNDS)
 
     @cached_property
     def passing(self) -> Workload:
@@ -117,10 +119,13 @@ class Workbench:
         return self.folder / f"cold{self._caches}.sqlite"
 
     @cached_property
+    def _on_cpu(self) -> dict[str, str]:
+        return epcheck_rate.statuses(larger_suite.cases(1), "cpu")
+
+    @cached_property
     def _passing_ids(self) -> set[str]:
-        cases = larger_suite.cases(1)
-        passing = epcheck_rate.passing(cases, "cpu")
-        return {case.id for case in cases if case.id in passing and not isinstance(case.build().truth, Refusal)}
+        passing = {case_id for case_id, status in self._on_cpu.items() if status == PASS}
+        return {case.id for case in larger_suite.cases(1, passing) if _must_be_answered(case)}
 
     @cached_property
     def _ranked(self) -> list[str]:
@@ -132,6 +137,12 @@ class Workbench:
         made.only.write_text(json.dumps(sorted(ids)), encoding="utf-8")
         stored_cases.write(made.stored, built(larger_suite.cases(stored_rounds or rounds, set(ids))))
         return made
+
+
+def _must_be_answered(case: Case) -> bool:
+    """Whether the node may not be refused."""
+    truth = case.build().truth
+    return not isinstance(truth, Refusal) and not (isinstance(truth, Outputs) and truth.undefined)
 
 
 def built(cases: Iterable[Case]) -> Iterable[StoredCase]:
