@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from epcheck.api.models.examining.examination import examined
 from epcheck.api.option import Option
@@ -26,22 +26,23 @@ from epcheck.conformance.scheduling.run import ask
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import CPU, DISABLE_FALLBACK, Target
 from epcheck.conformance.targets.variants import Variants, variant_of
-from epcheck.conformance.test_data import model_file
+from epcheck.conformance.test_data import model_file, repro_truth
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.conformance.workers.program import protocol
+from epcheck.conformance.test_data.repro_truth import Bounds, Stated
+from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
-from epcheck.generators.node import Node, Operand
-from epcheck.generators.truth import OneStep, Output, Outputs, Ulp, Undefined, ZeroSigns
+from epcheck.generators.node import Node, Operand, Surroundings
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
 DEADLINE_S = 300.0
 """Seconds that a step of the folder's examination may take without a sign of life."""
 
-CASE_BYTES = 1 << 20
-"""How large a case.json may be."""
-
 RTOL, ATOL = 1e-3, 1e-7
 """How far ONNX's own backend tests let a floating-point output be from its file (onnx.backend.test, TestCase)."""
+
+NOTHING_STATED = Stated()
+"""Of a folder that `repro` did not write."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class ReplayOptions:
 def replay(options: ReplayOptions) -> Iterator[Record]:
     """Run every `test_data_set_*` of a folder in ONNX's test-data layout, as `repro` writes it, on targets; of a folder
     without a model, those of the folders in it.
+
+    What a folder of ours says must be refused must be; what it says is selected, as by TopK, may be any accepted pair.
 
     The truth is in the `output_*.pb`; where a set has none, it is the baseline's output. Integers and booleans must be
     equal. Floating-point numbers may be RTOL away in units of the dtype's precision (float16 1, float32 8389 ULP)
@@ -115,11 +118,13 @@ def _replayed(wanted: _Wanted) -> Iterator[Record]:
     )
     for folder, built in found:
         records: list[Record] = []
-        own_variant, level = _session(folder)
-        variant = options.variant or own_variant
+        stated = repro_truth.stated(folder) or NOTHING_STATED
+        variant = options.variant or stated.variant
         ways = {target.name: Variants((variant_of(target, variant),), {}) for target in candidates if variant}
         strict = _is_case(folder, built)
-        chosen = tuple(_as_it_failed(target if strict else _with_fallback(target), level) for target in candidates)
+        chosen = tuple(
+            _as_it_failed(target if strict else _with_fallback(target), stated.level) for target in candidates
+        )
         with Session(Plan((), chosen, baseline, variants=ways), records.append) as running:
             running.submit(built.case)
             while running.under_way:
@@ -152,23 +157,6 @@ def _folders(folder: Path) -> list[Path]:
     return below if below and not (folder / "model.onnx").exists() else [folder]
 
 
-def _session(folder: Path) -> tuple[str, str]:
-    """The variant that `repro` wrote the folder for, and the level of graph optimisation at which what is in it failed;
-    each empty where there is none, and the level where it is the variant's. Raises ModelFileError."""
-    path = folder / "case.json"
-    if not path.is_file():
-        return "", ""
-    try:
-        if path.stat().st_size > CASE_BYTES:
-            raise ValueError
-        stated = json.loads(path.read_bytes())
-        variant = str(stated.get("session", {}).get("variant", ""))
-        level = next((name for name, word in protocol.LEVELS.items() if word == stated.get("level")), "")
-        return variant, "" if variant else level
-    except (OSError, ValueError, AttributeError, RecursionError):
-        raise ModelFileError(f"'{path}' is no case.json as `epcheck repro` writes it; write the folder again") from None
-
-
 def _quoted(*words: str) -> str:
     """A command line as this system's shell takes it: a stranger chose the folder's name."""
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
@@ -182,21 +170,33 @@ def _cases(folder: Path, baseline: Target | None, exact: bool) -> Iterator[Built
     sets = sorted(path for path in folder.glob("test_data_set_*") if path.is_dir())
     if not sets and inputs:
         raise ModelFileError(f"'{folder}' has no test_data_set_0 with a value for the input '{inputs[0]}'")
+    stated = repro_truth.stated(folder)
     for data in sets or [folder]:
         feeds = _arrays(data, "input", inputs)
-        truth = _arrays(data, "output", outputs)
         if len(feeds) < len(inputs):
             raise ModelFileError(f"'{data}' has no value for the input '{inputs[len(feeds)]}'")
-        if 0 < len(truth) < len(outputs):
-            raise ModelFileError(f"'{data}' has no value for the output '{outputs[len(truth)]}'")
         built = _case(model, folder, data.name, feeds, outputs)
-        if not truth:
-            truth = _truth_of_baseline(built, baseline)
-        ours = (folder / "case.json").is_file() or any(data.glob("allowed_*.pb"))
-        bounds = _Bounds.of(data, len(outputs)) if ours else None
-        truths = (_output(at, name, value, exact, bounds) for at, (name, value) in enumerate(truth.items()))
-        open_ = "undefined_*.pb says what the standard leaves open" if bounds and bounds.undefined else ""
-        yield _with_truth(built, Outputs(tuple(truths), open_))
+        if stated and stated.refused:
+            yield _with_truth(_with_types(built, model), Refusal(stated.refused))
+        elif stated and stated.selection and not exact:
+            yield _with_truth(built, repro_truth.selection(data, tuple(outputs), *stated.selection))
+        else:
+            yield _with_truth(built, _outputs(built, data, stated, baseline, exact))
+
+
+def _outputs(built: BuiltCase, data: Path, stated: Stated | None, baseline: Target | None, exact: bool) -> Outputs:
+    """What is right by the files of a data set, or by the baseline where there are none."""
+    names = built.node.outputs
+    truth = _arrays(data, "output", names)
+    if 0 < len(truth) < len(names):
+        raise ModelFileError(f"'{data}' has no value for the output '{names[len(truth)]}'")
+    if not truth:
+        truth = _truth_of_baseline(built, baseline)
+    ours = stated is not None or any(data.glob("allowed_*.pb"))
+    bounds = Bounds.of(data, len(names)) if ours else None
+    truths = (_output(at, name, value, exact, bounds) for at, (name, value) in enumerate(truth.items()))
+    open_ = "undefined_*.pb says what the standard leaves open" if bounds and bounds.undefined else ""
+    return Outputs(tuple(truths), (stated.undefined if stated else "") or open_)
 
 
 def _arrays(data: Path, kind: str, names: Sequence[str]) -> dict[str, Array]:
@@ -232,52 +232,18 @@ def _case(
     return Case(name, domain, opset, dtype, data, folder.resolve().name, build).build()
 
 
-def _with_truth(built: BuiltCase, truth: Outputs) -> BuiltCase:
+def _with_types(built: BuiltCase, model: onnx.ModelProto) -> BuiltCase:
+    """The case with the dtypes of the model's outputs, which no value of theirs shows."""
+    types = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+    known = {name: schema.dtype_name(helper.tensor_dtype_to_np_dtype(t)) if t else "" for name, t in types.items()}
+    return replace(built, node=replace(built.node, surroundings=Surroundings((), (), known, {})))
+
+
+def _with_truth(built: BuiltCase, truth: Truth) -> BuiltCase:
     return replace(built.case, builder=lambda case: replace(built, case=case, truth=truth)).build()
 
 
-@dataclass(frozen=True)
-class _Bounds:
-    """What a folder of ours says of its outputs.
-
-    Index of an output -> float64 of its shape. allowed: how far each element may be from the exact result; where there
-    is none, it must be equal. exact: that result, where it is not the output itself. zeros: bool, where a zero must
-    have the sign of the output. undefined: bool, where the standard defines nothing; among: what may stand there.
-    """
-
-    allowed: Mapping[int, Array]
-    exact: Mapping[int, Array]
-    zeros: Mapping[int, Array]
-    undefined: Mapping[int, Array]
-    among: Mapping[int, Array]
-
-    @classmethod
-    def of(cls, data: Path, count: int) -> Self:
-        """Raises ModelFileError."""
-        kinds: list[dict[int, Array]] = []
-        for kind in ("allowed", "exact", "zeros", "undefined", "among"):
-            files = ((at, data / f"{kind}_{at}.pb") for at in range(count))
-            kinds.append({at: model_file.load_tensor(file) for at, file in files if file.exists()})
-        return cls(*kinds)
-
-    def output(self, at: int, name: str, value: Array) -> Output:
-        """Raises ModelFileError where the shapes differ."""
-        allowed, exact, signed = self.allowed.get(at), self.exact.get(at), self.zeros.get(at)
-        if (where := self.undefined.get(at)) is not None and where.shape == value.shape:
-            return Output(name, value, undefined=Undefined(where.astype(np.bool_), self.among.get(at)))
-        if any(array is not None and array.shape != value.shape for array in (allowed, exact, signed)):
-            raise ModelFileError(
-                f"allowed_{at}.pb, exact_{at}.pb and zeros_{at}.pb must have the shape of output_{at}.pb"
-            )
-        if allowed is None or value.dtype.kind not in "iuf":
-            return Output(name, value)
-        if value.dtype.kind == "f":
-            zeros = None if signed is None else ZeroSigns(f"zeros_{at}.pb", signed.astype(np.bool_))
-            return Output(name, value, Ulp(0.0, f"or as near as allowed_{at}.pb says", allowed), exact, zeros)
-        return Output(name, value, OneStep(allowed))
-
-
-def _output(at: int, name: str, value: Array, exact: bool, bounds: _Bounds | None) -> Output:
+def _output(at: int, name: str, value: Array, exact: bool, bounds: Bounds | None) -> Output:
     if bounds is not None and not exact:
         return bounds.output(at, name, value)
     if exact or value.dtype.kind != "f":

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Mapping
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import UnbuiltCase
@@ -14,6 +15,8 @@ from epcheck.generators import suite
 from epcheck.generators.array import Array
 
 suite.all_operators()
+
+threadpool_limits(1, user_api="blas")  # further threads spin for milliseconds after each small product
 
 
 def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:

@@ -17,6 +17,8 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import Self
 
+from threadpoolctl import threadpool_limits
+
 from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.judging import claim
@@ -114,7 +116,7 @@ class Session:
 
     def __enter__(self) -> Self:
         """Start the first worker of each target. Raises TargetDown."""
-        self._resources.enter_context(_rare_collections())
+        self._resources.enter_context(_process_settings())
         if any(not target.owns_group for target in self._pools.targets):
             self._resources.enter_context(lab.in_use())
         try:
@@ -328,11 +330,13 @@ class Session:
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Cases and records hold no cycles: looking for some among all that is under way, every few cases, finds none."""
+def _process_settings() -> Iterator[None]:
+    """Collect garbage rarely: cases and records hold no cycles, and looking for some among all that is under way, every
+    few cases, finds none. One thread for numpy's BLAS: the others spin for 16 ms after each product."""
     before = gc.get_threshold()
     gc.set_threshold(max(COLLECT_AFTER, before[0]), *before[1:])
     try:
-        yield
+        with threadpool_limits(1, user_api="blas"):
+            yield
     finally:
         gc.set_threshold(*before)

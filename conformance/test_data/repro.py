@@ -7,6 +7,8 @@ test_data_set_0/exact_0.pb     the same before they were rounded, where that is 
 test_data_set_0/allowed_0.pb   how far from that each element may be; none where it must be equal
 test_data_set_0/undefined_0.pb true where the standard defines nothing; none where it defines all
 test_data_set_0/among_0.pb     what may stand there; none where anything may
+test_data_set_0/accepted_0_0.pb, accepted_0_1.pb, ... pairs of values and indices, each as right as the outputs, where
+                               the standard accepts several, or any order; selected_from.pb has what they are taken from
 test_data_set_0/zeros_0.pb     true where a zero must have the sign of the truth; none where no sign is defined
 data.npz                       the same, for run.py
 case.json                      what the case is, and what is right besides the outputs
@@ -140,7 +142,10 @@ def _files(model: bytes, feeds: Mapping[str, Array], judged: Judged) -> dict[str
     arrays |= {f"{kind}.{name}": value for kind, of_kind in values.items() for name, value in of_kind.items()}
     if judged.selection:
         pairs = enumerate(judged.selection.accepted)
-        arrays |= {f"accepted.{number}.{part}": pair[part] for number, pair in pairs for part in (0, 1)}
+        accepted = {(number, part): pair[part] for number, pair in pairs for part in (0, 1)}
+        arrays |= {f"accepted.{number}.{part}": value for (number, part), value in accepted.items()}
+        tensors |= {f"{DATA_SET}/accepted_{n}_{part}.pb": _tensor("", value) for (n, part), value in accepted.items()}
+        tensors[f"{DATA_SET}/selected_from.pb"] = _tensor("", judged.selection.data)
     data = io.BytesIO()
     np.savez(data, **arrays)  # type: ignore[arg-type]
     return {

@@ -272,8 +272,9 @@ def _values(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any], rng: np
 
 
 def columns(rows: tuple[Row, ...], dtype: np.dtype[Any]) -> tuple[Array, ...]:
-    """One 1-D array for each column."""
-    return tuple(np.array(column, dtype) for column in zip(*rows, strict=True))
+    """One 1-D array for each column; what the dtype cannot hold is infinite."""
+    with np.errstate(over="ignore"):
+        return tuple(np.array(column, dtype) for column in zip(*rows, strict=True))
 
 
 def edge_values(which: str, dtype: np.dtype[Any]) -> Array:

@@ -71,6 +71,12 @@ def _product(node: Node) -> int:
     return max((a.size for a in arrays), default=0) * max((max(a.shape, default=1) for a in arrays), default=1) // 16
 
 
+def _exact_elimination(node: Node) -> int:
+    """The digits that an elimination in integers makes, whose numbers grow with every row."""
+    shape = _first(node)
+    return prod(shape) * max(shape, default=1) ** 2 // 8
+
+
 def _depth(node: Node) -> int:
     return abs(int(node.array("depth").reshape(-1)[0])) * max(prod(_first(node)), 1)
 
@@ -82,6 +88,7 @@ ELEMENTS: Mapping[str, Callable[[Node], int]] = {
     "ConstantOfShape": lambda node: prod(max(int(v), 0) for v in node.array("input").reshape(-1)),
     "Pad": _padded,
     "OneHot": _depth,
+    "Det": _exact_elimination,
     "CenterCropPad": lambda node: _repeated(node, "shape"),
     "Split": lambda node: abs(node.integer("num_outputs", 1)) * 64,
     "RoiAlign": lambda node: node.integer("output_height", 1) * node.integer("output_width", 1)

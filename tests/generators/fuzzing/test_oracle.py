@@ -232,6 +232,13 @@ def test_what_no_sample_shows_is_not_judged() -> None:
     assert "size of 0 in dimension" in reason("LpNormalization", 1, ("input", np.ones((2, 0), np.float32)))
 
 
+def test_a_determinant_is_judged_as_long_as_that_takes_milliseconds() -> None:
+    matrices = [("X", np.eye(size, dtype=np.float32)) for size in (33, 65)]
+    small, large = (judged("Det", 22, matrix) for matrix in matrices)
+    assert isinstance(small, Outputs)
+    assert large == Open(f"the oracle would make more than {oracle.MOST_ELEMENTS:,} elements")
+
+
 def test_an_oracle_that_raises_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
     def raises(_node: Node) -> Outputs:
         raise ZeroDivisionError("no sample prepared it for that")

@@ -34,6 +34,16 @@ def test_whole_numbers(size: int) -> None:
     assert output.value.tolist() == [by_permutations(matrix) for matrix in x]
 
 
+def test_powers_of_two_and_many_rows_are_exact() -> None:
+    """The first has rows whose numbers are far apart; the second is 2 I + J, whose determinant is 2^(n-1) (2 + n), with
+    rows that change places."""
+    apart = np.array([[2.0**100, 3.0], [0.0, 2.0**-120]])
+    many = (2 * np.eye(33) + 1)[::-1].copy()
+    truths = [suite.operator_of("Det").truth(node_of("Det", 22, [x])) for x in (apart, many)]
+    found = [truth.outputs[0].value.item() for truth in truths if isinstance(truth, Outputs)]
+    assert found == [2.0**-20, 2.0**32 * 35]
+
+
 def test_the_bound_holds_for_numpy_and_is_not_wide() -> None:
     x = np.random.default_rng(3).uniform(-2, 2, (200, 4, 4)).astype(np.float32)
     truth = suite.operator_of("Det").truth(node_of("Det", 22, [x]))
