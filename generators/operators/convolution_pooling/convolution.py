@@ -290,7 +290,9 @@ def parse(node: Node) -> tuple[Array, Array, Array | None, Windows, int] | str:
     if node.op_type == "NhwcConv":
         x, w = np.moveaxis(x, -1, 1), np.moveaxis(w, -1, 1)
     bias, group = node.value("B"), node.integer("group", 1)
-    if w.ndim != x.ndim or x.shape[1] != w.shape[1] * group or w.shape[0] % group:
+    if w.ndim != x.ndim:
+        return f"w has {w.ndim} dimensions, x {x.ndim}"
+    if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
         return f"x has {x.shape[1]} channels, w {w.shape[1]} for each of {group} groups of {w.shape[0]} outputs"
     if bias is not None and bias.shape != (w.shape[0],):
         return f"B of shape {bias.shape} does not have one value for each of {w.shape[0]} outputs"

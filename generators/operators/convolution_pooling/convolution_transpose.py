@@ -216,7 +216,9 @@ def parse(node: Node) -> tuple[Array, Array, Array | None, Windows, int] | str:
     """(x, w, B, the windows whose image is the output, groups), or the rule that the node breaks."""
     x, w = (node.inputs[i].value for i in (0, 1))  # type: ignore[union-attr]
     bias, group = node.value("B"), node.integer("group", 1)
-    if w.ndim != x.ndim or x.shape[1] != w.shape[0] or x.shape[1] % group:
+    if w.ndim != x.ndim:
+        return f"w has {w.ndim} dimensions, x {x.ndim}"
+    if x.shape[1] != w.shape[0] or x.shape[1] % group:
         return f"x has {x.shape[1]} channels, w {w.shape[0]}, in {group} groups"
     if bias is not None and bias.shape != (w.shape[1] * group,):
         return f"B of shape {bias.shape} does not have one value for each of {w.shape[1] * group} outputs"

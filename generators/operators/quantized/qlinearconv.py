@@ -359,7 +359,9 @@ def _parse(node: Node) -> _Conv | str:
     for name in ("x_scale", "w_scale", "y_scale"):
         if (get[name] == 0).any():
             return f"{name} is 0: no quantisation has a step of nothing"
-    if w.ndim != x.ndim or x.shape[1] != w.shape[1] * group or channels_out % group:
+    if w.ndim != x.ndim:
+        return f"w has {w.ndim} dimensions, x {x.ndim}"
+    if x.shape[1] != w.shape[1] * group or channels_out % group:
         return f"x has {x.shape[1]} channels, w {w.shape[1]} for each of {group} groups of {channels_out} outputs"
     kernel = w.shape[2:]
     if node.integers("kernel_shape", kernel) != kernel:
