@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Config, Layout
@@ -213,7 +217,10 @@ def _make_prefix(layout: Layout, env: dict[str, str], loader: Path, say: Say) ->
 
 
 def stop(layout: Layout, config: Config) -> None:
-    """End every program of the lab's prefix and wait until Wine's server is gone. Raises LabError when it stays."""
+    """End every program of the lab's prefix and wait until Wine's server is gone. Raises LabError when it stays.
+
+    Programs whose server was ended from outside belong to no server any more, and wait for it without end.
+    """
     server = wine(layout, config).server
     if not server.is_file() or not layout.prefix.is_dir():
         return
@@ -225,6 +232,18 @@ def stop(layout: Layout, config: Config) -> None:
                            check=False)  # fmt: skip
         except subprocess.TimeoutExpired:
             raise LabError(f"Wine's server of {layout.folder} did not end in {_STOP_S} s; end its process") from None
+    for program in _programs(layout.prefix):
+        with contextlib.suppress(psutil.Error):
+            program.kill()
+
+
+def _programs(prefix: Path) -> Iterator[psutil.Process]:
+    """The programs that run in a prefix."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            is_wine = Path(process.exe()).name.startswith("wine")
+            if is_wine and process.environ().get("WINEPREFIX") == str(prefix):
+                yield process
 
 
 def _clean(version: str) -> str:
