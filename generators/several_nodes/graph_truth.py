@@ -2,8 +2,8 @@
 
 The values between nodes are the true results, rounded as the standard says. A provider is off by the bound of each
 node, and what follows is off by more. How much is measured: every floating-point value between nodes is moved by its
-bound, all up, all down, successive values and nodes against each other, and at random, and every quantised one by the
-step that it may be off, and the graph is evaluated again. An output may differ by its own bound and SAFETY times
+bound, all up, all down, values and nodes against each other, and at random, and every quantised one by the step that it
+may be off, and the graph is evaluated again. An output may differ by its own bound and SAFETY times
 the largest change. Where such a change reaches an integer, a bool, a shape, or grows out of all proportion, the graph
 is not numerically sound, and nothing is judged.
 """
@@ -24,11 +24,13 @@ from epcheck.generators.truth import Exact, OneStep, Open, Output, Outputs, Trut
 Judge = Callable[[str, Node], Truth | Open]
 """(key of the operator, node with its values) -> what the operator's oracle says of it."""
 
-UP, DOWN, AGAINST, RANDOM = 1, -1, 2, 0
+UP, DOWN, RANDOM, AGAINST = 1, -1, 0, 2
 
-DIRECTIONS = (UP, DOWN, AGAINST, RANDOM)
-"""How the values are moved in each trial. What moves as one cancels where a mean is taken away; so each value is moved
-against the next larger one, too, and each node against the one before it. Equal values move alike."""
+DIRECTIONS = (UP, DOWN, *range(AGAINST, AGAINST + 4), RANDOM, RANDOM)
+"""How the values are moved in each trial. What moves as one cancels where a mean or a maximum is taken away. So of the
+values in order of size each is moved against the next one, each pair against the next pair, and so on up to eight, so
+that any two of sixteen neighbours are once moved against each other; and each node against the one before it. Equal
+values move alike."""
 
 SAFETY = 16.0
 """How much further an error may carry than the largest change that was measured."""
@@ -141,9 +143,9 @@ def _moved(rng: np.random.Generator, direction: int, number: int, output: Output
     bound, value = output.bound, output.value
     if direction == RANDOM:
         signs = np.where(rng.random(value.shape) < 0.5, -1, 1)
-    elif direction == AGAINST:
+    elif direction >= AGAINST:
         ranks = np.unique(value, return_inverse=True)[1].reshape(value.shape)
-        signs = 1 - 2 * ((ranks + number) % 2)
+        signs = 1 - 2 * (((ranks >> (direction - AGAINST)) + number) % 2)
     else:
         signs = np.asarray(direction)
     if isinstance(bound, OneStep):
