@@ -234,9 +234,16 @@ def _case(
 
 def _with_types(built: BuiltCase, model: onnx.ModelProto) -> BuiltCase:
     """The case with the dtypes of the model's outputs, which no value of theirs shows."""
-    types = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
-    known = {name: schema.dtype_name(helper.tensor_dtype_to_np_dtype(t)) if t else "" for name, t in types.items()}
-    return replace(built, node=replace(built.node, surroundings=Surroundings((), (), known, {})))
+    types = {value.name: _dtype(value.type.tensor_type.elem_type) for value in model.graph.output}
+    return replace(built, node=replace(built.node, surroundings=Surroundings((), (), types, {})))
+
+
+def _dtype(element: int) -> str:
+    """The name of a dtype; empty for none, and for one that nobody knows."""
+    try:
+        return schema.dtype_name(helper.tensor_dtype_to_np_dtype(element))
+    except KeyError:
+        return ""
 
 
 def _with_truth(built: BuiltCase, truth: Truth) -> BuiltCase:

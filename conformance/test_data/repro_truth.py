@@ -76,7 +76,10 @@ def _selection_fields(fields: Mapping[str, Any]) -> tuple[int, bool]:
 def selection(data: Path, names: tuple[str, ...], axis: int, ordered: bool) -> Selection:
     """What is accepted of the outputs `names`, values and indices, by the files of a data set. Raises ModelFileError,
     also where these do not fit together."""
-    whole = model_file.load_tensor(data / "selected_from.pb")
+    source = data / "selected_from.pb"
+    if not source.is_file():
+        raise ModelFileError(f"'{data}' has no selected_from.pb; write the folder again, with `epcheck repro`")
+    whole = model_file.load_tensor(source)
     pairs: list[tuple[Array, Array]] = []
     while len(pairs) < ACCEPTED and (data / f"accepted_{len(pairs)}_0.pb").exists():
         values, indices = (model_file.load_tensor(data / f"accepted_{len(pairs)}_{part}.pb") for part in range(2))

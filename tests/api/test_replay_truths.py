@@ -105,6 +105,21 @@ def test_a_selection_that_does_not_fit_is_one_sentence(tmp_path: Path, name: str
     assert why in str(found.value)
 
 
+def test_a_folder_of_before_is_to_be_written_again(tmp_path: Path) -> None:
+    folder = written(NAN_FIRST, tmp_path)
+    (folder / "test_data_set_0/selected_from.pb").unlink()
+    with pytest.raises(ModelFileError, match=r"has no selected_from\.pb; write the folder again"):
+        replayed(folder)
+
+
+def test_what_must_be_refused_may_have_outputs_of_no_stated_type(tmp_path: Path) -> None:
+    folder = written("Conv-11/float32/refused_channels_differ[runtime]", tmp_path)
+    model = onnx.load(folder / "model.onnx")
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.UNDEFINED
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    assert replayed(folder) == terms.PASS
+
+
 @pytest.mark.parametrize("selection", [[], 3, {"axis": 0}, {"axis": "0", "ordered": True}, {"axis": 0, "ordered": 1}])
 def test_a_case_json_without_a_selection_that_can_be_read_is_refused(tmp_path: Path, selection: object) -> None:
     folder = written(NAN_FIRST, tmp_path)
