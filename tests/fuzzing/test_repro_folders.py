@@ -15,12 +15,17 @@ from hypothesis import strategies as st
 
 from epcheck import api
 
-CASE = "Relu-14/float32/ordinary[runtime]"
+CASES = (
+    "Relu-14/float32/ordinary[runtime]",
+    "TopK-11/float32/nan_largest[initializer]",
+    "Conv-11/float32/refused_channels_differ[runtime]",
+)
+"""With outputs, with a selection, and one that must be refused."""
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return api.repro(api.ReproOptions(CASE, out=tmp_path_factory.mktemp("original")))
+@pytest.fixture(scope="module", params=CASES)
+def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return api.repro(api.ReproOptions(request.param, out=tmp_path_factory.mktemp("original")))
 
 
 def replayed(folder: Path) -> Done:
