@@ -14,9 +14,6 @@ import struct
 import threading
 from collections.abc import Callable
 
-from .group_guard import GroupGuard, can_guard
-from .watch import end_group_with_us
-
 MESSAGE = struct.Struct("<BQq")
 """What it says, the number of a worker, a value."""
 
@@ -25,12 +22,11 @@ FORK, FORKED, EXITED = 1, 2, 3
 with this exit code."""
 
 
-def fork_workers(descriptor: int, before_second: Callable[[], None] | None = None, guarded: bool = False) -> bool:
+def fork_workers(descriptor: int, before_second: Callable[[], None] | None = None) -> bool:
     """Fork a worker for each request on the socket. True in a worker, False when the requests have ended.
 
     Where something that was imported runs threads, which a fork loses, the process becomes its first worker itself.
     before_second: called once a second worker is asked for; it imports what one worker alone may never need.
-    guarded: what a worker has started ends with it.
     """
     control = socket.socket(fileno=descriptor)
     can_fork = threading.active_count() == 1
@@ -43,7 +39,6 @@ def fork_workers(descriptor: int, before_second: Callable[[], None] | None = Non
     workers: dict[int, int] = {}
     workers_forked = 0
     gc.freeze()
-    guard = _guard() if guarded and can_fork else None
     while True:
         ready, _, _ = select.select([control.fileno(), wake], [], [])
         if wake in ready:
@@ -71,26 +66,12 @@ def fork_workers(descriptor: int, before_second: Callable[[], None] | None = Non
                 os.dup2(stream, place)
             for opened in (wake, awake, nothing, *streams):
                 os.close(opened)
-            if guard:
-                guard.leave()
-            elif guarded and can_fork:
-                end_group_with_us()
             return True
-        if guard:
-            guard.watch(pid)
         workers[pid] = number
         workers_forked += 1
         control.sendall(MESSAGE.pack(FORKED, number, pid))
         for stream in streams:
             os.close(stream)
-
-
-def _guard() -> GroupGuard | None:
-    """The guard of all workers; None where each has to have its own."""
-    try:
-        return GroupGuard() if can_guard() else None
-    except OSError:
-        return None
 
 
 def report_exits(control: socket.socket, workers: dict[int, int]) -> None:

@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 
 from . import backends, jail, machine
@@ -68,8 +69,10 @@ def main(arguments: list[str]) -> None:
         from .fork import fork_workers
 
         watch.stop()
-        if not fork_workers(options.fork_server, guarded=options.backend.startswith("python:")):
+        if not fork_workers(options.fork_server):
             return
+        if options.backend.startswith("python:") and threading.active_count() == 1:
+            end_group_with_us()
         ParentWatch()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)

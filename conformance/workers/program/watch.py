@@ -57,37 +57,24 @@ def end_group_with_us() -> None:
     import signal
 
     ended, _ = os.pipe()  # whose other end is closed when this process, and each fork of it, has ended
-    if not is_detached():
+    _guarding.append(True)
+    child = os.fork()
+    if child:
+        _guarding.clear()
+        os.waitpid(child, 0)
         os.close(ended)
         return
     try:
+        if os.fork():
+            os._exit(0)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         os.dup2(ended, 0)
         os.closerange(1, 1 << 16)
         os.read(0, 1)
         os.killpg(0, signal.SIGKILL)
     finally:
         os._exit(0)
-
-
-def is_detached() -> bool:
-    """Fork a process that is nobody's child, and that signals to all processes of a terminal or a group leave alone:
-    True in it."""
-    import signal
-
-    _guarding.append(True)
-    child = os.fork()
-    if child:
-        _guarding.clear()
-        os.waitpid(child, 0)
-        return False
-    try:
-        if os.fork():
-            os._exit(0)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-    except BaseException:
-        os._exit(1)
-    return True
 
 
 def end_forks_with_us() -> None:
