@@ -225,14 +225,14 @@ def stop(layout: Layout, config: Config) -> None:
     if not server.is_file() or not layout.prefix.is_dir():
         return
     env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(layout.home), "WINEPREFIX": str(layout.prefix)}
-    nothing = subprocess.DEVNULL
+    nothing, programs = subprocess.DEVNULL, tuple(_programs(layout.prefix))
     for argument in ("-k", "-w"):
         try:
             subprocess.run([server, argument], env=env, stdin=nothing, stdout=nothing, stderr=nothing, timeout=_STOP_S,
                            check=False)  # fmt: skip
         except subprocess.TimeoutExpired:
             raise LabError(f"Wine's server of {layout.folder} did not end in {_STOP_S} s; end its process") from None
-    for program in _programs(layout.prefix):
+    for program in programs:  # not those that somebody has started since
         with contextlib.suppress(psutil.Error):
             program.kill()
 
