@@ -26,8 +26,8 @@ class Cause:
 
     text, place, link: as of CauseText. statuses, blames: counted; the blame of nobody is empty. below: what DirectML
     itself says of them (`--explain`), counted, without those that were not asked. common: what all cases have in
-    common, in words, where there are several. smallest: the case whose inputs and outputs have the fewest elements.
-    repro: the command line that writes it out. findings: keys, the largest first.
+    common, in words, where there are several. smallest: the case whose inputs and outputs have the fewest elements, of
+    several the first by its id. repro: the command line that writes it out. findings: keys, the largest first.
     """
 
     key: str
@@ -76,8 +76,7 @@ class CauseBuilder:
         own = _facts(record)
         self.common = own if self.common is None else dict(self.common.items() & own.items())
         elements = float(sum(math.prod(value.shape) for value in case.values))
-        if elements < self.smallest[0]:
-            self.smallest = elements, record.case_id, case.repro
+        self.smallest = min(self.smallest, (elements, record.case_id, case.repro))
 
     def build(self, key: str) -> Cause:
         cases = self.statuses.total()

@@ -90,6 +90,13 @@ def test_a_remark_says_whether_the_baseline_is_wrong_or_nothing_is_claimed() -> 
     assert cause_text(a_slice()) is None
 
 
+def test_of_cases_of_one_size_the_first_by_its_id_is_named_in_whichever_order_they_ended() -> None:
+    first, second = a_wrong_slice(sample="one"), a_wrong_slice(sample="two")
+    for order in ((first, second), (second, first)):
+        (cause,) = causes(*order)
+        assert (cause.smallest, cause.repro) == (first.case_id, first.case.repro)
+
+
 def test_a_cause_names_its_smallest_case_and_what_all_its_cases_have_in_common() -> None:
     large = a_wrong_slice(sample="large", attributes={"axis": 1, "mode": "x"})
     small = a_wrong_slice(
