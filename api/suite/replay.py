@@ -41,9 +41,6 @@ DEADLINE_S = 300.0
 RTOL, ATOL = 1e-3, 1e-7
 """How far ONNX's own backend tests let a floating-point output be from its file (onnx.backend.test, TestCase)."""
 
-NOTHING_STATED = Stated()
-"""Of a folder that `repro` did not write."""
-
 
 @dataclass(frozen=True)
 class ReplayOptions:
@@ -113,18 +110,19 @@ def _lines(wanted: _Wanted, _say: Callable[[str], None]) -> tuple[str, ...]:
 
 def _replayed(wanted: _Wanted) -> Iterator[Record]:
     options, candidates, baseline = wanted.options, wanted.candidates, wanted.baseline
+    folders = ((folder, repro_truth.stated(folder)) for folder in _folders(options.folder))
     found = (
-        (folder, built) for folder in _folders(options.folder) for built in _cases(folder, baseline, options.exact)
+        (folder, stated, built)
+        for folder, stated in folders
+        for built in _cases(folder, stated, baseline, options.exact)
     )
-    for folder, built in found:
+    for folder, stated, built in found:
         records: list[Record] = []
-        stated = repro_truth.stated(folder) or NOTHING_STATED
-        variant = options.variant or stated.variant
+        how = stated or Stated()
+        variant = options.variant or how.variant
         ways = {target.name: Variants((variant_of(target, variant),), {}) for target in candidates if variant}
-        strict = _is_case(folder, built)
-        chosen = tuple(
-            _as_it_failed(target if strict else _with_fallback(target), stated.level) for target in candidates
-        )
+        strict = stated is not None or bool(built.node.op_type)  # of another model, some nodes may run elsewhere
+        chosen = tuple(_as_it_failed(target if strict else _with_fallback(target), how.level) for target in candidates)
         with Session(Plan((), chosen, baseline, variants=ways), records.append) as running:
             running.submit(built.case)
             while running.under_way:
@@ -133,11 +131,6 @@ def _replayed(wanted: _Wanted) -> Iterator[Record]:
             way = ("--variant", variant) if variant else ()
             command = _quoted("epcheck", "replay", str(folder), "--target", item.candidate.target, *way)
             yield replace(item, case=replace(item.case, repro=command))
-
-
-def _is_case(folder: Path, built: BuiltCase) -> bool:
-    """Whether every node has to run on the provider: of a node, and of a graph that `repro` wrote."""
-    return bool(built.node.op_type) or (folder / "case.json").is_file()
 
 
 def _with_fallback(target: Target) -> Target:
@@ -162,7 +155,7 @@ def _quoted(*words: str) -> str:
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
-def _cases(folder: Path, baseline: Target | None, exact: bool) -> Iterator[BuiltCase]:
+def _cases(folder: Path, stated: Stated | None, baseline: Target | None, exact: bool) -> Iterator[BuiltCase]:
     model = model_file.load(folder / "model.onnx")
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in weights]
@@ -170,7 +163,6 @@ def _cases(folder: Path, baseline: Target | None, exact: bool) -> Iterator[Built
     sets = sorted(path for path in folder.glob("test_data_set_*") if path.is_dir())
     if not sets and inputs:
         raise ModelFileError(f"'{folder}' has no test_data_set_0 with a value for the input '{inputs[0]}'")
-    stated = repro_truth.stated(folder)
     for data in sets or [folder]:
         feeds = _arrays(data, "input", inputs)
         if len(feeds) < len(inputs):

@@ -15,6 +15,7 @@ import numpy as np
 
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
+from epcheck.conformance.test_data.repro import KINDS
 from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.generators.truth import OneStep, Output, Selection, Ulp, Undefined, ZeroSigns
@@ -23,7 +24,7 @@ CASE_BYTES = 1 << 20
 """How large a case.json may be."""
 
 ACCEPTED = 64
-"""Pairs of values and indices that a folder may have; those of the suite have at most 3."""
+"""Pairs of values and indices of a folder that are read."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,11 @@ class Bounds:
     @classmethod
     def of(cls, data: Path, count: int) -> Self:
         """Raises ModelFileError."""
-        kinds: list[dict[int, Array]] = []
-        for kind in ("allowed", "exact", "zeros", "undefined", "among"):
+        kinds: dict[str, dict[int, Array]] = {}
+        for kind in KINDS[1:]:
             files = ((at, data / f"{kind}_{at}.pb") for at in range(count))
-            kinds.append({at: model_file.load_tensor(file) for at, file in files if file.exists()})
-        return cls(*kinds)
+            kinds[kind] = {at: model_file.load_tensor(file) for at, file in files if file.exists()}
+        return cls(**kinds)
 
     def output(self, at: int, name: str, value: Array) -> Output:
         """Raises ModelFileError where the shapes differ."""
