@@ -83,7 +83,10 @@ def test_how_an_attacked_command_may_end(words: str, ended: Ended, fault: str) -
 
 def test_a_process_is_known_by_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(attacked.MARK, "x")
-    with subprocess.Popen(["sleep", "20"], cwd=tmp_path) as process:
+    with subprocess.Popen(["sh", "-c", "echo runs; read end"], cwd=tmp_path, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"runs\n"  # its environment is that of the program it runs, now
         assert [found.pid for found in attacked.marked("x")] == [process.pid]
         process.kill()
     assert attacked.marked("x") == []
