@@ -13,22 +13,14 @@ from typing import NamedTuple
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import BASELINE, MISMATCH, OK, PASS, UNPLACED
-
-_SOURCE = re.compile(r"([\w.+-]+\.(?:cpp|cc|cxx|cu|hpp|h))(?:\((\d+)\)|:(\d+))")
-"""A line of source code in a message of ONNX Runtime: `MLOperatorAuthorImpl.cpp(2508)`, `cast_op.cc:961`."""
-
-_WRAPPING = re.compile(
-    r"^\[ONNXRuntimeError\] : \d+ : \w+ : |Exception during initialization: |^Load model from .*? failed:|"
-    r"Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: "
-)
-"""What ONNX Runtime puts around a message, by the stage and the node of the session."""
+from epcheck.reports.runtime_message import SOURCE_LINE, readable
 
 _NAME = re.compile(r"'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9A-F]{12,16}\b")
 _SHAPE = re.compile(r"(?<!\w)[{\[(]\s*-?\d+(?:\s*,\s*-?\d+)*\s*,?\s*[}\])]")
 _DTYPE = re.compile(r"\b(?:bfloat16|float(?:16|32|64)?|double|u?int(?:2|4|8|16|32|64)|bool)\b")
 _NUMBER = re.compile(
-    rf"(?P<kept>{_SOURCE.pattern}|\b8[0-9A-Fa-f]{{7}}\b|\b(?:code|signal) -?\d+)|"
+    rf"(?P<kept>{SOURCE_LINE.pattern}|\b8[0-9A-Fa-f]{{7}}\b|\b(?:code|signal) -?\d+)|"
     r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])"
 )
 """A number that changes from case to case; `kept` are those that tell causes apart: a line of source code, an HRESULT,
@@ -57,34 +49,37 @@ def cause_text(record: Record) -> CauseText | None:
         return CauseText(record.expectation.reason, link=record.expectation.link)
     candidate, baseline = record.candidate, record.baseline
     if record.blame == BASELINE and baseline is not None:
-        return CauseText(f"{baseline.target} is wrong: {_failure(baseline)}", _place(record, baseline))
+        return CauseText(f"{baseline.target} is wrong: {_failure(record, baseline)}", _place(record, baseline))
     if record.status == PASS and candidate.excused and record.claimed is not False:
         return CauseText(f"right only by a published floor: {candidate.excused[0].floor}")
     if record.status == PASS:
         return CauseText("right, though the provider does not claim it")
-    if record.status == UNPLACED and not _SOURCE.search(candidate.message):
+    if record.status == UNPLACED and not SOURCE_LINE.search(candidate.message):
         return CauseText(_stem(record.reason.partition(": ")[2].partition("; ")[0]) or "not placed", _operator(record))
-    return CauseText(_failure(candidate) or _stem(record.reason), _place(record, candidate))
+    return CauseText(_failure(record, candidate) or _stem(record.reason), _place(record, candidate))
 
 
-def _failure(opinion: Opinion) -> str:
+def _failure(record: Record, opinion: Opinion) -> str:
     if opinion.status == MISMATCH and opinion.differences:
         return _stem(_BOUND_SOURCE.sub("", opinion.differences[0].reason))
-    return _stem(opinion.message)
+    message = _stem(opinion.message)
+    if SOURCE_LINE.search(message):  # one line is one cause, whichever operator it was reached by
+        message = re.sub(rf"(?<![\w.:<]){re.escape(record.case.operator)}(?![\w.:<])", "…", message)
+    return message
 
 
 def _stem(message: str) -> str:
     """The message without what changes from case to case; lines of source code and HRESULTs stay."""
-    plain = _WRAPPING.sub("", message.strip().partition("\n")[0][: 4 * LONGEST])
+    plain = readable(message.strip().partition("\n")[0])
     for pattern, mark in ((_NAME, "…"), (_ADDRESS, "…"), (_SHAPE, "[…]"), (_DTYPE, "dtype")):
-        plain = pattern.sub(lambda found, mark=mark: found[0] if _SOURCE.search(found[0]) else mark, plain)  # type: ignore[misc]
+        plain = pattern.sub(lambda found, mark=mark: found[0] if SOURCE_LINE.search(found[0]) else mark, plain)  # type: ignore[misc]
     plain = _NUMBER.sub(lambda found: found["kept"] or "…", " ".join(plain.split()))
     return plain[:LONGEST]
 
 
 def _place(record: Record, opinion: Opinion) -> str:
     """`DML_SLICE1_OPERATOR_DESC`, or the operator; empty where the message names a line of source code."""
-    if opinion.message and _SOURCE.search(opinion.message):
+    if opinion.message and SOURCE_LINE.search(opinion.message):
         return ""
     if opinion is record.candidate and record.case.directml is not None:
         return record.case.directml.name

@@ -28,6 +28,7 @@ from epcheck.cli.terminal.progress_log import lines_of
 from epcheck.conformance.records.record import Record
 from epcheck.models.validation.names import shortened
 from epcheck.reports.cause_text import CauseText, cause_text
+from epcheck.reports.runtime_message import readable
 
 SHOWN_FAILURES, SHOWN_REASON = 10, 160
 """Causes whose first failure is shown while the run goes on, and characters of its reason."""
@@ -68,7 +69,7 @@ class TerminalProgress:
         if cause in self._causes or len(self._causes) == SHOWN_FAILURES:
             return
         self._causes.add(cause)
-        reason = printable(record.reason)
+        reason = readable(printable(record.reason))
         self._console.print(
             f"[{COLOURS[record.reading]}]{record.reading}[/] {safe(record.case_id)} "
             f"({record.status}): {escape(reason[:SHOWN_REASON])}{'…' if len(reason) > SHOWN_REASON else ''}",

@@ -37,6 +37,15 @@ def test_one_line_of_source_code_is_one_cause_across_operators_and_stages() -> N
     assert cause.operators == ("ReduceSum", "Slice")
 
 
+def test_the_operator_in_the_message_of_one_line_does_not_tell_causes_apart() -> None:
+    line = (
+        "/onnxruntime_src/transformer_memcpy.cc:9 bool n::F::f(const n::Node&) const Provider type for {} is not set."
+    )
+    (cause,) = causes(*(refused(f"{ORT}{line.format(name)}", name) for name in ("Slice", "Erf")))
+    assert cause.text == "transformer_memcpy.cc:9 n::F::f Provider type for … is not set."
+    assert len(causes(refused("No kernel for Slice found"), refused("No kernel for Erf found", "Erf"))) == 2
+
+
 @pytest.mark.parametrize("other", [AT_CREATE.replace("2508", "2412"), AT_CREATE.replace("80070057", "80004005")])
 def test_another_line_or_another_error_is_another_cause(other: str) -> None:
     assert len(causes(refused(AT_CREATE), refused(other))) == 2
