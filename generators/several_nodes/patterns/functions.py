@@ -1,13 +1,16 @@
 """Compositions that optimisers replace by one operator (GELU, layer normalization), and their neighbours.
 
 Sources: ONNX Runtime, core/optimizer: gelu_fusion, fast_gelu_fusion, bias_gelu_fusion, quick_gelu_fusion,
-layer_norm_fusion, skip_layer_norm_fusion, bias_softmax_fusion, div_mul_fusion, reshape_fusion, isinf_reducesum_fusion.
+layer_norm_fusion, skip_layer_norm_fusion, bias_softmax_fusion, div_mul_fusion, relu_clip_fusion, reshape_fusion,
+isinf_reducesum_fusion.
 """
 
 from __future__ import annotations
 
 import math
 from functools import partial
+
+import numpy as np
 
 from epcheck.generators.several_nodes.graph_sample import GraphSample, Samples
 from epcheck.generators.several_nodes.sketch import Data, Sketch
@@ -101,6 +104,13 @@ def _clipped_twice(operator: str, low: float, high: float, sketch: Sketch) -> No
     sketch.leave(sketch.node("Clip", x, sketch.constant(low), sketch.constant(high)))
 
 
+def _clipped_integers(dtype: str, sketch: Sketch) -> None:
+    """Relu and Clip of a type that has no fraction."""
+    x = sketch.feed(np.arange(-7, 8), dtype)
+    limits = [sketch.constant(limit, dtype) for limit in (2, 5)]
+    sketch.leave(sketch.node("Clip", sketch.node("Relu", x), *limits))
+
+
 def _clipped_below(sketch: Sketch) -> None:
     """Limits that are attributes, both below what Relu leaves."""
     sketch.leave(sketch.node("Clip", sketch.node("Relu", sketch.input(3, 5)), min=-3.0, max=-1.0))
@@ -176,6 +186,10 @@ def samples() -> Samples:
     yield GraphSample("apart", "one_of_rank_3_over_x_times_y", _one_of_rank_3_over)
     yield GraphSample("apart", "two_over_x_times_y", _two_over)
     yield GraphSample("apart", "relu_clip_of_version_6_below", _clipped_below, opset=10)
+    for dtype in ("int8", "int32"):
+        yield GraphSample("fusion", f"relu_clip_of_{dtype}", partial(_clipped_integers, dtype))
+    relu_clip = partial(_clipped_twice, "Relu", 0.25, 1.0)
+    yield GraphSample("fusion", "relu_clip_with_minimum", relu_clip, ("float64",))
     for operator in ("Relu", "Clip"):
         for name, low, high in (
             ("inside", -0.25, 0.5),

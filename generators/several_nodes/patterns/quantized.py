@@ -1,7 +1,8 @@
 """Groups of DequantizeLinear, an operator and QuantizeLinear, and what providers make of them.
 
 Sources: ONNX Runtime, core/optimizer/qdq_transformer: selectors_actions (groups to QLinear operators),
-relu_quantizelinear, clip_quantizelinear, qdq_propagation, double_qdq_pairs_remover, ensure_unique_dq_for_node_unit.
+relu_quantizelinear, clip_quantizelinear, qdq_propagation, qdq_s8_to_u8, double_qdq_pairs_remover,
+ensure_unique_dq_for_node_unit.
 """
 
 from __future__ import annotations
@@ -123,6 +124,13 @@ def _read_twice(sketch: Sketch) -> None:
     )
 
 
+def _scaled_by_rows(dtype: str, sketch: Sketch) -> None:
+    """Quantised by one scale with a zero point of 0, dequantised by a scale of each row and no zero point."""
+    value = _quantized(sketch, sketch.input(3, 5, low=-6.0, high=6.0), STEP, dtype, 0)
+    scales = sketch.constant([STEP * 2.0**row for row in range(3)])
+    sketch.leave(sketch.node("DequantizeLinear", value, scales, axis=0))
+
+
 def _channels(axis: int, sketch: Sketch) -> None:
     """Weights with a scale for each channel."""
     length = (4, 5)[axis]
@@ -173,6 +181,8 @@ def samples() -> Samples:
     yield GraphSample("quantized", "two_pairs_alike", partial(_pairs, STEP, STEP, (128, 128)))
     yield GraphSample("quantized", "two_pairs_of_two_scales", partial(_pairs, STEP, WIDER, (128, 128)))
     yield GraphSample("quantized", "two_pairs_of_two_zero_points", partial(_pairs, STEP, STEP, (128, 96)))
+    for dtype in ("uint8", "int8"):
+        yield GraphSample("quantized", f"one_scale_then_scales_of_rows_{dtype}", partial(_scaled_by_rows, dtype))
     for operator in ("Relu", "Clip"):
         for dtype, zero in (("uint8", 0), ("uint8", 128), ("int8", -128), ("int8", 0)):
             name = f"{operator.lower()}_quantizelinear_{dtype}_zero_{zero}".replace("-", "minus_")

@@ -122,6 +122,19 @@ def test_graphs_of_other_opsets() -> None:
     assert built("apart_relu_clip_of_version_6_below").opset == 10
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_integers_between_two_limits(dtype: str) -> None:
+    (x, *_), (y,) = values(f"fusion_relu_clip_of_{dtype}")
+    assert (x.dtype, y.tolist()) == (dtype, [2] * 10 + [3, 4, 5, 5, 5])
+
+
+@pytest.mark.parametrize(("dtype", "smallest"), [("int8", -128), ("uint8", 0)])
+def test_numbers_that_are_dequantised_by_other_scales(dtype: str, smallest: int) -> None:
+    (x, scale, _, scales), (y,) = values(f"quantized_one_scale_then_scales_of_rows_{dtype}")
+    whole = np.rint(x / scale).clip(smallest, smallest + 255)
+    assert np.array_equal(y, whole * scales[:, None])
+
+
 def test_slices_and_a_concat_that_are_a_space_to_depth() -> None:
     (x, *_), (y,) = values("fusion_slices_concat_rows_first")
     corners = [x[:, :, row::2, column::2] for row in (0, 1) for column in (0, 1)]
