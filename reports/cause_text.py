@@ -2,7 +2,7 @@
 
 An expected deviation has the reason that its expectation gives. Any other has the runtime's own message without what
 changes from case to case (names of nodes, shapes, addresses), and the place below the provider: the line of source code
-that the message names, or else the DirectML operator that the node is lowered to, or else the operator itself.
+that the message names, or else, on DirectML, its operator that the node is lowered to, or else the operator itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBER = re.compile(
 """A number that changes from case to case; `kept` are those that tell causes apart: a line of source code, an HRESULT,
 how a process ended."""
 _BOUND_SOURCE = re.compile(r" \([^()]*(?:\([^()]*\)[^()]*)*\)$")
-_OUTPUT = re.compile(r"^[^:]{1,60}: ")
+_DIRECTML = "DmlExecutionProvider"
 
 LONGEST = 400
 """Characters of a message that tell causes apart."""
@@ -81,7 +81,8 @@ def _place(record: Record, opinion: Opinion) -> str:
     """`DML_SLICE1_OPERATOR_DESC`, or the operator; empty where the message names a line of source code."""
     if opinion.message and SOURCE_LINE.search(opinion.message):
         return ""
-    if opinion is record.candidate and record.case.directml is not None:
+    providers = {provider for provider, _ in opinion.assignment or ()}
+    if opinion is record.candidate and record.case.directml is not None and (not providers or _DIRECTML in providers):
         return record.case.directml.name
     return _operator(record)
 

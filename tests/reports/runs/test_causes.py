@@ -68,6 +68,12 @@ def test_wrong_elements_are_grouped_by_the_directml_operator_below() -> None:
     assert by_place["Tile"].text == "… of … elements differ"
 
 
+def test_another_provider_has_no_directml_operator_below() -> None:
+    record = a_wrong_slice()
+    on_cuda = dataclasses.replace(record.candidate, assignment=(("CUDAExecutionProvider", "Slice"),))
+    assert [cause.place for cause in causes(changed(record, candidate=on_cuda))] == ["Slice"]
+
+
 def test_the_source_of_a_bound_and_the_bound_do_not_tell_causes_apart() -> None:
     words = "2 of 8 elements are wrong; each must be within 1 ULP of the truth (WebNN conformance tests, gelu (erf))"
     (difference,) = a_wrong_slice().candidate.differences
