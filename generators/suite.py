@@ -18,6 +18,7 @@ from typing import Any
 from epcheck.generators import onnx_tests, operators, schema
 from epcheck.generators.beyond import cases as beyond
 from epcheck.generators.case import Case
+from epcheck.generators.conjunctions import cases as conjunctions
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
@@ -92,7 +93,7 @@ def _groups() -> dict[str, str]:
     }
 
 
-_RULES = (parameter_spaces, undefined, optional, beyond, every_dtype, fixed)
+_RULES = (parameter_spaces, undefined, optional, beyond, every_dtype, conjunctions, fixed)
 """The packages that make cases by rule."""
 
 KINDS: Mapping[str, str] = {
@@ -101,6 +102,7 @@ KINDS: Mapping[str, str] = {
     **optional.KINDS,
     **beyond.KINDS,
     **every_dtype.KINDS,
+    **conjunctions.KINDS,
     **graph_sample.KINDS,
 }
 """Of cases that no operator declares itself -> what they are aimed at, in words."""

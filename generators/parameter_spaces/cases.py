@@ -18,7 +18,16 @@ from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.claims import established_version
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator, built_of, random_source
-from epcheck.generators.parameter_spaces import extremes, indexing, moving, recurrent, reducing, resampling, windows
+from epcheck.generators.parameter_spaces import (
+    attention,
+    extremes,
+    indexing,
+    moving,
+    recurrent,
+    reducing,
+    resampling,
+    windows,
+)
 from epcheck.generators.parameter_spaces.all_pairs import all_pairs
 from epcheck.generators.parameter_spaces.parameter_space import Extremes, ParameterSpace, Parts, Values
 
@@ -35,7 +44,7 @@ KINDS = {
 """What a case is aimed at -> in words. Names of samples begin with it."""
 
 
-MODULES = (reducing, windows, moving, recurrent, resampling, indexing)
+MODULES = (reducing, windows, moving, recurrent, resampling, indexing, attention)
 
 
 @cache

@@ -170,8 +170,8 @@ def group_truth(node: Node) -> Truth:
 class OnnxSample(Sample):
     """B = batch, N = heads, G = kv_heads, S = sequence, L = kv_sequence, H = head. rank: of Q, K and V.
 
-    mask: its kind and its shape, broadcast to [B, N, S, T]; T - 2 keys where it is short. past: P. lengths: of
-    nonpad_kv_seqlen. mode: of qk_matmul_output; None leaves the output out.
+    mask: its kind and its shape, broadcast to [B, N, S, T]; T - 2 keys where it is short, 1 in the axes that are
+    shared. past: P. lengths: of nonpad_kv_seqlen. mode: of qk_matmul_output; None leaves the output out.
     """
 
     batch: int = 2
@@ -184,6 +184,7 @@ class OnnxSample(Sample):
     rank: int = 4
     mask: str = ""
     mask_axes: int = 2
+    shared: tuple[int, ...] = ()
     short: bool = False
     past: int | None = None
     lengths: tuple[int, ...] = ()
@@ -227,7 +228,27 @@ def onnx_samples() -> Iterator[OnnxSample]:
     yield OnnxSample(name="left_window", attributes=(("left_window_size", 1),), sequence=5)
     yield OnnxSample(name="right_window", attributes=(("right_window_size", 1),), sequence=5)
     yield OnnxSample(name="both_windows", attributes=(("left_window_size", 1), ("right_window_size", 0)), sequence=5)
+    yield from _together()
     yield OnnxSample(name="refused_heads_not_divisible", heads=4, kv_heads=3)
+
+
+def _together() -> Iterator[OnnxSample]:
+    """Three of them at once; pairs are made by rule (`parameter_spaces`)."""
+    causal, softcap = ("is_causal", 1), ("softcap", 0.5)
+    yield OnnxSample(name="decode_step", batch=1, sequence=1, kv_sequence=1, past=5, attributes=(causal,))
+    yield OnnxSample(name="decode_step_grouped", kv_heads=2, sequence=1, kv_sequence=1, past=5, attributes=(causal,))
+    for kind in ("bool", "float"):
+        yield OnnxSample(name=f"causal_past_mask_{kind}", mask=kind, past=3, attributes=(causal,))
+    yield OnnxSample(name="causal_past_softcap", past=3, attributes=(causal, softcap))
+    yield OnnxSample(name="causal_past_grouped", past=3, kv_heads=2, attributes=(causal,))
+    yield OnnxSample(name="lengths_grouped", lengths=(2, 4), kv_heads=2)
+    yield OnnxSample(name="lengths_mask", lengths=(2, 4), mask="float")
+    yield OnnxSample(name="lengths_0", lengths=(0, 3))
+    left, right = ("left_window_size", 1), ("right_window_size", 1)
+    yield OnnxSample(name="left_window_past", past=4, attributes=(left,))
+    yield OnnxSample(name="left_window_causal", sequence=5, attributes=(left, causal))
+    yield OnnxSample(name="left_window_lengths", lengths=(3, 5), attributes=(left,))
+    yield OnnxSample(name="both_windows_of_1", sequence=5, attributes=(left, right))
 
 
 def onnx_bindings(sample: OnnxSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -274,7 +295,8 @@ def onnx_node(sample: OnnxSample, binding: Binding) -> Node:
 
 def _onnx_mask(sample: OnnxSample, binding: Binding) -> Array:
     total = (sample.past or 0) + sample.kv_sequence - 2 * sample.short
-    shape = ((sample.batch, sample.heads, sample.sequence, total))[4 - sample.mask_axes :]
+    sizes = (sample.batch, sample.heads, sample.sequence, total)
+    shape = tuple(1 if axis in sample.shared else size for axis, size in enumerate(sizes))[4 - sample.mask_axes :]
     if sample.mask == "float":
         return _normal(binding, shape)
     mask = binding.rng.random(shape) < 0.6

@@ -1,0 +1,80 @@
+"""A node written down: its inputs, how each is made, and its attributes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators.array import Array
+from epcheck.generators.node import Attribute
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Random numbers from [low, high), of an integer dtype from low to high. dtype: the case's where it is empty."""
+
+    shape: tuple[int, ...]
+    low: float = -2.0
+    high: float = 2.0
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """These values, in this shape where one is given. dtype: that of the case where it is empty."""
+
+    values: Sequence[Any] | float
+    dtype: str = ""
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """start, start + 1, ..."""
+
+    shape: tuple[int, ...]
+    start: int = 0
+    dtype: str = ""
+
+
+Source = Drawn | Listed | Counted
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    """name: what meets, in words. inputs: in the order of the schema, None for one that is left out; all but the first
+    enter the model as initializers. dtype: of the case, as in its id; its first part is that of inputs without one of
+    their own. outputs: how many are asked for; 0 for those that are not optional. version: 0 for the one that is tried
+    in every way."""
+
+    operator: str
+    name: str
+    inputs: tuple[Source | None, ...]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    dtype: str = "float32"
+    outputs: int = 0
+    version: int = 0
+
+
+def ints(*values: int) -> Listed:
+    """int64, as positions, axes and sizes are."""
+    return Listed(values, "int64", (len(values),))
+
+
+def made(source: Source, dtype: str, rng: np.random.Generator) -> Array:
+    """The input of that source."""
+    kind = np.dtype(source.dtype or dtype)
+    match source:
+        case Drawn(shape, low, high) if kind.kind in "iu":
+            return rng.integers(int(low), int(high), shape, dtype=kind, endpoint=True)
+        case Drawn(shape, low, high):
+            return rng.uniform(low, high, shape).astype(kind)
+        case Counted(shape, start):
+            return (np.arange(math.prod(shape), dtype=np.int64) + start).astype(kind).reshape(shape)
+        case Listed(values, _, shape):
+            array = np.asarray(values, kind)
+            return array if shape is None else array.reshape(shape)
