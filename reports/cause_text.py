@@ -12,12 +12,15 @@ from typing import NamedTuple
 
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.records.terms import BASELINE, MISMATCH, OK, PASS, UNPLACED
+from epcheck.conformance.records.terms import BASELINE, FLAKY, MISMATCH, OK, ORDER_DEPENDENT, PASS, UNPLACED
 from epcheck.reports.runtime_message import SOURCE_LINE, readable
 
 _NAME = re.compile(r"'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9A-F]{12,16}\b")
-_SHAPE = re.compile(r"(?<!\w)[{\[(]\s*-?\d+(?:\s*,\s*-?\d+)*\s*,?\s*[}\])]")
+_SHAPE = re.compile(r"(?<!\w)[{\[(]\s*(?:-?\d+(?:\s*,\s*-?\d+)*\s*,?\s*)?[}\])]")
+_REPEATS = re.compile(r" \((?:[a-z-]+(?:, |; alone )?)+\)(?=: )")
+"""How each repetition of a case went whose answer changes."""
+_OF_DTYPE = "the dtype is "
 _DTYPE = re.compile(r"\b(?:bfloat16|float(?:16|32|64)?|double|u?int(?:2|4|8|16|32|64)|bool)\b")
 _NUMBER = re.compile(
     rf"(?P<kept>{SOURCE_LINE.pattern}|\b8[0-9A-Fa-f]{{7}}\b|\b(?:code|signal) -?\d+)|"
@@ -27,6 +30,8 @@ _NUMBER = re.compile(
 how a process ended."""
 _BOUND_SOURCE = re.compile(r" \([^()]*(?:\([^()]*\)[^()]*)*\)$")
 _DIRECTML = "DmlExecutionProvider"
+
+CHANGING = (FLAKY, ORDER_DEPENDENT)
 
 LONGEST = 400
 """Characters of a message that tell causes apart."""
@@ -61,8 +66,9 @@ def cause_text(record: Record) -> CauseText | None:
 
 def _failure(record: Record, opinion: Opinion) -> str:
     if opinion.status == MISMATCH and opinion.differences:
-        return _stem(_BOUND_SOURCE.sub("", opinion.differences[0].reason))
-    message = _stem(opinion.message)
+        reason = _BOUND_SOURCE.sub("", opinion.differences[0].reason).replace("elements is wrong", "elements are wrong")
+        return reason if reason.startswith(_OF_DTYPE) else _stem(reason)
+    message = _stem(_REPEATS.sub("", opinion.message) if opinion.status in CHANGING else opinion.message)
     if SOURCE_LINE.search(message):  # one line is one cause, whichever operator it was reached by
         message = re.sub(rf"(?<![\w.:<]){re.escape(record.case.operator)}(?![\w.:<])", "…", message)
     return message

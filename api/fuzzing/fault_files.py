@@ -12,6 +12,7 @@ from epcheck.api.fuzzing.result import FuzzResult
 from epcheck.conformance.fuzzing.fault import Fault
 from epcheck.conformance.records import atomic_file, strict_json
 from epcheck.conformance.test_data import repro
+from epcheck.reports.markdown import escaped
 
 REPORT, LINE = "bug.md", "node.jsonl"
 """The bug report of a fault, and the node as one line."""
@@ -43,7 +44,7 @@ def report(fault: Fault, target: str, facts: Mapping[str, str]) -> str:
     lines = [
         f"# {fault.cause.symptom.operator}: {record.status} on {target}",
         "",
-        _sentence(record.reason),
+        escaped(record.reason),
         "",
         f"- operator: {fault.cause.symptom.operator}, version {node.since_version}, {fault.case.dtype}",
         *([f"- fails at optimisation level {fault.level} and above"] if fault.level else []),
@@ -63,7 +64,7 @@ def report(fault: Fault, target: str, facts: Mapping[str, str]) -> str:
             for difference in record.candidate.differences
             for mismatch in difference.first[:3]
         ),
-        f"- blame: {record.blame or 'nobody'}; seen {fault.occurrences} times",
+        f"- blame: {record.blame or 'nobody'}; seen {_times(fault.occurrences)}",
         *(f"- {name}: {facts[name]}" for name in FACTS if facts.get(name)),
         *([f"- resembles the recorded deviation {fault.known}"] if fault.known else []),
         "",
@@ -73,8 +74,8 @@ def report(fault: Fault, target: str, facts: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sentence(text: str) -> str:
-    return " ".join(text.split())
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _listed(attributes: Mapping[str, Any]) -> str:

@@ -13,8 +13,10 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.expectation import Expectation, may_match
 from epcheck.generators.suite import matches
 
-VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\{[^{}]*\}|\[[^\[\]]*\]|/\S+/|[-+]?\d[\d.e+x]*")
-"""What differs between two refusals of one cause: quoted names, shapes, folders, numbers."""
+VARIABLE = re.compile(
+    r"\b0x[0-9a-fA-F]+\b|\([-\d, ]*\)|'[^']*'|\"[^\"]*\"|\{[^{}]*\}|\[[^\[\]]*\]|/\S+/|[-+]?\d[\d.e+x]*"
+)
+"""What differs between two refusals of one cause: addresses, shapes, quoted names, folders, numbers."""
 
 LONGEST = 160
 """Characters of a message that tell one refusal from another."""

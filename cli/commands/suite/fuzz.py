@@ -51,9 +51,12 @@ def show(console: Console, result: FuzzResult) -> None:
         )
     if len(result.faults) > SHOWN:
         console.print(f"… and {len(result.faults) - SHOWN} more in {escape(str(result.out))}", highlight=False)
-    new = sum(fault.is_new for fault in result.faults)
+    new = sum(fault.is_new and not fault.replayed for fault in result.faults)
+    before = sum(fault.is_new and fault.replayed for fault in result.faults)
+    still = f", {before} found before and still there," if before else ""
+    known_ones = len(result.faults) - new - before
     console.print(
-        f"{escape(result.target)}: {new} new faults and {len(result.faults) - new} known ones in {result.judged:,} "
+        f"{escape(result.target)}: {new} new faults{still} and {known_ones} known ones in {result.judged:,} "
         f"nodes, {result.rate:,.0f} a second; {result.replayed} examples replayed; seed {result.seed}, "
         f"{result.seconds:.0f} s",
         soft_wrap=True,

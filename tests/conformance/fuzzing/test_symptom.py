@@ -35,6 +35,11 @@ def test_refusals_with_other_numbers_look_alike() -> None:
     assert symptom(first) != symptom(replace(first, status="crash"))
 
 
+def test_addresses_and_shapes_do_not_tell_refusals_apart() -> None:
+    messages = ("kernel at 0x7f3a9c12 refused (3, 5)", "kernel at 0xdeadbeef refused (2,)", "kernel at 0xa refused [4]")
+    assert len({symptom(record("refused", message)) for message in messages}) == 1
+
+
 @pytest.mark.parametrize(
     ("found", "kind"),
     [

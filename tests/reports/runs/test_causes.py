@@ -68,6 +68,45 @@ def test_wrong_elements_are_grouped_by_the_directml_operator_below() -> None:
     assert by_place["Tile"].text == "… of … elements differ"
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("1 of 1 elements is wrong; each is to be exact", "3 of 6 elements are wrong; each is to be exact"),
+        ("the shape is (), must be (2,)", "the shape is (3,), must be (2, 1)"),
+    ],
+)  # fmt: skip
+def test_one_wrong_element_is_of_the_cause_of_many(first: str, second: str) -> None:
+    assert len(causes(with_reason(first), with_reason(second))) == 1
+
+
+def test_dtypes_are_told_where_they_are_what_is_wrong() -> None:
+    reasons = ("the dtype is float64, must be float32", "the dtype is int32, must be int64")
+    assert {cause.text for cause in causes(*map(with_reason, reasons))} == set(reasons)
+
+
+def with_reason(reason: str) -> Record:
+    record = a_wrong_slice()
+    difference = dataclasses.replace(record.candidate.differences[0], reason=reason)
+    return changed(record, candidate=dataclasses.replace(record.candidate, differences=(difference,)))
+
+
+def test_how_often_an_answer_changed_does_not_tell_causes_apart() -> None:
+    messages = [
+        "its answer changes (mismatch, pass, pass; alone pass, mismatch): 3 of 6 elements are wrong",
+        "its answer changes (pass, pass, mismatch; alone mismatch, pass): 2 of 6 elements are wrong",
+    ]
+    flaky = [
+        changed(
+            refused(message),
+            status="flaky",
+            reading="flaky",
+            candidate=an_opinion("dml", "Slice", "flaky", message=message),
+        )
+        for message in messages
+    ]
+    assert [cause.text for cause in causes(*flaky)] == ["its answer changes: … of … elements are wrong"]
+
+
 def test_another_provider_has_no_directml_operator_below() -> None:
     record = a_wrong_slice()
     on_cuda = dataclasses.replace(record.candidate, assignment=(("CUDAExecutionProvider", "Slice"),))
