@@ -8,6 +8,7 @@ data are checked: a runtime maps them itself.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,10 @@ def parse(path: Path) -> onnx.ModelProto:
             raise ModelFileError(f"'{path}' is no ONNX model: its bytes cannot be parsed") from None
     if not model.graph.node:
         raise ModelFileError(f"'{path}' is no ONNX model: its graph has no node")
+    names = Counter(node.name for node in model.graph.node if node.name)
+    if names and (most := names.most_common(1)[0])[1] > 1:
+        raise ModelFileError(f"'{path}' is no model that ONNX Runtime loads: {most[1]} nodes of its graph are called "
+                             f"{most[0]!r}; give each a name of its own")  # fmt: skip
     if why := complaint(model, _tensors(model)):
         raise ModelFileError(f"'{path}' is no valid ONNX model: {why}")
     return model

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import ml_dtypes
 import numpy as np
 
 from epcheck.conformance.comparison.ulp import is_floating, ulp_error
@@ -18,7 +19,8 @@ MASKED = 1e30
 class Metrics:
     """A tensor against a reference of its shape.
 
-    relative: the largest error in units of the element or of the reference's root mean square, whichever is larger.
+    relative: the largest error in units of the element, of the reference's root mean square or of the smallest normal
+    number of the dtype, whichever is largest: below that, digits are lost by rounding alone.
     max_abs; max_rel: of the element alone; max_ulp: in units in the last place of the dtype (`ulp.ulp_error`), None for
     integers.
     cosine: of the two as vectors; snr_db: power of the reference over power of the error in decibels, infinite for
@@ -71,7 +73,8 @@ def _measured(got: Array, reference: Array) -> Metrics:
     size = np.where(finite, np.abs(b), 0.0)
     usual = size[size < MASKED]
     scale = float(np.sqrt(np.mean(usual**2))) if usual.size else 0.0
-    floor = np.maximum(size, scale)
+    least = float(ml_dtypes.finfo(got.dtype).tiny) if is_floating(got.dtype) else 0.0  # type: ignore[no-untyped-call]
+    floor = np.maximum(size, max(scale, least))
     return Metrics(
         elements=got.size,
         differing=int(np.count_nonzero(~same)),

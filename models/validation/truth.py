@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from epcheck.generators.array import Array
 from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
@@ -85,4 +86,13 @@ def tensors_by_name(known: Mapping[str, Feed]) -> Iterator[tuple[str, Feed]]:
         if isinstance(value, list):
             yield from tensors_by_name({f"{name}[{index}]": element for index, element in enumerate(value)})
         elif isinstance(value, np.ndarray):
-            yield name, value
+            yield name, _as_sent(value)
+
+
+def _as_sent(value: Array) -> Array:
+    """Text as a worker sends it, UTF-8 that is padded with zeros along one more axis; other tensors as they are."""
+    if value.dtype.kind not in "OSU":
+        return value
+    encoded = np.char.encode(value.astype(str), "utf-8")
+    width = max(encoded.dtype.itemsize, 1)
+    return encoded.astype(f"S{width}").reshape(*value.shape, 1).view(np.uint8)

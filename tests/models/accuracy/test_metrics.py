@@ -34,6 +34,13 @@ def test_ulp_are_those_of_the_dtype(dtype: type[np.generic], spacing: float) -> 
     assert (found.max_ulp, found.max_abs) == (2.0, 2 * spacing)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_what_is_below_every_normal_number_is_no_relative_error(dtype: type[np.generic]) -> None:
+    tiny = float(ml_dtypes.finfo(dtype).tiny)  # type: ignore[no-untyped-call]
+    assert measure(np.zeros(2, dtype), np.array([tiny * 1e-9, 0.0])).relative == pytest.approx(1e-9)
+    assert measure(np.zeros(2, dtype), np.array([tiny, 0.0])).relative == 1
+
+
 def test_integers_have_no_ulp() -> None:
     assert measure(np.int32([1]), np.int32([2])).max_ulp is None
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 import written_models
 from onnx import TensorProto
 
 from epcheck.api import ValidateOptions, validate
+from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.validation.validation import RIGHT, Validation
 
 
@@ -25,6 +27,37 @@ def test_a_wrong_declared_shape_is_a_remark(tmp_path: Path) -> None:
     (remark,) = [finding for finding in found.inspection.findings if "the runtime only warns" in finding.text]
     assert remark.severity == "warning"
     assert remark.text.startswith("output 'y' is declared as [7, 3] and has the shape [1, 3]")
+
+
+@pytest.mark.parametrize("graph", [
+    "g (string[n] x) => (string[n] y) { y = Identity(x) }",
+    "g (string[n] x, string[n] z) => (string[n] y) { y = StringConcat(x, z) }",
+])  # fmt: skip
+def test_text_is_compared_with_that_of_the_oracle(graph: str, tmp_path: Path) -> None:
+    found = checked(tmp_path, written_models.model(graph, 20))
+    assert (found.status, {verdict.against for verdict in found.verdicts}) == (RIGHT, {"baseline", "oracle"})
+    assert [finding.text for finding in found.inspection.findings if "only warns" in finding.text] == []
+
+
+def test_an_optional_input_runs_twice(tmp_path: Path) -> None:
+    model = written_models.model("g (float[3] x) => (float[3] y) { v = Identity(x) y = Relu(v) }", 18)
+    element = model.graph.input[0].type.tensor_type
+    kind = onnx.helper.make_optional_type_proto(onnx.helper.make_tensor_type_proto(element.elem_type, [3]))
+    model.graph.input[0].type.CopyFrom(kind)
+    model.graph.node[0].op_type = "OptionalGetElement"
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    np.savez(tmp_path / "x.npz", x=np.array([1, -2, 3], np.float32))
+    found = validate(ValidateOptions(path, "cpu", feeds=tmp_path / "x.npz"))
+    assert found.status == RIGHT, found.headline
+
+
+def test_two_nodes_of_one_name_are_refused_as_the_runtime_does(tmp_path: Path) -> None:
+    model = written_models.model("g (float[3] x) => (float[3] y) { v = Relu(x) y = Neg(v) }")
+    for node in model.graph.node:
+        node.name = "twice"
+    with pytest.raises(ModelFileError, match="2 nodes of its graph are called 'twice'"):
+        checked(tmp_path, model)
 
 
 def test_a_dimension_of_minus_one_is_dynamic(tmp_path: Path) -> None:

@@ -303,8 +303,10 @@ def finish_commands(device: str | None) -> None:
 
 
 def are_declared(session: Any, outputs: dict[str, Any]) -> bool:
-    """Whether the outputs have the shapes that the model declares. ONNX Runtime warns of others, and refuses to write
-    them into buffers of ours."""
+    """Whether only tensors enter, and the outputs have the shapes that the model declares. ONNX Runtime warns of other
+    shapes, and refuses to write them into buffers of ours; an optional, fed as a tensor, cannot be bound."""
+    if any(not entry.type.startswith("tensor(") for entry in session.get_inputs()):
+        return False
     declared = {output.name: output.shape for output in session.get_outputs()}
     return all(
         name not in declared
