@@ -53,6 +53,8 @@ def show(console: Console, result: RunResult) -> None:
     console.print(safe(reports.headline(run, result.summary)), soft_wrap=True, style="bold")
     if result.too_flaky:
         console.print("The flaky cases fail this run: --max-flaky says how many are tolerated.", soft_wrap=True)
+    if result.strict and result.summary.by_reading.get(FIXED):
+        console.print("Expectations that no longer fail fail a strict run: take them out.", soft_wrap=True)
     if run.status != "complete":
         console.print(f"Take it up again with: epcheck run --resume {safe(str(folder))}", soft_wrap=True)
     console.print(f"Report: {safe(str(folder / 'report.html'))}", soft_wrap=True, highlight=False)
