@@ -60,6 +60,4 @@ NODES = (
     Conjunction("Resize", "cubic_exclude_outside_and_coefficient",
                 (Drawn((1, 1, 4, 4)), None, Listed([1.0, 1.0, 2.0, 2.0])),
                 {"mode": "cubic", "exclude_outside": 1, "cubic_coeff_a": -0.5}),
-    Conjunction("Resize", "align_corners_half_way_up", (Drawn((1, 1, 1, 4)), None, None, ints(1, 1, 1, 3)),
-                {"coordinate_transformation_mode": "align_corners", "nearest_mode": "round_prefer_ceil"}),
 )  # fmt: skip

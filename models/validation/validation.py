@@ -13,7 +13,7 @@ from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation.names import shortened
 from epcheck.models.validation.speed import Speeds
-from epcheck.models.wrong_nodes.culprit import NAMED, Culprit
+from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, Kind
 
 RIGHT, WRONG, FAILS, REFUSED, UNJUDGED = "right", "wrong", "fails", "refused", "unjudged"
 """Statuses of a validation."""
@@ -153,13 +153,13 @@ class Validation:
 
     @property
     def uncompared(self) -> tuple[str, ...]:
-        """Trials of which nothing, or not every output, was compared with anything."""
+        """Trials of which nothing, or not every output that is no random number, was compared with anything."""
         compared = {(verdict.trial, verdict.output) for verdict in self.verdicts}
         return tuple(
             step.trial
             for step in self._candidate_steps
             if (step in self.unsuitable and not step.has_other)
-            or any((step.trial, name) not in compared for name in step.outputs)
+            or any((step.trial, name) not in compared and name not in self.random for name in step.outputs)
         )
 
     @property
@@ -199,10 +199,12 @@ class Validation:
     def _limits(self) -> str:
         """What limits the statement that a model is right."""
         sentence = ""
+        if self.random:
+            sentence = f"; not compared, since random numbers differ from run to run: {', '.join(self.random)}"
         if self.uncompared:
             trials = {step.trial for step in self._candidate_steps}
             listed = ", ".join(self.uncompared)
-            sentence = f"; {len(self.uncompared)} of {len(trials)} trials were not compared: {listed}"
+            sentence += f"; {len(self.uncompared)} of {len(trials)} trials were not compared: {listed}"
         if farther := list(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.is_nearer)):
             more = f" and {len(farther) - NAMED_OUTPUTS} more" if len(farther) > NAMED_OUTPUTS else ""
             sentence += (
@@ -217,8 +219,13 @@ class Validation:
     def _culprit_named(self) -> str:
         """The nodes at fault, as the end of a sentence."""
         nodes = [place for culprit in self.culprits if culprit.kind in NAMED for place in culprit.places]
+        together = ""
+        if not nodes:
+            first = self.culprits[:1]  # which may be several nodes that fail alone, at every level of optimisation
+            nodes = [place for c in first if c.kind == Kind.UNEXPLAINED and c.levels for place in c.places]
+            together = " together"
         named, rest = nodes[:NAMED_NODES], len(nodes) - NAMED_NODES
-        return f": {', '.join(named)}{f' and {rest} more' if rest > 0 else ''}" if named else ""
+        return f": {', '.join(named)}{f' and {rest} more' if rest > 0 else ''}{together}" if named else ""
 
     def _baseline_fails(self, stage: str) -> bool:
         return any(step.target == self.baseline and step.stage == stage for step in self.steps)

@@ -218,3 +218,18 @@ def test_many_segments_are_folded() -> None:
 
 def test_a_suggestion_that_was_not_tried_says_so() -> None:
     assert at("c", CPU).what_to_do == "do this (not tried)"
+
+
+def test_nodes_that_are_wrong_together_are_named_together() -> None:
+    nodes = tuple(GraphNode(index, "", "Add", "", (f"v{index}",)) for index in (3, 4))
+    culprit = Culprit(Kind.UNEXPLAINED, nodes, "words", levels={"all": "wrong"})
+    found = validation(verdicts=(replace(GOOD, right=False),), culprit=culprit)
+    assert found.status == WRONG
+    assert found.headline.endswith("its outputs are not right: " + ", ".join(map(str, culprit.places)) + " together")
+
+
+def test_outputs_of_random_numbers_are_named_and_the_trial_counts_as_compared() -> None:
+    step = replace(RUN, outputs=("y", "z"))
+    found = validation(steps=(step,), random=("z",))
+    assert found.uncompared == ()
+    assert found.headline.endswith("is right; not compared, since random numbers differ from run to run: z")
