@@ -25,6 +25,7 @@ import psutil
 
 from epcheck.api.models.examining import messages
 from epcheck.api.models.examining.messages import Received
+from epcheck.conformance.start_process import module_environment, start_process
 from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.fork_server import Child, ForkedWorker, ForkServer
 
@@ -179,9 +180,8 @@ def _started(module: str) -> Child:
 
 
 def _start(*arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     command = [sys.executable, "-m", "epcheck.api.models.examining.examiner", *arguments]
     if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
         command.append("--end-with-parent")
-    environment = {**os.environ, "PYTHONPATH": path}
-    return confinement.started(command, env=environment, start_new_session=sys.platform != "win32", **streams)
+    options = {"start_new_session": sys.platform != "win32", **streams}
+    return start_process(command, env=module_environment(), make=confinement.started, **options)
