@@ -18,21 +18,25 @@ import typer
 
 from epcheck.api.option import Group, Option
 from epcheck.cli.terminal import failure
+from epcheck.cli.terminal.plain import printable
+from epcheck.conformance.targets.configuration_notice import send_notices
 
 Options = TypeVar("Options")
 Command = Callable[[Options], int | None]
 
 
 def command(
-    app: typer.Typer, options: type[Options], name: str | None = None
+    app: typer.Typer, options: type[Options], name: str | None = None, prints_data: bool = False
 ) -> Callable[[Command[Options]], Command[Options]]:
     """Add a function of options to an app as a command, with the function's docstring as its help. What goes wrong in
-    it, epcheck's errors and the system's, is one sentence and exit code 2."""
+    it, epcheck's errors and the system's, is one sentence and exit code 2. prints_data: its output is for programs: a
+    notice of the configuration goes to stderr."""
     parameters = tuple(_in_order(tuple(_parameters(options))))
 
     def register(function: Command[Options]) -> Command[Options]:
         def call(**values: Any) -> None:
             with failure.one_sentence():
+                send_notices(lambda notice: typer.echo(printable(notice), err=prints_data))
                 code = function(_built(options, parameters, values))
             raise typer.Exit(code or failure.GOOD)
 

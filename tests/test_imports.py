@@ -19,6 +19,7 @@ SHOWN = {
     "conformance.judging.coverage",
     "conformance.lab.status",
     "conformance.records",
+    "conformance.targets.configuration_notice",
     "generators.case",
     "generators.suite",
     "models.validation",

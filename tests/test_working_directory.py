@@ -123,8 +123,8 @@ def test_no_command_on_runs_executes_a_module_of_a_folder_that_it_reads(place: P
     run("coverage", "--run", first, code=1)
     run("store", "add", first, second, "--store", "../store")
     place.fill(place.root / "store")
-    for command in ("list", "check"):
-        run("store", command, "--store", "../store")
+    run("store", "list", "--store", "../store")
+    run("store", "check", "--store", "../store", code=2)  # modules are no files of a store
     run("trend", "--store", "../store")
     run("site", "../store", "--out", "../site")
     run("nightly", "--target", "cpu", "--op", "Relu", "--store", "../store", "--root", "../nights", "--out", "../night")

@@ -46,7 +46,8 @@ class ValidateOptions:
     combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of our own
     thresholds; an output within either of rtol and atol is right. culprit: look for the nodes at fault. advice: try
     what would place nodes that are not on the provider. deadline_s: seconds for each step of a session. speed: measure
-    latency, memory and the slowest nodes of both targets. html, json: files that are written; None writes none.
+    latency, memory and the slowest nodes of both targets. config: where the tables of targets are; None for
+    `epcheck.toml` of the working directory. html, json: files that are written; None writes none.
     """
 
     model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)] = Path()
@@ -67,6 +68,7 @@ class ValidateOptions:
     deadline_s: StepDeadline = DEADLINE_S
     speed: Annotated[bool, Option("Measure latency, memory and the slowest nodes of both targets.")] = False
     vulkan: Vulkan = None
+    config: Annotated[Path | None, Option("Another epcheck.toml.", folder=False)] = None
     html: Annotated[Path | None, Option("Write the page here. Default: MODEL.validation.html")] = None
     json: Annotated[Path | None, Option("Write everything as JSON here.")] = None
     own_process: OwnProcess = True
@@ -79,7 +81,7 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Valida
     TargetError, TargetDown.
     """
     with progress.working() as say:
-        evaluators = choose(options.target, options.baseline, options.vulkan)
+        evaluators = choose(options.target, options.baseline, options.vulkan, options.config)
         request = _Request(options, evaluators)
         if options.own_process:
             found = examine(_validate, request, options.model, say, options.deadline_s, evaluators.targets)

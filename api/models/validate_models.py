@@ -14,7 +14,7 @@ from epcheck.api.option import Group, Option, OptionError
 from epcheck.api.option_types import AnnotationsFile, JUnitFile, MarkdownFile
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.targets.config import load_config
+from epcheck.conformance.targets.config import load_config, notice_of
 from epcheck.conformance.targets.target import Target
 from epcheck.generators.error import EpcheckError
 from epcheck.models.accuracy.thresholds import Override
@@ -41,10 +41,10 @@ class ValidateModelsOptions:
     """Which models, on what, how each is validated, and what is written.
 
     models: files, and folders of which all `.onnx` files are taken. targets: specifications or targets; none for the
-    best of this machine. each: how each model is validated; its `model`, `target`, `html` and `json` are not used.
-    config: where the table [validate] is; None for `epcheck.toml` of the working directory, where there is one. html,
-    json, junit, sarif, markdown, annotations: files that are written; None writes none. The last three name a model by
-    its path from the working directory, as services of CI know it.
+    best of this machine. each: how each model is validated; its `model`, `target`, `config`, `html` and `json` are not
+    used. config: where [validate] and the tables of targets are; None for `epcheck.toml` of the working directory, if
+    there is one. html, json, junit, sarif, markdown, annotations: files that are written; None writes none. The last
+    three name a model by its path from the working directory, as services of CI know it.
     """
 
     models: Annotated[
@@ -76,13 +76,13 @@ def validate_models(options: ValidateModelsOptions, *, progress: Progress = SILE
     paths = tuple(models_of(options.models))
     targets: tuple[str | Target | None, ...] = options.targets or (None,)
     for target in targets:
-        choose(target, options.each.baseline, options.each.vulkan)
+        choose(target, options.each.baseline, options.each.vulkan, options.config)
     checked = [
         check(_of_model(options, limits, name, path, target, len(paths)), name, limits, progress)
         for name, path in paths
         for target in targets
     ]
-    gate = Gate(tuple(checked), limits)
+    gate = Gate(tuple(checked), limits, notice_of(options.config))
     write(gate, options)
     return gate
 
@@ -97,10 +97,11 @@ def validate_single(options: ValidateModelsOptions, *, progress: Progress = SILE
     that cannot be used."""
     (path,), limits = options.models, limits_of(options.config)
     target = options.targets[0] if options.targets else None
-    each = replace(options.each, model=path, target=target, html=options.html, json=options.json)
+    each = replace(options.each, model=path, target=target, config=options.config, html=options.html,
+                   json=options.json)  # fmt: skip
     found = validate(limited(each, limits), progress=progress)
     checked = CheckedModel(path.name, path, found.target, found, "", broken(found, limits), passes_unjudged(limits))
-    gate = Gate((checked,), limits)
+    gate = Gate((checked,), limits, notice_of(options.config))
     write(gate, replace(options, html=None, json=None))
     return gate
 
@@ -138,7 +139,7 @@ def check(options: ValidateOptions, name: str, limits: GateLimits, progress: Pro
     try:
         found = validate(options, progress=progress)
     except EpcheckError as error:
-        target = asked or choose(None, options.baseline, options.vulkan).candidate.name
+        target = asked or choose(None, options.baseline, options.vulkan, options.config).candidate.name
         return CheckedModel(name, options.model, target, None, str(error))
     return CheckedModel(
         name, options.model, asked or found.target, found, "", broken(found, limits), passes_unjudged(limits)
@@ -173,4 +174,5 @@ def _of_model(
     if feeds is not None and count > 1:
         places = (feeds / f"{Path(name).with_suffix('')}.npz", feeds / Path(name).with_suffix(""))
         feeds = next((place for place in places if place.exists()), None)
-    return limited(replace(options.each, model=path, target=target, feeds=feeds, html=None, json=None), limits)
+    return limited(replace(options.each, model=path, target=target, feeds=feeds, config=options.config, html=None,
+                           json=None), limits)  # fmt: skip

@@ -29,6 +29,7 @@ from epcheck.conformance.scheduling import shard
 from epcheck.conformance.scheduling.plan import Facts
 from epcheck.conformance.scheduling.shard import ShardError
 from epcheck.conformance.targets import expectation
+from epcheck.conformance.targets.config import notice_of
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
@@ -191,6 +192,7 @@ def describe(options: RunOptions, candidates: tuple[str, ...], baseline: str | N
         targets={},
         planned=cases * len(candidates),
         selection=selection(options, candidates, baseline),
+        notes=tuple(filter(None, (notice_of(options.config),))),
         versions={"epcheck": version("epcheck"), "onnx": version("onnx"), "python": sys.version.split()[0]},
     )
 

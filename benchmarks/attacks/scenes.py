@@ -26,7 +26,7 @@ CONFIG = """\
 {}
 deadline_s = {}
 jobs = 2
-[targets.reference]
+[targets.reference-5s]
 base = "reference"
 deadline_s = 5
 jobs = 2
@@ -150,7 +150,18 @@ def nothing(_folder: Path) -> dict[str, str]:
     return {}
 
 
-RUN = ("run", "-t", "attacked", "--baseline", "reference", *OPERATORS, "--whole", "--root", "runs", "--no-reference")
+RUN = (
+    "run",
+    "-t",
+    "attacked",
+    "--baseline",
+    "reference-5s",
+    *OPERATORS,
+    "--whole",
+    "--root",
+    "runs",
+    "--no-reference",
+)
 FIRST_RUN = ("run", "-t", "attacked", "--baseline", "none", *UNPREPARED, "--whole", "--root", "runs", "--no-reference")
 NIGHT = ("nightly", "-t", "attacked", "--op", "Relu", "--thin", "--store", "store", "--root", "runs")
 VALIDATE = ("validate", "model.onnx", "-t", "attacked", "--seed", "0", "--html", "out.html", "--json", "out.json")

@@ -33,18 +33,18 @@ class CaseStreamError(ValueError):
 
 
 def choose(
-    candidates: tuple[str, ...], baseline: str | None, vulkan: Path | None = None
+    candidates: tuple[str, ...], baseline: str | None, vulkan: Path | None = None, config: Path | None = None
 ) -> tuple[tuple[Target, ...], Target | None]:
     """The targets of these specifications, with `epcheck.toml`; an empty tuple and None choose as `epcheck run` does,
-    but install nothing. vulkan: as in `target.resolve`.
+    but install nothing. vulkan: as in `target.resolve`. config: another `epcheck.toml`.
 
     Raises one of REASONS.
     """
-    config = load_config()
+    tables = load_config(config)
     names = tuple(dict.fromkeys(candidates)) or ("cpu" if why_no_dml() else "dml",)
     chosen = baseline or default_baseline(names)
-    against = None if chosen == "none" else resolve(chosen, config, vulkan=vulkan)
-    return tuple(resolve(name, config, vulkan=vulkan) for name in names), against
+    against = None if chosen == "none" else resolve(chosen, tables, vulkan=vulkan)
+    return tuple(resolve(name, tables, vulkan=vulkan) for name in names), against
 
 
 AHEAD = 4096

@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.comparison.precision import FORMATS
+from epcheck.conformance.targets import configuration_notice
+from epcheck.conformance.targets.recipes.recipe import RECIPES
 from epcheck.conformance.targets.target import TargetError
 
 CONFIG = "epcheck.toml"
+
+BUILT_IN = ("cpu", "dml", "directml", "reference", *RECIPES)
+"""Targets that need no table."""
+
+MOST_NAMES = 8
+"""Tables of targets that a notice names."""
 
 
 TABLE: Mapping[str, type | tuple[type, ...]] = {
@@ -33,10 +41,37 @@ SHARES = ("agreement", "placed")
 
 
 def load_config(path: Path | None = None) -> dict[str, Any]:
-    """The checked content of `epcheck.toml`: of `path`, or of the working directory when there is one.
+    """The checked content of `epcheck.toml`: of `path`, or of the working directory when there is one, which is noted.
 
-    Raises TargetError when it cannot be read or has a key that epcheck does not know.
+    Raises TargetError when it cannot be read, has a key that epcheck does not know, or a table whose name is that of
+    another target.
     """
+    config = _load(path)
+    if path is None and Path(CONFIG).is_file():
+        configuration_notice.notify(_notice(config))
+    return config
+
+
+def notice_of(path: Path | None = None) -> str:
+    """What a report says of the configuration of a call; empty where one was named, and where there is none."""
+    return _notice(_load(path)) if path is None and Path(CONFIG).is_file() else ""
+
+
+def _notice(config: Mapping[str, Any]) -> str:
+    limits = ", ".join(f"{key} = {value}" for key, value in config.get("validate", {}).items())
+    targets = [f"[targets.{name if name.isprintable() else ascii(name)}]" for name in config.get("targets", {})]
+    further = [f"{len(targets) - MOST_NAMES} more targets"] if len(targets) > MOST_NAMES else []
+    parts = [*([f"[validate] {limits}"] if limits else []), *targets[:MOST_NAMES], *further]
+    return f"Configuration: {CONFIG} of the working directory, with {', '.join(parts) or 'nothing in it'}"
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name means a target that needs no table (`specification.resolve`), or none at all."""
+    is_form = name.startswith(("python:", "ep:")) or any(mark in name for mark in "#/\\")
+    return is_form or name in ("", "none") or name.partition("@")[0] in BUILT_IN
+
+
+def _load(path: Path | None) -> dict[str, Any]:
     chosen = path or Path(CONFIG)
     if path is None and not chosen.is_file():
         return {}
@@ -53,8 +88,16 @@ def load_config(path: Path | None = None) -> dict[str, Any]:
     if not isinstance(tables, dict):
         raise TargetError(f"{chosen}: targets must be tables [targets.NAME]")
     for name, table in tables.items():
+        refuse_reserved(f"{chosen}: [targets.{name}]", name)
         _check_table(f"{chosen}: [targets.{name}]", table)
     return config
+
+
+def refuse_reserved(where: str, name: str) -> None:
+    """Raise TargetError for a table that would be another target than its name says."""
+    if is_reserved(name):
+        base = f' that has base = "{name}"' if name.partition("@")[0] in BUILT_IN else ""
+        raise TargetError(f"{where}: '{name}' means another target already; write a table of a name of its own{base}")
 
 
 def _check_validate(where: str, table: object) -> None:

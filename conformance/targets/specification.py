@@ -31,10 +31,10 @@ from epcheck.conformance import lab
 from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.lab.vulkan.status import why_none_loads
 from epcheck.conformance.targets import claim_file, environments, expectation_file
+from epcheck.conformance.targets.config import BUILT_IN, refuse_reserved
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.plugin import PREFIX, Plugin, device_of, provider_of
 from epcheck.conformance.targets.recipes import environment as recipes
-from epcheck.conformance.targets.recipes.recipe import RECIPES
 from epcheck.conformance.targets.target import (
     CPU,
     DML,
@@ -87,6 +87,7 @@ def resolve(
     """
     tables = (config or {}).get("targets", {})
     if specification in tables:
+        refuse_reserved(f"[targets.{specification}]", specification)
         return _from_table(specification, tables[specification], progress, vulkan)
     if specification.startswith("python:"):
         return _function(specification)
@@ -107,7 +108,7 @@ def resolve(
         return _directml(specification, version, progress, vulkan)
     if specification == "reference":
         return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0, forks=True)
-    known = ", ".join(["cpu", DML_NAME, DIRECTML, "reference", *RECIPES, *tables])
+    known = ", ".join([*BUILT_IN, *tables])
     raise TargetError(
         f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
         f"ep:PACKAGE, and the path of a Python interpreter"

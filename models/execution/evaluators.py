@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epcheck.conformance.scheduling import stream
+from epcheck.conformance.targets.config import notice_of
 from epcheck.conformance.targets.target import Target
 from epcheck.models.execution.session import Level
 
@@ -16,11 +17,13 @@ ReferenceEvaluator, case by case; that is wrong about too many operators to say 
 
 @dataclass(frozen=True)
 class Evaluators:
-    """A candidate, and the baseline where there is one. vulkan: the ICD file that was chosen for the lab."""
+    """A candidate, and the baseline where there is one. vulkan: the ICD file that was chosen for the lab.
+    configuration: the notice of the `epcheck.toml` that defined them, empty where it was named or there is none."""
 
     candidate: Target
     baseline: Target | None
     vulkan: Path | None = None
+    configuration: str = ""
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -43,13 +46,15 @@ class Evaluators:
         return replace(self.baseline, name=f"{self.baseline.name} without optimisation"), "disabled"
 
 
-def choose(target: str | Target | None, baseline: str | Target | None, vulkan: Path | None = None) -> Evaluators:
+def choose(
+    target: str | Target | None, baseline: str | Target | None, vulkan: Path | None = None, config: Path | None = None
+) -> Evaluators:
     """The evaluators of these specifications or targets; by default the best of this machine, and the CPU provider.
 
-    vulkan: as in `target.resolve`. Raises one of stream.REASONS.
+    vulkan: as in `target.resolve`. config: another `epcheck.toml`. Raises one of stream.REASONS.
     """
     named = BASELINE if baseline is None else baseline
     names = (target,) if isinstance(target, str) else () if target is None else (BASELINE,)
-    candidates, against = stream.choose(names, "none" if isinstance(named, Target) else named, vulkan)
+    candidates, against = stream.choose(names, "none" if isinstance(named, Target) else named, vulkan, config)
     candidate = target if isinstance(target, Target) else candidates[0]
-    return Evaluators(candidate, named if isinstance(named, Target) else against, vulkan)
+    return Evaluators(candidate, named if isinstance(named, Target) else against, vulkan, notice_of(config))

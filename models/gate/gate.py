@@ -55,10 +55,11 @@ class CheckedModel:
 
 @dataclass(frozen=True)
 class Gate:
-    """Every model on every target, in the order in which they were given."""
+    """Every model on every target, in the order in which they were given. configuration: as of a Validation."""
 
     checked: tuple[CheckedModel, ...]
     limits: GateLimits
+    configuration: str = ""
 
     @property
     def result(self) -> str:
@@ -99,7 +100,7 @@ def document(gate: Gate) -> dict[str, Any]:
         for checked in gate.checked
     ]  # fmt: skip
     return {"schema": SCHEMA, "result": gate.result, "headline": gate.headline, "limits": asdict(gate.limits),
-            "results": results}  # fmt: skip
+            "configuration": gate.configuration, "results": results}  # fmt: skip
 
 
 def passes_unjudged(limits: GateLimits) -> bool:

@@ -156,6 +156,7 @@ class _Validator:
             made_up=self._trials[0].is_generated, same_runtime=self._evaluators.compares_with_itself,
             seconds=self._phases.seconds, random=tuple(sorted(self._chance)),
             speeds=Speeds(self._timed_trial(outcomes), fast, baseline_fast) if fast else None,
+            configuration=self._evaluators.configuration,
         )  # fmt: skip
         if found.status in (RIGHT, UNJUDGED):
             return found

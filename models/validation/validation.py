@@ -60,7 +60,8 @@ class Validation:
     arguments of `epcheck reduce` that show the same failure, empty where nothing fails. made_up: whether the feeds were
     generated. same_runtime: whether the baseline is the candidate's own runtime at another level of optimisation.
     seconds: phase -> how long it took. speeds: where they were asked for. random: outputs that differ
-    because they depend on random numbers: they count as not compared.
+    because they depend on random numbers: they count as not compared. configuration: the notice of the `epcheck.toml`
+    that nobody named, empty for none.
     """
 
     path: Path
@@ -84,6 +85,7 @@ class Validation:
     remainder: str = ""
     speeds: Speeds | None = None
     random: tuple[str, ...] = ()
+    configuration: str = ""
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:

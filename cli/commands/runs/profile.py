@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 
 
-@command(app, ProfileOptions)
+@command(app, ProfileOptions, prints_data=True)
 def write(options: ProfileOptions) -> None:
     """Write the profile of a target, or print it where no file is named."""
     found = provider_profile(options)

@@ -37,7 +37,7 @@ class ListOptions(CasesOptions):
     ] = None
 
 
-@command(app, ListOptions)
+@command(app, ListOptions, prints_data=True)
 def show(options: ListOptions) -> None:
     """Print case ids, operators with their versions and case counts, element types, the targets of this machine, or
     what is expected of a target, with the condition under which it is. Of the operators and types of ONNX that have no
