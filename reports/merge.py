@@ -47,7 +47,8 @@ def merge_runs(
     merged run is complete when every target has every case of the whole selection; otherwise its status names the
     shards that are missing.
     Raises StoreError, and leaves nothing behind, when a run is unfinished or damaged, when two do not belong together,
-    hold the same shard of one target, or tell different facts of one candidate.
+    hold the same shard of one target, tell different facts of one candidate, or when the cases of all shards together
+    are not those of the selection.
     """
     parts = sorted(read_parts(folders), key=lambda part: (part.share.index, part.run.started))
     for part in parts[1:]:
@@ -145,4 +146,11 @@ def _copy(parts: Sequence[Part], journal: Journal) -> None:
             raise StoreError(
                 f"{part.folder}: is damaged: its journal holds {len(seen) - before:,} of {part.run.planned:,} records; "
                 f"complete it with epcheck run --resume {part.folder}"
+            )
+    for name in candidates_of(parts):
+        ids = (case_id for target, case_id in seen if target == name)
+        if not _missing(name, parts) and not parts[0].share.has(ids):
+            raise StoreError(
+                f"{', '.join(str(part.folder) for part in parts if name in part.run.candidates)}: damaged: a case of "
+                f"'{name}' is not of the selection, and one of the selection is lost; run the shards again"
             )

@@ -23,7 +23,7 @@ from epcheck.api.suite.selection import resumed, selection
 from epcheck.conformance.cluster.node import ClusterError, Line
 from epcheck.conformance.records import target_facts
 from epcheck.conformance.records.record import Record, decode
-from epcheck.conformance.records.run import Run, Share, utc_now
+from epcheck.conformance.records.run import Run, Share, digest_of, utc_now
 from epcheck.conformance.records.terms import FAILURE, FLAKY
 from epcheck.conformance.scheduling import shard
 from epcheck.conformance.scheduling.plan import Facts
@@ -86,7 +86,7 @@ class _Selected:
     @classmethod
     def of(cls, options: RunOptions) -> _Selected:
         whole = tuple(options.cases())
-        share = Share(len(whole), shard.digest(case.id for case in whole))
+        share = Share(len(whole), digest_of(case.id for case in whole))
         if options.shard is None:
             if options.balance:
                 raise ShardError("--balance tells how shards are cut; name one too, for example --shard 1/4")

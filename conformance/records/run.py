@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -14,11 +15,21 @@ SCHEMA = 1
 """The version of the records. A reader refuses a newer one."""
 
 
+_OF_A_SET = "set:"
+"""What a digest of ids begins with that does not depend on their order; those of an earlier epcheck did."""
+
+
+def digest_of(ids: Iterable[str]) -> str:
+    """What tells ids from any others, in whatever order they come."""
+    text = "\n".join(sorted(ids)).encode("utf-8", "surrogatepass")
+    return f"{_OF_A_SET}{hashlib.sha256(text).hexdigest()[:32]}"
+
+
 @dataclass(frozen=True)
 class Share:
     """What a run's cases are of the whole selection: all of it, or shard `index` of `count`.
 
-    cases, digest: how many cases the whole has, and what tells their ids from others. cut: what tells in which shard
+    cases, digest: how many cases the whole has, and `digest_of` their ids. cut: what tells in which shard
     each of them is; empty where there are none. stale: expectations that match no case of the whole.
     """
 
@@ -28,6 +39,10 @@ class Share:
     count: int = 1
     cut: str = ""
     stale: tuple[str, ...] = ()
+
+    def has(self, ids: Iterable[str]) -> bool:
+        """Whether these are the ids of the whole, as far as the digest tells."""
+        return not self.digest.startswith(_OF_A_SET) or digest_of(ids) == self.digest
 
 
 @dataclass(frozen=True)

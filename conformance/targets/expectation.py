@@ -62,9 +62,14 @@ def head(case_id: str) -> str:
     return f"{case_id.partition('/')[0].rpartition('-')[0]}-"
 
 
-_IS_ID = re.compile(r"[^/]*-\d+/[^/]*/[^/]*\[[^\[\]]*\]")
+_IS_ID = re.compile(r"[^/]*-\d+/[^/]*/[^/]*\[[^\[\]]*\]", re.DOTALL)
 """An id, or its end: no other part of an id has two slashes and ends so. It is looked for in the ids of one operator,
 and of those whose names end alike: `Gelu-1/...` is found in `com.microsoft::Gelu-1/...`."""
+
+
+def is_case_id(text: str) -> bool:
+    """Whether a text has the form of a case id, `Slice-13/float16/ties[runtime]`, and names one case alone."""
+    return bool(_IS_ID.fullmatch(text)) and head(text) != "-" and not re.search("[*?]", text)
 
 
 def may_match(expectation: Expectation, operator_head: str) -> bool:

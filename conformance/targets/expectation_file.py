@@ -163,7 +163,8 @@ def baseline(
 
     source: the file's name, for errors. others: ids of cases that do not fail, which no new glob may match, nor any
     other case of the suite. facts: what the target's worker reported; an entry of the file whose condition does not
-    hold with them covers no failure. Raises ExpectationError when the file is not valid, or there is no reason.
+    hold with them covers no failure. Raises ExpectationError when the file is not valid, there is no reason, or a
+    failure has an id that would cover other cases.
     """
     if not tolerance.reason.strip():
         raise ExpectationError("an expectation needs a reason; say with --reason why these failures are tolerated")
@@ -173,12 +174,20 @@ def baseline(
     for found in failures:
         ids.setdefault(found.status, set()).add(found.case_id)
     by_entry: dict[tuple[str, str], list[str]] = {}
+    odd = next((found.case_id for found in new if not expectation.is_case_id(found.case_id)), None)
+    if odd is not None:
+        raise ExpectationError(
+            f"'{odd}' is no case id, and an expectation of it would cover other cases; choose others with -k"
+        )
     for found in sorted(new, key=lambda found: (found.case_id, found.status)):
         by_entry.setdefault((expectation.head(found.case_id), found.status), []).append(found.case_id)
     texts = [existing.rstrip() + "\n"] if existing.strip() else []
     for (head, status), case_ids in by_entry.items():
         around = [case_id for case_id in _around(head, (*others, *_all(ids))) if case_id not in ids[status]]
-        texts.append(_entry_text(case_globs.globs(case_ids, around), status, tolerance))
+        patterns = case_globs.globs(case_ids, around)
+        if head.removesuffix("-") not in suite.all_operators() and _alike(head):
+            patterns = tuple(pattern if "*" in pattern else f"{pattern}*" for pattern in patterns)
+        texts.append(_entry_text(patterns, status, tolerance))
     text = "\n".join(texts)
     parse(text, f"{source}, with what is added")
     return Baseline(text, len(new), len(failures) - len(new))
@@ -201,10 +210,16 @@ def _all(ids: Mapping[str, Collection[str]]) -> Iterator[str]:
 
 def _around(head: str, recorded: Iterable[str]) -> list[str]:
     """Every case of the run and of the suite that a glob for the operator could match by mistake; an id without a
-    wildcard is looked for anywhere in an id, so operators whose names end alike are among them."""
-    alike = [key for key in suite.all_operators() if f"{key}-".endswith(head)]
+    wildcard is looked for anywhere in an id, so operators whose names end alike are among them. Of an operator that the
+    suite does not have they are not: a wildcard at the end of its ids holds them to their beginning."""
+    alike = _alike(head) if head.removesuffix("-") in suite.all_operators() else []
     known = [case.id for key in alike for case in suite.cases([key])]
     return [*known, *(case_id for case_id in recorded if expectation.head(case_id).endswith(head))]
+
+
+def _alike(head: str) -> list[str]:
+    """The operators of the suite whose ids an id that begins with `head` could be looked for in."""
+    return [key for key in suite.all_operators() if f"{key}-".endswith(head)]
 
 
 def _entry_text(patterns: Sequence[str], status: str, common: Tolerance) -> str:

@@ -9,7 +9,7 @@ from command_line import call, refused
 from stored_records import a_run, a_slice, a_wrong_slice, stored
 
 from epcheck.conformance.targets import expectation_file
-from epcheck.conformance.targets.expectation import Expectation, ExpectationError
+from epcheck.conformance.targets.expectation import Expectation, ExpectationError, is_case_id
 from epcheck.conformance.targets.expectation_file import Found, Tolerance
 from epcheck.generators import suite
 
@@ -154,3 +154,27 @@ def test_a_fact_that_the_run_does_not_have_is_one_sentence(run_on_mesa: Path, tm
     asked = ("expect", "--from", str(run_on_mesa), "--reason", "x", "--file", str(tmp_path / FILE), "--when")
     assert "the run reports no vendor_id of its target; leave out --when vendor" in refused(*asked, "vendor")
     assert "'when' cannot name 'gpu'; it may name adapter, vendor, driver" in refused(*asked, "gpu")
+
+
+@pytest.mark.parametrize("case_id", ["", "-", "x", "Slice", "Slice-13", "-13/float16/a[r]", "Slice-13/*/*[runtime]"])
+def test_an_id_that_is_none_is_refused_and_not_looked_for_in_the_suite(
+    tmp_path: Path, case_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its glob would have covered other cases: of `Slice` it was `Slice*`."""
+    monkeypatch.setattr(suite, "cases", lambda *_: pytest.fail("the suite is listed"))
+    folder = stored(tmp_path / "run", [a_wrong_slice(case_id=case_id)])
+    said = refused("expect", "--from", str(folder), "--reason", "x", "--file", str(tmp_path / FILE))
+    assert said == f"'{case_id}' is no case id, and an expectation of it would cover other cases; choose others with -k"
+
+
+def test_an_operator_that_the_suite_does_not_have_is_answered_from_the_run_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(suite, "cases", lambda *_: pytest.fail("the suite is listed"))
+    text = written(failures=[Found("e-13/float16/a[runtime]", "mismatch")])  # `Slice-13/float16/a[runtime]` ends so
+    assert text.startswith('[[expect]]\ncase = "e-13/float16/a[runtime]*"\n')
+
+
+def test_every_id_of_some_operators_is_one() -> None:
+    ids = [case.id for case in suite.cases(["Slice", "Transpose", "Cast", "com.microsoft::Gelu"])]
+    assert [case_id for case_id in ids if not is_case_id(case_id)] == []

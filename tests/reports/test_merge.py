@@ -12,12 +12,12 @@ import pytest
 from stored_records import a_run, a_slice, a_wrong_slice, changed, many, stored
 
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.records.run import Share
+from epcheck.conformance.records.run import Share, digest_of
 from epcheck.conformance.records.target_facts import differing_facts, joined_facts
 from epcheck.reports import StoreError, merge_runs, read_records, read_run, summarize, write_run
 
 CASES = [a_slice(sample=f"number_{number}") for number in range(6)]
-WHOLE = Share(6, "all six")
+WHOLE = Share(6, digest_of(record.case_id for record in CASES))
 
 
 def shard(folder: Path, index: int, count: int = 3, **changes: Any) -> Path:
@@ -123,7 +123,7 @@ def test_the_same_selection_on_several_targets_becomes_one_run(tmp_path: Path) -
 
 
 def test_failures_stay_failures(tmp_path: Path) -> None:
-    wrong = a_wrong_slice()
+    wrong = a_wrong_slice(case_id=CASES[3].case_id)
     parts = shards(tmp_path, 2, 3)
     bad = shard(tmp_path / "bad", 1)
     (bad / "journal.jsonl").unlink()
@@ -316,3 +316,20 @@ def test_facts_that_differ_are_told_with_both_values() -> None:
         "interpreter": "/a",
         "layer": "on",
     }
+
+
+def test_a_case_that_is_invented_does_not_stand_for_a_lost_one(tmp_path: Path) -> None:
+    folders = shards(tmp_path, 1, 2)
+    invented = [changed(CASES[2], case_id="Slice-13/float32/invented[runtime]"), CASES[5]]
+    share = replace(WHOLE, index=3, count=3, cut="into 3")
+    third = stored(tmp_path / "shard-3", invented, a_run(2, run_id="shard-3", share=share))
+    assert refusal(tmp_path, *folders, third) == (
+        "shard-1, shard-2, shard-3: damaged: a case of 'dml' is not of the selection, and one of the selection is "
+        "lost; run the shards again"
+    )
+
+
+def test_a_digest_of_an_earlier_epcheck_is_not_held_against_a_run(tmp_path: Path) -> None:
+    share = replace(WHOLE, digest="0123456789abcdef")
+    folder = stored(tmp_path / "whole", CASES, a_run(6, run_id="whole", share=share))
+    assert read_run(merge_runs([folder], tmp_path / "out").folder).status == "complete"
