@@ -18,7 +18,7 @@ import typer
 
 from epcheck.api.option import Group, Option
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import printable
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.targets.configuration_notice import send_notices
 
 Options = TypeVar("Options")
@@ -36,7 +36,7 @@ def command(
     def register(function: Command[Options]) -> Command[Options]:
         def call(**values: Any) -> None:
             with failure.one_sentence():
-                send_notices(lambda notice: typer.echo(printable(notice), err=prints_data))
+                send_notices(Terminal(stderr=prints_data).print)
                 code = function(_built(options, parameters, values))
             raise typer.Exit(code or failure.GOOD)
 
