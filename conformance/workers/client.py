@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from epcheck.conformance.records.outcome import CRASHED, TIMED_OUT
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers.activity import Activity
+from epcheck.conformance.workers.broker import current_broker
 from epcheck.conformance.workers.device_claims import with_documented
 from epcheck.conformance.workers.process import (
     Event,
@@ -242,7 +243,8 @@ class WorkerClient:
         if self._failed_starts >= STARTS:
             self._failed_starts = 0
             last_words = f"; it said: {lost.log_tail.splitlines()[-1]}" if lost.log_tail else ""
-            hindrance = self.target.hindrance() if self.target.hindrance else ""
+            is_inside = current_broker() is not None  # where no program may be started
+            hindrance = self.target.hindrance() if self.target.hindrance and not is_inside else ""
             reasons = "; ".join(filter(None, (f"{why}{last_words}", hindrance)))
             raise TargetDown(f"target '{self.target.name}': its worker does not start: {reasons}")
         self.start()

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -79,15 +79,11 @@ def _most() -> dict[str, Any]:
     return {"level": jail.LANDLOCK} if os.environ.get(SWITCH) == jail.LANDLOCK else {}
 
 
-def policy_of_all(targets: Iterable[Target]) -> dict[str, Any] | None:
-    """What a process may do that starts workers of all these targets; None where one of them is not bound."""
-    policies = [policy(target) for target in targets]
-    found = [each for each in policies if each is not None]
-    if not found or len(found) < len(policies):
+def strict_policy() -> dict[str, Any] | None:
+    """What a process may do that reads a stranger's files and starts nothing; None where nothing bounds it."""
+    if sys.platform != "linux" or is_off():
         return None
-    writable = sorted({folder for each in found for folder in each["writable"]})
-    asked = {key: any(each.get(key) for each in found) for key in ("local_sockets", "locks")}
-    return {**_most(), "writable": writable, "temp": temp(), **asked}
+    return {**_most(), "writable": [], "temp": temp(), "strict": True}
 
 
 def launcher(bounds: Mapping[str, Any]) -> tuple[str, ...]:

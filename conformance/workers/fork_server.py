@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import IO, Any, Protocol, cast
 
@@ -87,11 +87,16 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
 class ForkedWorker:
     """A worker that a fork server forks: our ends of its pipes, and its exit once the fork server reports it."""
 
-    def __init__(self, server: ForkServer, stdin: int, stdout: int, stderr: int) -> None:
-        """stdin, stdout, stderr: file descriptors of this side."""
-        self.stdin: IO[bytes] | None = open(stdin, "wb", BUFFER)  # noqa: SIM115  (closed by who serves it)
-        self.stdout: IO[bytes] | None = cast(IO[bytes], open(stdout, "rb", BUFFER))  # noqa: SIM115
-        self.stderr: IO[bytes] | None = open(stderr, "rb", BUFFER)  # noqa: SIM115
+    def __init__(self, server: ForkServer, *streams: int) -> None:
+        """streams: file descriptors of this side of stdin, stdout and stderr, where it is served from here."""
+        self.stdin: IO[bytes] | None = None
+        self.stdout: IO[bytes] | None = None
+        self.stderr: IO[bytes] | None = None
+        if streams:  # files are closed by who serves them
+            stdin, stdout, stderr = streams
+            self.stdin = open(stdin, "wb", BUFFER)  # noqa: PTH123, SIM115
+            self.stdout = cast(IO[bytes], open(stdout, "rb", BUFFER))  # noqa: PTH123, SIM115
+            self.stderr = open(stderr, "rb", BUFFER)  # noqa: PTH123, SIM115
         self.returncode: int | None = None
         self._server = server
         self._pid = 0
@@ -158,28 +163,36 @@ class ForkServer:
         """Whether it has ended, or turned into a worker itself, and another is needed."""
         return self._requests > 0 and self._control is None
 
-    def fork(self) -> ForkedWorker:
-        """A new worker, which is forked as soon as the server gets to it. Raises OSError or ValueError."""
-        pipes = [os.pipe() for _ in range(3)]
-        (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = pipes
+    def fork(self, duplex: bool = False) -> ForkedWorker:
+        """A new worker, which is forked as soon as the server gets to it. duplex: its stdin is a socket, by which
+        it can answer, too. Raises OSError or ValueError."""
+        stdin, to_stdin = _socket_pair() if duplex else os.pipe()
+        (from_stdout, stdout), (from_stderr, stderr) = os.pipe(), os.pipe()
+        child = ForkedWorker(self, to_stdin, from_stdout, from_stderr)
         theirs = [stdin, stdout, stderr]
         try:
-            if self._control is None:
-                self._start(stderr)
-            child = ForkedWorker(self, to_stdin, from_stdout, from_stderr)
-            with self._lock:
-                self._requests += 1
-                control = self._control
-                if control is not None:
-                    self._workers[self._requests] = child
-            if control is None:  # it has ended at once, and the thread has reported all that it knew of
-                child.set_exited(self.process.wait())
-                return child
-            with contextlib.suppress(OSError):  # it has ended: the thread reports it
-                socket.send_fds(control, [MESSAGE.pack(FORK, self._requests, 0)], theirs)
+            return self._fork(child, theirs)
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
+
+    def fork_with(self, streams: Sequence[int]) -> ForkedWorker:
+        """The same, with these file descriptors as stdin, stdout and stderr; they stay the caller's, too."""
+        return self._fork(ForkedWorker(self), streams)
+
+    def _fork(self, child: ForkedWorker, streams: Sequence[int]) -> ForkedWorker:
+        if self._control is None:
+            self._start(streams[2])
+        with self._lock:
+            self._requests += 1
+            control = self._control
+            if control is not None:
+                self._workers[self._requests] = child
+        if control is None:  # it has ended at once, and the thread has reported all that it knew of
+            child.set_exited(self.process.wait())
+            return child
+        with contextlib.suppress(OSError):  # it has ended: the thread reports it
+            socket.send_fds(control, [MESSAGE.pack(FORK, self._requests, 0)], streams)
         return child
 
     def close(self) -> None:
@@ -249,6 +262,11 @@ class ForkServer:
         returncode = self.process.returncode
         for child in itself or left:
             child.set_exited(returncode)
+
+
+def _socket_pair() -> tuple[int, int]:
+    theirs, ours = socket.socketpair()
+    return theirs.detach(), ours.detach()
 
 
 def _receive(control: socket.socket) -> tuple[int, int, int] | None:

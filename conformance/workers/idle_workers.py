@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from epcheck.conformance.targets.target import CPU, DML, Target
+from epcheck.conformance.workers.broker import current_broker
 from epcheck.conformance.workers.fork_server import ForkServer, can_fork, start
 from epcheck.conformance.workers.process import Event, WorkerProcess, started_as
 from epcheck.conformance.workers.session_options import session_options
@@ -35,7 +36,8 @@ class IdleWorkers:
                 process.target = target
                 process.begin_handshake(events, canary, facts)
                 return process
-        server = self._fork_server(target, wanted) if can_fork(target) else None
+        forks = can_fork(target) and current_broker() is None
+        server = self._fork_server(target, wanted) if forks else None
         return WorkerProcess(target, events, server, canary, facts)
 
     def needs_canary(self, target: Target) -> bool:

@@ -21,6 +21,7 @@ import psutil
 
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers import confinement, wine_server
+from epcheck.conformance.workers.broker import BrokeredWorker, current_broker
 from epcheck.conformance.workers.fork_server import BUFFER, Child, ForkedWorker, ForkServer, piped
 from epcheck.conformance.workers.program import protocol
 from epcheck.conformance.workers.program.namespaces import GUARD, INIT
@@ -118,7 +119,7 @@ class WorkerProcess:
         Raises OSError or ValueError.
         """
         self.started_as = started_as(target)
-        self.process: Child = piped(target) if fork_server is None else fork_server.fork()
+        self.process = _start_process(target, fork_server)
         self.target = target
         self.killed_because = ""
         self._events = events
@@ -171,6 +172,8 @@ class WorkerProcess:
         MEASURE_AFTER_S."""
         if self.process.poll() is not None:
             return 0
+        if isinstance(self.process, BrokeredWorker):
+            return self.process.resident_bytes
         now = time.monotonic()
         if now - self._measured_at > MEASURE_AFTER_S:
             self._measured_at, self._resident_bytes = now, resident_bytes(self._worker_id())
@@ -178,6 +181,8 @@ class WorkerProcess:
 
     def cpu_seconds(self, children: bool) -> float:
         """CPU time that the process has used; 0 when it is gone. children: and its children, which costs more."""
+        if isinstance(self.process, BrokeredWorker):
+            return self.process.cpu_seconds
         try:
             process = self._psutil()
             family = [process, *(process.children(recursive=True) if children else ())]
@@ -208,22 +213,7 @@ class WorkerProcess:
         self.listen(True)
         if self.process.poll() is not None:
             return
-        try:
-            family = psutil.Process(self.process.pid).children(recursive=True)
-        except psutil.Error:
-            family = []
-        for member in family:
-            try:
-                member.kill()
-            except psutil.Error:
-                continue
-        if self._worker_id() != self.process.pid:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(PATIENCE_S)  # its guard ends after all that it guards
-        self._kill_group()
-        self.process.kill()
-        if self.target.in_lab:
-            wine_server.continue_stopped(self.target.environment)
+        end_process(self.process, self.target)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(PATIENCE_S)
 
@@ -244,7 +234,7 @@ class WorkerProcess:
         self._outbox.put(None)
         try:
             self.process.wait(patience_s)
-            self._kill_group()  # `_reap` does, later: our own process may end now
+            end_group(self.process, self.target)  # `_reap` does, later: our own process may end now
         except subprocess.TimeoutExpired:
             self.kill("it did not end when asked to")
             self.wait()
@@ -290,15 +280,55 @@ class WorkerProcess:
         returncode = self.process.wait()
         self._outbox.put(None)
         self.listen(True)
-        self._kill_group()
+        end_group(self.process, self.target)
         for ended in self._ended.values():
             ended.wait(PATIENCE_S)
         self._events.put(ProcessExited(self, returncode))
 
-    def _kill_group(self) -> None:
-        if self.target.owns_group and sys.platform != "win32":
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+
+def _start_process(target: Target, fork_server: ForkServer | None) -> Child:
+    broker = current_broker()
+    if broker is not None:
+        return broker.start(target)
+    return piped(target) if fork_server is None else fork_server.fork()
+
+
+def end_process(process: Child, target: Target) -> None:
+    """End a worker and what it has started at once."""
+    if isinstance(process, BrokeredWorker):
+        process.kill()
+        return
+    is_guarded = guarded_by(process.pid) != process.pid
+    try:
+        family = psutil.Process(process.pid).children(recursive=True)
+    except psutil.Error:
+        family = []
+    for member in family:
+        with contextlib.suppress(psutil.Error):
+            member.kill()
+    if is_guarded:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_S)  # its guard ends after all that it guards
+    end_group(process, target)
+    process.kill()
+    if target.in_lab:
+        wine_server.continue_stopped(target.environment)
+
+
+def end_group(process: Child, target: Target) -> None:
+    """End what a worker that has ended left in its process group."""
+    if target.owns_group and sys.platform != "win32" and not isinstance(process, BrokeredWorker):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def measure_process(process: Child) -> tuple[int, float]:
+    """Resident memory of a worker and what it has started, in bytes, and the seconds of CPU time that it has used."""
+    worker = guarded_by(process.pid)
+    try:
+        return resident_bytes(worker), _cpu_seconds(psutil.Process(worker))
+    except psutil.Error:
+        return 0, 0.0
 
 
 def guarded_by(pid: int) -> int:

@@ -27,6 +27,9 @@ from epcheck.models.inspection import checking
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
+CHECKER = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",), jail=True)
+"""Whose worker asks onnx's checker and shape inference."""
+
 CHECK_S = 120.0
 """Seconds that onnx's checker and shape inference may take."""
 
@@ -213,8 +216,7 @@ def undeclared_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ..
 
 def _what_onnx_says(path: Path, model: onnx.ModelProto) -> Iterator[Finding]:
     """The complaints of ONNX, from a worker. Raises ModelFileError for a model that crashes the worker."""
-    backend = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",), jail=True)
-    with ModelSessions(backend, CHECK_S) as sessions:
+    with ModelSessions(CHECKER, CHECK_S) as sessions:
         outcome = sessions.run(without_weights(model, {}), {}, outputs=["messages"])
     if outcome.stage in (CRASH, TIMEOUT):
         raise ModelFileError(f"'{path}' is no model that can be looked at: onnx's checker does not survive it "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import importlib
@@ -11,6 +10,8 @@ import json
 import os
 import pickle
 import signal
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -29,10 +30,10 @@ from epcheck import api
 from epcheck.api.models.examining import examination, examiner, messages
 from epcheck.api.models.examining.examination import ExaminationError
 from epcheck.conformance.targets.specification import resolve
-from epcheck.conformance.targets.target import MEBIBYTE, Target
+from epcheck.conformance.targets.target import MEBIBYTE
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.workers import confinement
-from epcheck.conformance.workers.program import jail, protocol
+from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.models.inspection.inspect import Finding
 
@@ -121,33 +122,37 @@ def has_imported(options: str, _say: Say) -> bool:
     return options in sys.modules
 
 
-def tells_its_bounds(options: str, _say: Say) -> tuple[int, bool, bool]:
-    """Its parent, whether it gains no privileges, whether it could write to a file."""
-    written = False
-    with contextlib.suppress(OSError):
-        Path(options).write_text("x")
-        written = True
-    return os.getppid(), "NoNewPrivs:\t1" in Path("/proc/self/status").read_text(), written
+def tells_its_bounds(options: str, _say: Say) -> tuple[str, ...]:
+    """What it cannot do."""
+    attempts = {
+        "no file": lambda: Path(options).write_text("x"),
+        "no process": os.fork,
+        "no program": lambda: subprocess.run(["true"], check=False),
+        "no socket": socket.socket,
+    }
+    refused = ["gains no privileges"] if "NoNewPrivs:\t1" in Path("/proc/self/status").read_text() else []
+    for name, attempt in attempts.items():
+        try:
+            attempt()
+        except OSError:
+            refused.append(name)
+    return tuple(refused)
 
 
 def examine(function: Callable[[str, Say], Any], options: str = "m", deadline_s: float = 60.0) -> Any:
     return examination.examine(function, options, MODEL, lambda _words: None, deadline_s)
 
 
-@pytest.mark.skipif(not jail.available()["landlock"], reason="this kernel has no Landlock")
-def test_examinations_are_forks_of_one_process_and_each_has_bounds_of_its_own(tmp_path: Path) -> None:
-    def bounds(*targets: Target) -> tuple[int, bool, bool]:
-        found: tuple[int, bool, bool] = examination.examine(
-            tells_its_bounds, str(tmp_path / "a"), MODEL, lambda _words: None, 60.0, targets
-        )
-        return found
-
-    cpu = resolve("cpu")
-    (first, *bound), (second, *free), (third, *allowed) = (
-        bounds(cpu), bounds(), bounds(replace(cpu, writable=(str(tmp_path),)))
-    )  # fmt: skip
-    assert (bound, free, allowed) == ([True, False], [False, True], [True, True])
-    assert first == second == third != os.getpid()
+@pytest.mark.skipif(sys.platform != "linux", reason="the jail is Linux's")
+@pytest.mark.parametrize("target", ["cpu", "python:anything:here"])
+def test_each_examination_has_the_strictest_bounds_whatever_its_targets_may_do(target: str, tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    targets = (replace(resolve(target), writable=(str(tmp_path),)),)
+    found = examination.examine(tells_its_bounds, str(file), MODEL, lambda _words: None, 60.0, targets)
+    assert (found, file.exists()) == (
+        ("gains no privileges", "no file", "no process", "no program", "no socket"),
+        False,
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="each examination is a process that imports for itself")
@@ -209,7 +214,9 @@ def test_a_result_of_another_type_is_not_taken() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks")
-def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
+def test_what_it_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its jail it starts nothing."""
+    monkeypatch.setenv(confinement.SWITCH, "off")
     with pytest.raises(ModelFileError):
         examine(orphans, str(tmp_path / "pid"))
     pid = int((tmp_path / "pid").read_text())
@@ -261,10 +268,11 @@ def test_an_error_is_of_a_class_that_is_known_here_or_of_ours(name: str, tmp_pat
     """No module is imported for the name of a class that a stranger sends."""
     (tmp_path / "stranger.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     for module in ("os", "epcheck.stranger", "stranger"):
-        error = examination._refusal(module, name, "a sentence")
+        error = examination._refusal(messages.Refused(module, name, "a sentence"), ())
         assert (type(error), str(error)) == (ExaminationError, "a sentence")
     assert not (tmp_path / "ran").exists()
-    known = examination._refusal("epcheck.conformance.test_data.model_file", "ModelFileError", "a sentence")
+    refused = messages.Refused("epcheck.conformance.test_data.model_file", "ModelFileError", "a sentence")
+    known = examination._refusal(refused, ())
     assert type(known) is ModelFileError
 
 

@@ -21,9 +21,13 @@ from epcheck.api.models.examining import messages
 from epcheck.api.models.examining.examiner_process import ExaminerProcess
 from epcheck.api.models.examining.messages import Message, Received
 from epcheck.api.models.examining.typed_data import ResultError
+from epcheck.conformance import lab
+from epcheck.conformance.preparation.preparer_pool import PREPARER
 from epcheck.conformance.records.error import EpcheckError
 from epcheck.conformance.targets.target import MEBIBYTE, Target
-from epcheck.conformance.workers import confinement
+from epcheck.conformance.workers.client import TargetDown
+from epcheck.models.execution.session import MEMORY
+from epcheck.models.inspection.inspect import CHECKER
 
 POLL_S = 0.1
 ORACLE_S = 180.0
@@ -59,13 +63,16 @@ def examine(
 ) -> T:
     """`function(options, say)`, called in a process of its own. function: annotated with what it returns, which is all
     that is taken from that process: a dataclass of plain data (`typed_data`). model: the file or folder that it reads,
-    for bounds and messages. deadline_s: of a step of a session. targets: whose workers it starts; where the system
-    can, the process may do what all of them may, and nothing else.
+    for bounds and messages. deadline_s: of a step of a session. targets: whose workers it may have; our process starts
+    them, for it may start nothing.
 
     Raises EpcheckError, ExaminationError among them, and OSError, as the function does; nothing else.
     """
-    memory, kind = _memory(model), typing.get_type_hints(function)["return"]
-    with ExaminerProcess(function, options, confinement.policy_of_all(targets)) as process:
+    size, kind = _bytes_beside(model), typing.get_type_hints(function)["return"]
+    memory = int(min(LEAST_MEMORY + TIMES_THE_FILES * size, SHARE * psutil.virtual_memory().available))
+    started = [(target, target.memory_bytes + MEMORY * size) for target in (*targets, CHECKER, PREPARER)]
+    in_use = lab.in_use() if any(target.in_lab for target in targets) else contextlib.nullcontext()
+    with in_use, ExaminerProcess(function, options, started) as process:
         heard = ran = time.monotonic()
         while True:
             try:
@@ -91,6 +98,8 @@ def examine(
                 case messages.Done():
                     result: T = _result(received, kind, model)
                     return result
+                case messages.Refused() as refusal:
+                    raise _refusal(refusal, targets)
                 case message:
                     raise _error(model, message)
 
@@ -105,8 +114,6 @@ def _result(received: Received, kind: Any, model: Path) -> Any:
 
 def _error(model: Path, message: Message) -> Exception:
     match message:
-        case messages.Refused(module, name, sentence):
-            return _refusal(module, name, sentence)
         case messages.SystemRefused(number, text, file):
             return OSError(number, text, file) if file else OSError(number, text)
         case messages.Failed(sentence):
@@ -114,11 +121,16 @@ def _error(model: Path, message: Message) -> Exception:
     raise AssertionError(message)
 
 
-def _refusal(module: str, name: str, sentence: str) -> Exception:
-    """The error that was raised, where this process knows its class: none is imported for it."""
-    known = (kind for kind in _subclasses(EpcheckError) if (kind.__module__, kind.__qualname__) == (module, name))
+def _refusal(refused: messages.Refused, targets: Sequence[Target]) -> Exception:
+    """The error that was raised, where this process knows its class: none is imported for it. Of a target that does not
+    start what hinders it, which programs of the system say that the other process may not start."""
+    name, sentence = (refused.module, refused.name), refused.sentence
+    kind = next((each for each in _subclasses(EpcheckError) if (each.__module__, each.__qualname__) == name), None)
+    if kind is TargetDown:
+        hindrances = (target.hindrance() for target in targets if target.hindrance and f"'{target.name}'" in sentence)
+        sentence = "; ".join(filter(None, (sentence, *hindrances)))
     with contextlib.suppress(TypeError):
-        return next(known, ExaminationError)(sentence)
+        return (kind or ExaminationError)(sentence)
     return ExaminationError(sentence)
 
 
@@ -132,11 +144,11 @@ def _failed(model: Path, why: str) -> ExaminationError:
     return ExaminationError(f"{model}: cannot be examined: {why}")
 
 
-def _memory(model: Path) -> int:
-    """Bytes that the process may take."""
+def _bytes_beside(model: Path) -> int:
+    """Of the files in the folder of a model."""
     size = 0
     with contextlib.suppress(OSError):
         folder = model if model.is_dir() else model.parent
         with os.scandir(folder) as entries:
             size = sum(entry.stat().st_size for entry in entries if entry.is_file())
-    return int(min(LEAST_MEMORY + TIMES_THE_FILES * size, SHARE * psutil.virtual_memory().available))
+    return size

@@ -7,6 +7,7 @@ import errno
 import importlib
 import os
 import pickle
+import socket
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from typing import IO
 from epcheck.api.models.examining import messages
 from epcheck.api.models.examining.messages import Message
 from epcheck.conformance.workers import alive, confinement
+from epcheck.conformance.workers.broker import use_broker
 from epcheck.conformance.workers.program import jail
 from epcheck.conformance.workers.program.fork import fork_workers
 from epcheck.conformance.workers.program.serve import take_streams
@@ -54,7 +56,8 @@ def main(arguments: Sequence[str]) -> None:
     """Examine a model, or fork who does.
 
     A request is what our own process writes to stdin: (the bounds, as `jail.enter` takes them, or None; where temporary
-    files of workers go, or nothing), then (a function (options, say) -> result, options), both pickled: this way all
+    files of workers go, or nothing; the programs of the workers that our process starts for it, by stdin, or None where
+    it starts them itself), then (a function (options, say) -> result, options), both pickled: this way all
     is ours. Whatever reads the model is imported before the bounds hold; nothing of the model is. What goes back is
     never unpickled (`messages`).
     """
@@ -84,7 +87,7 @@ def _import_the_rest() -> None:
 
 def _examine() -> None:
     requests, answers = take_streams()
-    bounds, temp = pickle.load(requests)
+    bounds, temp, programs = pickle.load(requests)
     if temp:
         confinement.share_temp(temp)
     if bounds:
@@ -93,6 +96,8 @@ def _examine() -> None:
     sender = Sender(answers)
     alive.on_sign(sender.sign)
     function, options = pickle.load(requests)
+    if programs is not None:
+        use_broker(socket.socket(fileno=os.dup(requests.fileno())), programs)
     try:
         sender.send(messages.Done(), function(options, sender.say))
     except Exception as error:

@@ -1,7 +1,8 @@
 """The process that examines one model, seen from ours.
 
 Where the system can fork, one process imports what an examination needs, and each examination is a fork of it:
-importing takes a second, most examinations less.
+importing takes a second, most examinations less. A fork has the strictest jail: it starts nothing, and asks us for
+workers of the targets that it was given.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import os
 import pickle
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -26,8 +28,12 @@ import psutil
 from epcheck.api.models.examining import messages
 from epcheck.api.models.examining.messages import Received
 from epcheck.conformance.start_process import module_environment, start_process
+from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers import confinement
+from epcheck.conformance.workers.broker import program_of
+from epcheck.conformance.workers.broker_server import BrokerServer
 from epcheck.conformance.workers.fork_server import Child, ForkedWorker, ForkServer
+from epcheck.conformance.workers.process import guarded_by, resident_bytes
 
 LOG_LINES, LINE_BYTES = 20, 4096
 JOIN_S = 0.1
@@ -47,14 +53,23 @@ class ExaminerProcess:
     The queue is short: who sends faster than is read waits.
     """
 
-    def __init__(self, function: Callable[..., Any], options: Any, bounds: Mapping[str, Any] | None) -> None:
-        """bounds: as `confinement.policy` has them. Raises OSError."""
+    def __init__(self, function: Callable[..., Any], options: Any, started: Sequence[tuple[Target, int]]) -> None:
+        """started: the targets whose workers it may have started, and bytes of memory that a worker of each may take.
+        Raises OSError."""
         self.messages: queue.Queue[Received | None] = queue.Queue(MESSAGES)
         self._log: deque[str] = deque(maxlen=LOG_LINES)
         self._is_over = threading.Event()
         temp = confinement.temp() if sys.platform == "linux" and not confinement.is_off() else ""
-        request = pickle.dumps((bounds, temp)) + pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
-        self._process = _started(function.__module__)
+        self._process = _start_process(function.__module__)
+        self._broker: BrokerServer | None = None
+        programs = None
+        if isinstance(self._process, ForkedWorker):
+            programs = [program_of(target) for target, _ in started]
+            assert self._process.stdin is not None
+            control = socket.socket(fileno=os.dup(self._process.stdin.fileno()))
+            self._broker = BrokerServer(control, started)
+        request = pickle.dumps((confinement.strict_policy(), temp, programs))
+        request += pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
         self._readers = [
             threading.Thread(target=serve, args=arguments, daemon=True)
             for serve, arguments in ((self._write, (request,)), (self._read, ()), (self._read_log, ()))
@@ -68,6 +83,8 @@ class ExaminerProcess:
     def __exit__(self, *_raised: object) -> None:
         """Also what it has started; where the system has process groups, after it has ended itself, too."""
         self._is_over.set()
+        if self._broker is not None:
+            self._broker.close()
         pid = self._process.pid
         with contextlib.suppress(psutil.Error):
             family = psutil.Process(pid)
@@ -82,15 +99,13 @@ class ExaminerProcess:
             reader.join(JOIN_S)
 
     def resident_bytes(self) -> int:
-        try:
-            return int(psutil.Process(self._process.pid).memory_info().rss)
-        except psutil.Error:
-            return 0
+        """Of it and what it has started; 0 when it is gone."""
+        return resident_bytes(guarded_by(self._process.pid))
 
     def is_stopped(self) -> bool:
         """Whether it, or who is to fork it, was stopped: SIGSTOP; a debugger's stops are others."""
         try:
-            return bool(psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED)
+            return bool(psutil.Process(guarded_by(self._process.pid)).status() == psutil.STATUS_STOPPED)
         except psutil.Error:
             return False
 
@@ -148,14 +163,15 @@ class _Server:
         self._made_for: object = None
 
     def fork(self, module: str) -> ForkedWorker:
-        """A fork. Another server is started where environment, folder or path of modules have changed."""
+        """A fork, whose stdin is a socket. Another server is started where environment, folder or path of modules have
+        changed."""
         environment = {name: value for name, value in os.environ.items() if name != OF_PYTEST}
         wanted = environment, Path.cwd(), tuple(sys.path)
         with self._lock:
             if self._server is None or self._server.is_spent or self._made_for != wanted:
                 self._close()
                 self._server, self._made_for = ForkServer("examiner", partial(_start, "--import", module)), wanted
-            return self._server.fork()
+            return self._server.fork(duplex=True)
 
     def close(self) -> None:
         with self._lock:
@@ -171,7 +187,7 @@ _server = _Server()
 atexit.register(_server.close)
 
 
-def _started(module: str) -> Child:
+def _start_process(module: str) -> Child:
     """A process that waits for its request. module: what it will need."""
     if sys.platform != "win32":
         return _server.fork(module)
