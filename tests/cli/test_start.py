@@ -173,7 +173,7 @@ epcheck.cli.start.main()
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "sentence"),
     [
         ("MemoryError", TOO_LITTLE),
         ("OSError(12, 'Cannot allocate memory')", TOO_LITTLE),
@@ -185,6 +185,6 @@ epcheck.cli.start.main()
         ),
     ],
 )
-def test_a_library_that_cannot_be_loaded_is_a_sentence(tmp_path: Path, error: str, said: str) -> None:
+def test_a_library_that_cannot_be_loaded_is_a_sentence(tmp_path: Path, error: str, sentence: str) -> None:
     done = ended([sys.executable, "-c", FAILING_IMPORT.format(error=error)], tmp_path)
-    assert (done.returncode, done.stderr.decode()) == (2, said)
+    assert (done.returncode, done.stderr.decode()) == (2, sentence)
