@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
-INTERRUPTED = 130
-"""The exit code of what Ctrl-C, SIGTERM or SIGHUP ended."""
+CANNOT, INTERRUPTED = 2, 130
+"""Exit codes: it could not run; Ctrl-C, SIGTERM or SIGHUP ended it."""
+
+LITTLE_MEMORY = 4 << 30
+"""Bytes of addresses (`ulimit -v`)."""
+
+NO_MEMORY = ("failed to map segment", "cannot allocate", "can't start new thread", "paging file")
+"""How the loader of libraries, the system and Python say in an error that memory is short, in lower case."""
 
 SIGNALS = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
 
@@ -28,12 +34,33 @@ def main() -> None:
     atexit.register(_ignore_signals)  # the last to be called
     open_streams()
     leave_relative_paths()
+    spare_threads()
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # some commands ask onnxruntime what it has
     import importlib
 
     if os.environ.get("_EPCHECK_COMPLETE", "").startswith("complete_"):  # a shell asks, and a person waits
         importlib.import_module("epcheck.cli.completion.answer").main(_completion_index)
-    importlib.import_module("epcheck.cli.main").main()
+    try:
+        importlib.import_module("epcheck.cli.main").main()
+    except (MemoryError, ImportError, OSError, RuntimeError) as error:
+        reason = _reason(error)
+        if not reason:
+            raise
+        os.write(2, f"epcheck: {reason}\n".encode())
+        sys.exit(CANNOT)
+
+
+def _reason(error: BaseException) -> str:
+    """Why it could not run: too little memory, at an import or later, or a library that cannot be loaded; empty for
+    whatever else went wrong."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError) or any(words in str(cause).lower() for words in NO_MEMORY):
+            return "there is too little memory; free some, or allow it more (ulimit -v)"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, ImportError):
+        return f"a library cannot be loaded: {str(error).strip().partition(chr(10))[0]!a}; install epcheck again"
+    return ""
 
 
 def _completion_index() -> object:
@@ -78,6 +105,17 @@ def open_streams() -> None:
                 os.close(opened)
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False))  # noqa: SIM115
+
+
+def spare_threads() -> None:
+    """Where memory is limited, numpy's library gets one thread: without memory for more it sends the process SIGINT, as
+    if the user had (OpenBLAS, driver/others/blas_server.c)."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < LITTLE_MEMORY:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _end(_signal: int, _frame: FrameType | None) -> NoReturn:

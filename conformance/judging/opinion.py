@@ -122,6 +122,8 @@ def _status(
     assert not isinstance(truth, Refusal)
     if wrong := compare.differences(truth, outcome.outputs, accuracy):
         return terms.MISMATCH, "; ".join(f"{d.output}: {d.reason}" for d in wrong), wrong
+    if unasked := sorted(outcome.outputs.keys() - set(prepared.outputs)):
+        return terms.MISMATCH, f"it gives outputs that the model does not have: {', '.join(unasked)}", ()
     if outcome.unwritten:
         names = ", ".join(outcome.unwritten)
         return terms.MISMATCH, f"the provider does not write {names}: a buffer keeps what it held before", ()

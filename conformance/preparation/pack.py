@@ -89,6 +89,8 @@ def unpack(cases: Sequence[PreparedCase], outcome: Outcome, answer: SessionOutpu
             unwritten=_own(outcome.unwritten, prefix),
             repeat_differs=_own(outcome.repeat_differs, prefix),
         )
+    if place != len(answer.tensors):
+        raise ValueError(f"{len(answer.tensors) - place} of its outputs belong to no case")
     if start != len(answer.body):
         raise ValueError(f"{len(answer.body) - start} bytes of the body belong to no case")
 

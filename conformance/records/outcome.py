@@ -50,7 +50,9 @@ def bits(outputs: Mapping[str, Array]) -> str:
     digest = hashlib.sha256()
     for name in sorted(outputs):
         value = outputs[name]
-        digest.update(f"{name}:{_in_words(value.dtype)}:{value.shape}:".encode() + value.tobytes())
+        digest.update(
+            f"{name}:{_in_words(value.dtype)}:{value.shape}:".encode("utf-8", "backslashreplace") + value.tobytes()
+        )
     return digest.hexdigest()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,15 +62,19 @@ class ModelOutcome:
         return self.stage == DONE
 
 
-def of_answer(answer: FrameReceived) -> ModelOutcome:
-    """The outcome that a worker reports. Raises KeyError, TypeError or ValueError where the frame is no answer."""
+def of_answer(answer: FrameReceived, wanted: Set[str]) -> ModelOutcome:
+    """The outcome that a worker reports. wanted: the outputs that it was asked for. Raises KeyError, TypeError or
+    ValueError where the frame is no answer to that."""
     result = session_result(answer.header)
+    outputs = dict(protocol.decode(answer.header, answer.body))
+    if unasked := next((name for name in outputs if not wanted & _values_that_may_have(name)), None):
+        raise ValueError(f"it gave an output '{unasked}' that nobody asked for")
     stage = {DONE: DONE, CREATE: CREATE}.get(result.stage, RUN)
     return ModelOutcome(
         stage,
         during="" if stage == DONE else STEPS[stage],
         message=result.message,
-        outputs=dict(protocol.decode(answer.header, answer.body)),
+        outputs=outputs,
         assignment=_assignment(result.assignment),
         create_s=result.create_s,
         run_s=result.run_s,
@@ -96,3 +101,12 @@ def _assignment(nodes: Any) -> tuple[tuple[str, str, str], ...] | None:
     if nodes is None:
         return None
     return tuple((str(provider), str(operator), str(node)) for provider, operator, node in nodes)
+
+
+def _values_that_may_have(name: str) -> set[str]:
+    """The values whose tensors may have that name: of `s[0].keys` they are `s[0].keys`, `s[0]` and `s`."""
+    found = {name}
+    while (shorter := re.sub(r"(\[\d+\]|\.keys|\.values)$", "", name)) != name:
+        name = shorter
+        found.add(name)
+    return found

@@ -128,17 +128,18 @@ class ModelSessions:
         is_new = wait_until_ready(self._client)
         kept, self._kept = not is_new and self._kept == session and seconds is None, None
         frame = self._encode(source, feeds, Wanted(list(outputs or source.outputs), level, strict, seconds), kept)
-        outcome = self._outcome(request(self._client, source.key(), frame))
+        asked = set(outputs or source.outputs)
+        outcome = self._outcome(request(self._client, source.key(), frame), asked)
         self.created += not kept
         if self.has_worker and outcome.stage != CREATE and seconds is None:
             self._kept = session
         return outcome
 
-    def _outcome(self, answer: FrameReceived | WorkerLost) -> ModelOutcome:
+    def _outcome(self, answer: FrameReceived | WorkerLost, asked: set[str]) -> ModelOutcome:
         if isinstance(answer, WorkerLost):
             return model_outcome.of_loss(answer)
         try:
-            return model_outcome.of_answer(answer)
+            return model_outcome.of_answer(answer, asked)
         except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
             lost = self._client.lose(f"its worker sent a malformed answer: {error!r}")
             assert lost is not None

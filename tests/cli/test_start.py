@@ -138,3 +138,53 @@ def test_the_runtime_s_telemetry_leaves_no_file(tmp_path: Path, arguments: tuple
     assert (done.returncode in (0, 2), b"cpu" in done.stdout) == (True, True), done  # 2: the machine has no lab
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in written if path.suffix in (".ses", ".db") or "Microsoft" in path.parts] == []
+
+
+TOO_LITTLE = "epcheck: there is too little memory; free some, or allow it more (ulimit -v)\n"
+LIMITED = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, ({bytes}, {bytes}))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+@pytest.mark.parametrize("mebibytes", [150, 300, 450, 600, 800, 1024])
+def test_too_little_memory_is_a_sentence(tmp_path: Path, mebibytes: int) -> None:
+    program = f"{LIMITED.format(bytes=mebibytes << 20)}{START[-1]}"
+    options = ["run", "--target", "cpu", "--op", "Relu", "--limit", "1", "--root", "runs"]
+    done = ended([*START[:-1], program, *options], tmp_path)
+    assert done.returncode in (0, 2), done.stderr
+    assert b"Traceback" not in done.stderr
+    if mebibytes <= 300:  # not enough for the libraries
+        assert (done.returncode, done.stderr) == (2, TOO_LITTLE.encode())
+
+
+FAILING_IMPORT = """
+import sys
+class Failing:
+    def find_spec(self, name, *_):
+        if name == "epcheck.api.machine.cache":
+            raise {error}
+sys.meta_path.insert(0, Failing())
+sys.argv = ["epcheck", "cache"]
+import epcheck.cli.start
+epcheck.cli.start.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        ("MemoryError", TOO_LITTLE),
+        ("OSError(12, 'Cannot allocate memory')", TOO_LITTLE),
+        ('RuntimeError("can\'t start new thread")', TOO_LITTLE),
+        ("ImportError('x.so: failed to map segment from shared object')", TOO_LITTLE),
+        (
+            "ImportError('x.so: undefined symbol \\x1b[31m\\nand more')",
+            "epcheck: a library cannot be loaded: 'x.so: undefined symbol \\x1b[31m'; install epcheck again\n",
+        ),
+    ],
+)
+def test_a_library_that_cannot_be_loaded_is_a_sentence(tmp_path: Path, error: str, sentence: str) -> None:
+    done = ended([sys.executable, "-c", FAILING_IMPORT.format(error=error)], tmp_path)
+    assert (done.returncode, done.stderr.decode()) == (2, sentence)

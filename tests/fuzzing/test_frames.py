@@ -83,7 +83,17 @@ def test_the_answer_that_the_others_are_made_of_is_right() -> None:
     (outcome,) = of_case(ANSWER)
     assert (outcome.exact, outcome.run_s, outcome.unwritten) == (False, 0.2, ("x",))
     assert outcome.outputs[CASE.outputs[0]].tobytes() == BODY
-    assert model_outcome.of_answer(answered(ANSWER)).assignment == (("CPUExecutionProvider", "Slice", "node"),)
+    assert model_outcome.of_answer(answered(ANSWER), set(CASE.outputs)).assignment == (
+        ("CPUExecutionProvider", "Slice", "node"),
+    )
+
+
+def test_an_answer_about_a_model_with_an_output_that_nobody_asked_for_is_malformed() -> None:
+    with pytest.raises(ValueError, match="that nobody asked for"):
+        model_outcome.of_answer(answered(ANSWER), {"another"})
+    (name,) = CASE.outputs
+    described = [[f"{name}[0]", *each[1:]] for each in ANSWER["tensors"]]
+    assert model_outcome.of_answer(answered({**ANSWER, "tensors": described}), {name}).is_done
 
 
 @examples(300)
@@ -113,7 +123,7 @@ def test_a_mad_answer_about_a_case_is_malformed_or_an_outcome(header: dict[str, 
 @hypothesis.given(header=with_hostile_values(ANSWER))
 def test_a_mad_answer_about_a_model_is_malformed_or_an_outcome(header: dict[str, Any]) -> None:
     try:
-        found = model_outcome.of_answer(answered(header))
+        found = model_outcome.of_answer(answered(header), set(CASE.outputs))
     except MALFORMED:
         return
     timed = found.timing.runs_s if found.timing else ()

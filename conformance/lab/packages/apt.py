@@ -1,6 +1,8 @@
 """A private apt: Debian's packages in a folder of ours, without root and without touching the machine's own.
 
 apt verifies the archive's signed index, and with it every file; what `debian.json` pins is preferred and checked again.
+A package of another version than the pinned one is vouched for by the signature alone, which has no date after which a
+stable suite would be refused: what is older than tested is a warning.
 The archive is the one that the machine's own apt uses, or the mirror that the user names.
 """
 
@@ -14,6 +16,7 @@ import os
 import re
 import shutil
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +25,7 @@ from urllib.parse import unquote
 
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
+from epcheck.conformance.lab.packages import debian_version
 from epcheck.conformance.lab.packages.pins import read
 from epcheck.conformance.lab.process import Say, Watch, in_threads, run
 from epcheck.conformance.records import atomic_file
@@ -286,6 +290,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
 
         for _ in in_threads(check_one, packages):
             pass
+        warn_of_older(packages)
         with self._busy:
             path = self._apt / "packages.json"
             record = json.loads(path.read_text()) if path.is_file() else {}
@@ -332,19 +337,53 @@ def check(package: Package, sha256: str, manifest: Mapping[str, Mapping[str, str
         )
 
 
+class OldPackagesWarning(UserWarning):
+    """The archive serves versions that are older than those that were tested."""
+
+
+OLDER, NEWER, UNKNOWN = "OLDER than tested", "newer than tested", "not tested"
+
+
 def moved(packages: Iterable[Package], manifest: Mapping[str, Mapping[str, str]] | None = None) -> str | None:
-    """One line when the archive has moved on from the versions that were tested, else None."""
-    pins = _manifest() if manifest is None else manifest
+    """One line that tells which packages are older than those that were tested, which are newer, and which were not
+    tested at all; None when all are as tested."""
     packages = list(packages)
-    other = [p for p in packages if pins.get(p.name, {}).get("version") != p.version]
-    if not other:
-        return None
-    named = ", ".join(
-        f"{p.name} {p.version} (tested: {pins.get(p.name, {}).get('version', 'none')})" for p in other[:3]
-    )
-    return f"the archive has moved on in {len(other)} of {len(packages)} packages: {named}" + (
-        ", ..." if len(other) > 3 else ""
-    )
+    found = _against_tested(packages, manifest)
+    kinds = [f"{kind} {len(names)} of {len(packages)} packages: {_some(names)}" for kind, names in found.items()]
+    return "; ".join(kinds) or None
+
+
+def warn_of_older(packages: Iterable[Package], manifest: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    """Issue an OldPackagesWarning where the archive serves older versions than those that were tested. Its signature is
+    as good for what it had last year: whoever stands between can serve that, with the faults that are mended since."""
+    if old := _against_tested(packages, manifest).get(OLDER):
+        warnings.warn(
+            f"the archive serves {len(old)} packages that are older than those that epcheck was tested with: "
+            f"{_some(old)}; it is behind, or somebody serves an old one: name another --mirror",
+            OldPackagesWarning,
+            stacklevel=2,
+        )
+
+
+def _against_tested(
+    packages: Iterable[Package], manifest: Mapping[str, Mapping[str, str]] | None
+) -> dict[str, list[str]]:
+    """OLDER, NEWER and UNKNOWN, as far as there are such -> the packages that are so, in words."""
+    pins = _manifest() if manifest is None else manifest
+    found: dict[str, list[str]] = {}
+    for package in packages:
+        tested = pins.get(package.name, {}).get("version", "")
+        if not tested:
+            found.setdefault(UNKNOWN, []).append(f"{package.name} {package.version}")
+        elif package.version != tested:
+            is_older = debian_version.order(package.version) < debian_version.order(tested)
+            words = f"{package.name} {package.version} (tested: {tested})"
+            found.setdefault(OLDER if is_older else NEWER, []).append(words)
+    return dict(sorted(found.items()))
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _manifest() -> dict[str, dict[str, str]]:

@@ -148,8 +148,13 @@ def spans(tensors: Any, size: int, start: int = 0) -> Iterator[tuple[str, str, l
             count *= dim
         if start + count * itemsize > size:
             raise ValueError(f"'{name}' is larger than the body")
-        yield str(name), dtype_name, shape, start, count
+        yield _encodable(str(name)), dtype_name, shape, start, count
         start += count * itemsize
+
+
+def _encodable(name: str) -> str:
+    """The name, with halves of surrogate pairs written out: whatever is kept of it later is UTF-8."""
+    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:

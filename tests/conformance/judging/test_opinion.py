@@ -36,6 +36,12 @@ def test_a_missing_output_is_a_mismatch() -> None:
     assert judged(replace(RIGHT, outputs={})) == ("mismatch", "output: the output is missing")
 
 
+def test_outputs_that_the_model_does_not_have_are_a_mismatch() -> None:
+    more = dict.fromkeys(("more", "and_more"), RIGHT.outputs["output"])
+    message = "it gives outputs that the model does not have: and_more, more"
+    assert judged(replace(RIGHT, outputs={**RIGHT.outputs, **more})) == ("mismatch", message)
+
+
 def test_every_wrong_output_is_in_the_message() -> None:
     outcome = Outcome(DONE, outputs={})
     assert judged(outcome, UNCLAIMED, FUNCTION) == (

@@ -221,6 +221,19 @@ def test_another_dtype_or_shape_is_not_exactly_what_is_expected(change: tuple[st
             list(pack.unpack([SLICE, OTHER], Outcome(DONE), other))
 
 
+def test_an_empty_output_more_than_the_cases_have_belongs_to_none() -> None:
+    """Its bytes, of which there are none, do not tell."""
+    cases = [
+        prepared("Slice-13/float32/steps_omitted[initializer]"),
+        prepared("Slice-13/float32/steps_omitted[runtime]"),
+    ]
+    tensors = [each for case in cases for each in case.expected[0]]
+    body = b"".join(case.expected[1] for case in cases)
+    answer = pack.SessionOutputs([*tensors, ["more", "float32", [0]]], body, None)
+    with pytest.raises(ValueError, match="1 of its outputs belong to no case"):
+        list(pack.unpack(cases, Outcome(DONE), answer))
+
+
 def test_an_output_under_another_s_name_is_nobody_s() -> None:
     answer = answered(*(case.expected[1] for case in (SLICE, OTHER)))
     strange = replace(answer, tensors=[answer.tensors[0], ["elsewhere/output", *answer.tensors[1][1:]]])

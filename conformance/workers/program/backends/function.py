@@ -65,6 +65,9 @@ class FunctionBackend:
                 begin("timing")
                 taken = timing.runs(lambda: self.named(self.kept, feeds, request["all_outputs"]), request["seconds"])
                 answer["timing"] = {"runs_s": taken, "nodes": []}
+            unasked = [name for name in outputs if name not in request["all_outputs"]]
+            if unasked:
+                raise ValueError(f"it gave an output '{unasked[0]}' that the model does not have")
             missing = [name for name in request["outputs"] if name not in outputs]
             if missing:
                 raise ValueError(f"it gave no output '{missing[0]}'")
@@ -74,6 +77,8 @@ class FunctionBackend:
         return {**answer, "stage": "done", "repeat_differs": differs}, flattened(wanted)
 
     def named(self, model: bytes, feeds: dict[str, Any], names: list[str]) -> dict[str, Any]:
-        """Its outputs by name."""
+        """Its outputs by name; of what follows the model's own in a sequence, which may have no end, the first."""
         result = self.call(model, feeds)
-        return result if isinstance(result, dict) else dict(zip(names, result))
+        if isinstance(result, dict):
+            return {str(name): value for name, value in result.items()}
+        return dict(zip([*names, f"output {len(names) + 1}"], result))

@@ -1,5 +1,9 @@
+import itertools
 import os
+import shutil
+import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,7 +11,7 @@ import pytest
 
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.lab.folder import Layout
-from epcheck.conformance.lab.packages import apt
+from epcheck.conformance.lab.packages import apt, debian_version
 from epcheck.conformance.lab.packages.apt import Package, Source
 
 ONE_LINE = """\
@@ -104,11 +108,37 @@ def test_the_pinned_file_another_version_and_an_unknown_package_are_accepted() -
     apt.check(Package("new", "1", "new.deb", 1), "cc", MANIFEST)
 
 
-def test_an_archive_that_moved_on_is_said_in_one_line() -> None:
-    as_tested, moved = Package("libc6", "2.41", "f", 1), Package("wine64", "10.1", "f", 1)
+def test_newer_older_and_unknown_packages_are_told_apart_in_one_line() -> None:
+    as_tested, newer = Package("libc6", "2.41", "f", 1), Package("wine64", "10.1", "f", 1)
+    older, unknown = Package("wine64", "10.0~rc5", "f", 1), Package("new", "1", "f", 1)
     assert apt.moved([as_tested], MANIFEST) is None
-    line = "the archive has moved on in 1 of 2 packages: wine64 10.1 (tested: 10.0)"
-    assert apt.moved([as_tested, moved], MANIFEST) == line
+    line = "newer than tested 1 of 2 packages: wine64 10.1 (tested: 10.0)"
+    assert apt.moved([as_tested, newer], MANIFEST) == line
+    assert apt.moved([as_tested, older, unknown], MANIFEST) == (
+        "OLDER than tested 1 of 3 packages: wine64 10.0~rc5 (tested: 10.0); not tested 1 of 3 packages: new 1"
+    )
+
+
+def test_older_packages_than_tested_are_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        apt.warn_of_older([Package("wine64", "10.1", "f", 1), Package("new", "1", "f", 1)], MANIFEST)
+    with pytest.warns(apt.OldPackagesWarning, match=r"tested with: wine64 9\.22 \(tested: 10\.0\); it is"):
+        apt.warn_of_older([Package("wine64", "9.22", "f", 1)], MANIFEST)
+
+
+VERSIONS = ("~~", "~~a", "~", "0", "1.0~rc1-1", "1.0-1", "1.0-1+b1", "1.0-1+deb13u1", "1.0-2", "1.0a-1", "1.0+x-1",
+            "1.0.1-1", "1.9-1", "1.10-1", "2:0.1-1", "10:0.1-1")  # fmt: skip
+"""As deb-version(7) orders them."""
+
+
+@pytest.mark.parametrize(("older", "newer"), tuple(itertools.pairwise(VERSIONS)))
+def test_versions_are_ordered_as_debian_does(older: str, newer: str) -> None:
+    assert debian_version.order(older) < debian_version.order(newer)
+    dpkg = shutil.which("dpkg")
+    if dpkg and older[0].isdigit():
+        subprocess.run([dpkg, "--compare-versions", older, "lt", newer], check=True)
+    assert debian_version.order("1.00-01") == debian_version.order("1.0-1")
 
 
 def test_a_machine_without_apt_is_told_of_its_own_wine(monkeypatch: pytest.MonkeyPatch) -> None:

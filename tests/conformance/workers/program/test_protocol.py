@@ -113,3 +113,9 @@ def test_a_length_that_lies_costs_no_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2 * protocol.CHUNK
+
+
+def test_half_of_a_surrogate_pair_in_a_name_is_written_out() -> None:
+    """What is kept of an answer is UTF-8: a run ended when it compared the outputs of two attempts."""
+    _, received = through_a_pipe({}, {"\ud800y": np.zeros(1), "\U0001f600": np.ones(1)})
+    assert list(received) == ["\\ud800y", "\U0001f600"]
