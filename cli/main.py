@@ -147,7 +147,7 @@ def completion_index() -> Index:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"epcheck {version('epcheck')}")
+        importlib.import_module("epcheck.cli.terminal.terminal").Terminal().print(f"epcheck {version('epcheck')}")
         raise typer.Exit
 
 

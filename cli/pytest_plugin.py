@@ -95,9 +95,11 @@ def _selected(config: pytest.Config) -> Iterator[Case]:
 
 def give_up(config: pytest.Config, sentence: str) -> NoReturn:
     """End the session with exit code 2. A worker of xdist cannot: there, the test fails with the sentence."""
+    from epcheck.cli.terminal.text import printable
+
     if hasattr(config, "workerinput"):
-        pytest.fail(f"epcheck: {sentence}", pytrace=False)
-    pytest.exit(f"epcheck: {sentence}", returncode=2)
+        pytest.fail(f"epcheck: {printable(sentence)}", pytrace=False)
+    pytest.exit(f"epcheck: {printable(sentence)}", returncode=2)
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -170,6 +172,7 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         from epcheck.api import CaseStreamError
+        from epcheck.cli.terminal.text import printable
         from epcheck.conformance.records import terms
 
         try:
@@ -181,13 +184,13 @@ class CaseItem(pytest.Item):
         if verdict.reading == terms.EXPECTED and verdict.expectation is not None:
             when = verdict.expectation.when
             where = f", expected where {when}" if when else ""
-            pytest.xfail(f"{verdict.expectation.reason} ({verdict.reason}{where})")
+            pytest.xfail(printable(f"{verdict.expectation.reason} ({verdict.reason}{where})"))
         if verdict.reading == terms.FAILURE or (verdict.reading in (terms.FIXED, terms.FLAKY) and strict):
             pytest.fail(words(verdict), pytrace=False)
         if verdict.reading == terms.FLAKY:
-            pytest.xfail(f"flaky: {verdict.reason}")
+            pytest.xfail(printable(f"flaky: {verdict.reason}"))
         if verdict.status == terms.UNPLACED:
-            pytest.skip(verdict.reason)
+            pytest.skip(printable(verdict.reason))
 
     def _verdict(self) -> Record:
         if self._known is None:
@@ -197,6 +200,7 @@ class CaseItem(pytest.Item):
 
 def words(verdict: Record) -> str:
     """A failure as a test prints it."""
+    from epcheck.cli.terminal.text import printable
     from epcheck.conformance.records.terms import FIXED
 
     lines = [f"{verdict.status}, blame: {verdict.blame or 'nobody'}: {verdict.reason}"]
@@ -206,7 +210,7 @@ def words(verdict: Record) -> str:
             lines.append(f"{difference.output}{list(wrong.at)}: expected {wrong.expected}, got {wrong.got}{ulp}")
     if verdict.reading == FIXED:
         lines.append("the expectation of this case no longer fails: remove it")
-    return "\n".join([*lines, f"reproduce with: {verdict.case.repro}"])
+    return "\n".join(map(printable, (*lines, f"reproduce with: {verdict.case.repro}")))
 
 
 def live_run(config: pytest.Config, session: pytest.Session) -> CaseStream:

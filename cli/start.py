@@ -27,6 +27,7 @@ def main() -> None:
     end_on_signals()
     atexit.register(_ignore_signals)  # the last to be called
     open_streams()
+    leave_relative_paths()
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # some commands ask onnxruntime what it has
     import importlib
 
@@ -39,6 +40,16 @@ def _completion_index() -> object:
     import importlib
 
     return importlib.import_module("epcheck.cli.main").completion_index()
+
+
+def leave_relative_paths() -> None:
+    """An empty or relative entry of PYTHONPATH means the working directory or a folder in it, where a model of
+    somebody else may be: nothing is imported from there, unless epcheck itself is."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+    for entry in os.environ["PYTHONPATH"].split(os.pathsep) if os.environ.get("PYTHONPATH") else ():
+        folder = os.path.abspath(entry)  # noqa: PTH100
+        if not os.path.isabs(entry) and folder in sys.path and folder != home:  # noqa: PTH117
+            sys.path.remove(folder)
 
 
 def end_on_signals() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from epcheck.conformance.start_process import module_environment, start_process
 from epcheck.reports.runs.run_folder import JOURNAL
 
 LARGE_BYTES = 32 << 20
@@ -52,8 +53,9 @@ def _is_large(folder: Path) -> bool:
 
 def _start(folder: Path) -> subprocess.Popen[str] | None:
     try:
-        return subprocess.Popen(
+        return start_process(
             [sys.executable, "-m", PROGRAM, str(folder)],
+            env=module_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

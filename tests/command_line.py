@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,10 @@ class Done:
     err: str
 
 
-def epcheck(*arguments: str, cwd: Path, **changes: Any) -> Done:
-    """In a process of its own."""
+def epcheck(*arguments: str, cwd: Path, start: Sequence[str] = START, **changes: Any) -> Done:
+    """In a process of its own. start: what starts it."""
     how = {"env": ENVIRONMENT, "capture_output": True, "text": True, **changes}
-    done = subprocess.run([*START, *arguments], cwd=cwd, check=False, **how)
+    done = subprocess.run([*start, *arguments], cwd=cwd, check=False, **how)
     return Done(done.returncode, done.stdout, done.stderr)
 
 

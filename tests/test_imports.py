@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "generators": {"generators"},
     "conformance": {"conformance", "generators"},
     "models": {"models", "conformance", "generators"},
-    "reports": {"reports", "conformance.records"},
+    "reports": {"reports", "conformance.records", "conformance.start_process"},
     "api": {"api", "generators", "conformance", "models", "reports"},
     "cli": {"cli", "api", *SHOWN},
 }

@@ -104,9 +104,43 @@ def test_a_release_is_built_once_attested_and_published_from_there() -> None:
     assert {"id-token": "write", "attestations": "write"}.items() <= jobs["build"]["permissions"].items()
     used = [step["uses"].partition("@")[0] for step in jobs["build"]["steps"] if "uses" in step]
     assert "actions/attest-build-provenance" in used
-    assert jobs["publish"]["needs"] == "build"
+    assert (jobs["try"]["needs"], jobs["publish"]["needs"]) == ("build", "try")
+    assert "permissions" not in jobs["try"]
     assert jobs["publish"]["permissions"] == {"id-token": "write"}
     assert not any("run" in step for step in jobs["publish"]["steps"])
+
+
+def test_what_attests_a_release_installs_only_files_of_known_content() -> None:
+    jobs = yaml.safe_load(text(".github/workflows/release.yml"))["jobs"]
+    installs = [
+        step["run"]
+        for job in jobs.values()
+        if "id-token" in job.get("permissions", {})
+        for step in job["steps"]
+        if re.search(r"\b(pip|uv|pipx|npm|curl|apt)\b", step.get("run", ""))
+    ]
+    assert installs == ["python -m pip install --require-hashes --no-deps -r .github/release-requirements.txt"]
+    assert "python -m build --no-isolation" in [step.get("run") for step in jobs["build"]["steps"]]
+    lines = [line for line in text(".github/release-requirements.txt").splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z-]+==[\d.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    assert {line.partition("==")[0] for line in lines} >= {"build", "setuptools"}
+
+
+def test_every_action_of_others_is_named_by_its_commit() -> None:
+    """A tag may be moved; the comment says which release the commit is."""
+    files = [ROOT / "action.yml", *(ROOT / ".github" / "workflows").iterdir(), *ROOT.glob("examples/workflows/*")]
+    pages = [path for path in (ROOT / "docs").rglob("*.md") if "uses: " in path.read_text(encoding="utf-8")]
+    used = [
+        (path.name, line.strip())
+        for path in (*files, *pages)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\s*(- )?uses: ", line) and "OWNER/epcheck@main" not in line
+    ]
+    assert len(used) > 15
+    pinned = re.compile(r"(?:- )?uses: [\w.-]+(?:/[\w.-]+)+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+    assert [found for found in used if not pinned.fullmatch(found[1])] == []
+    commits = {line.partition("uses: ")[2] for _, line in used}
+    assert len(commits) == len({each.partition("@")[0] for each in commits})  # one release of each
 
 
 @pytest.mark.parametrize(

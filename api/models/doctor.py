@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.models.examining.examination import examined
+from epcheck.api.models.examining.examination import examine
 from epcheck.api.models.option_types import (
     Agreement,
     Atol,
@@ -86,38 +86,44 @@ def doctor(options: DoctorOptions, *, progress: Progress = SILENT) -> Diagnosis:
     TargetError, TargetDown.
     """
     with progress.working() as say:
-        wanted = _Wanted(options, choose(options.target, "none", options.vulkan).candidate)
+        request = _Request(options, choose(options.target, "none", options.vulkan).candidate)
         if options.own_process:
-            found, files = examined(_doctor, wanted, options.model, say, options.deadline_s, (wanted.target,))
+            found = examine(_diagnose, request, options.model, say, options.deadline_s, (request.target,))
+            found = _with_what_we_know(found, request)
         else:
-            found, files = _doctor(wanted, say)
-    write_files(files)
-    return found
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    options: DoctorOptions
-    target: Target
-
-
-def _doctor(wanted: _Wanted, say: Callable[[str], None]) -> tuple[Diagnosis, dict[Path, bytes]]:
-    """What is found, and the content of each file that is asked for."""
-    options = wanted.options
-    override = Override(options.rtol, options.atol, options.snr, options.agreement)
-    limits = Limits(sessions=options.sessions, seconds=options.seconds)
-    manner = Manner(options.float16, options.level, override, limits, options.deadline_s, options.write is not None)
-    feeding = Feeding(options.feeds, options.seeds, options.dims)
-    found = precision.diagnose(options.model, wanted.target, feeding, manner, say)
+            found = _diagnose(request, say)
     files = {}
     if options.write and found.mended is not None:
-        files[options.write] = found.mended.SerializeToString()
+        files[options.write] = found.mended
         found = replace(found, written=options.write)
     if options.html:
         files[options.html] = page_bytes(page.render(found))
     if options.json:
         files[options.json] = strict_json.dumps(document(found)).encode()
-    return replace(found, mended=None), files
+    write_files(files)
+    return replace(found, mended=None)
+
+
+@dataclass(frozen=True)
+class _Request:
+    options: DoctorOptions
+    target: Target
+
+
+def _diagnose(request: _Request, say: Callable[[str], None]) -> Diagnosis:
+    options = request.options
+    override = Override(options.rtol, options.atol, options.snr, options.agreement)
+    limits = Limits(sessions=options.sessions, seconds=options.seconds)
+    manner = Manner(options.float16, options.level, override, limits, options.deadline_s, options.write is not None)
+    feeding = Feeding(options.feeds, options.seeds, options.dims)
+    return precision.diagnose(options.model, request.target, feeding, manner, say)
+
+
+def _with_what_we_know(found: Diagnosis, request: _Request) -> Diagnosis:
+    """The diagnosis with what is our own to say: a process that a model has taken over names no file and no target."""
+    options, target = request.options, request.target
+    return replace(found, path=options.model.absolute(), target=target.name, provider=target.provider,
+                   level=options.level, converted=options.float16, written=None)  # fmt: skip
 
 
 def default_page(model: Path) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.models.examining.examination import examined
+from epcheck.api.models.examining.examination import examine
 from epcheck.api.models.option_types import Dims, FeedsFile, StepDeadline
 from epcheck.api.models.parsing import only_target
 from epcheck.api.models.validate_models import models_of
@@ -93,7 +93,7 @@ def harvest(options: HarvestOptions, *, progress: Progress = SILENT) -> Harvest:
         for name, path in models_of(options.models):
             request = _Request(path, name, options, target)
             if options.own_process:
-                model = examined(_harvest, request, path, say, options.deadline_s, (target,))
+                model = examine(_harvest, request, path, say, options.deadline_s, (target,))
             else:
                 model = _harvest(request, say)
             kept = harvest_folder.write(options.out, model)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import onnx
 
-from epcheck.api.models.examining.examination import examined
+from epcheck.api.models.examining.examination import examine
 from epcheck.api.models.option_types import Candidate, MostSeconds, MostSessions, OptimisationLevel, StepDeadline
 from epcheck.api.models.parsing import sizes_of
 from epcheck.api.option import Option
@@ -69,18 +69,18 @@ def reduce(options: ReduceOptions) -> Reduced:
     started.
     """
     asked = evaluators.choose(options.target, options.baseline, options.vulkan)
-    wanted = _Wanted(options, asked)
+    request = _Request(options, asked)
     if options.own_process:
-        reduced = examined(_reduce, wanted, options.model, _unheard, options.deadline_s, asked.targets)
+        reduced = examine(_reduce, request, options.model, _unheard, options.deadline_s, asked.targets)
     else:
-        reduced = _reduce(wanted)
+        reduced = _reduce(request)
     if options.out is not None:
         bundle.write(reduced, options.out, asked.candidate.provider or "CPUExecutionProvider")
     return reduced
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Request:
     options: ReduceOptions
     evaluators: evaluators.Evaluators
 
@@ -89,8 +89,8 @@ def _unheard(_words: str) -> None:
     """Nobody is told what is being done."""
 
 
-def _reduce(wanted: _Wanted, _say: Callable[[str], None] = _unheard) -> Reduced:
-    options, asked = wanted.options, wanted.evaluators
+def _reduce(request: _Request, _say: Callable[[str], None] = _unheard) -> Reduced:
+    options, asked = request.options, request.evaluators
     path = options.model
     parsed = model_file.parse(path)
     size = model_file.bytes_of(parsed, path)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.models.examining.examination import examined
+from epcheck.api.models.examining.examination import examine
 from epcheck.api.models.option_types import (
     Agreement,
     Atol,
@@ -33,7 +33,7 @@ from epcheck.models.feeds.trials import SEEDS, Feeding
 from epcheck.models.validation import page
 from epcheck.models.validation import validate as validation
 from epcheck.models.validation.document import document
-from epcheck.models.validation.validate import Manner
+from epcheck.models.validation.validate import Manner, reduce_arguments
 from epcheck.models.validation.validation import Validation as Validation
 
 
@@ -80,31 +80,53 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Valida
     """
     with progress.working() as say:
         evaluators = choose(options.target, options.baseline, options.vulkan)
-        wanted = _Wanted(options, evaluators)
+        request = _Request(options, evaluators)
         if options.own_process:
-            found, files = examined(_validate, wanted, options.model, say, options.deadline_s, evaluators.targets)
+            found = examine(_validate, request, options.model, say, options.deadline_s, evaluators.targets)
+            found = _with_what_we_know(found, options, evaluators)
         else:
-            found, files = _validate(wanted, say)
+            found = _validate(request, say)
+    files = {options.html: page_bytes(page.render(found))} if options.html else {}
+    if options.json:
+        files[options.json] = strict_json.dumps(document(found)).encode()
     write_files(files)
     return found
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Request:
     options: ValidateOptions
     evaluators: Evaluators
 
 
-def _validate(wanted: _Wanted, say: Callable[[str], None]) -> tuple[Validation, dict[Path, bytes]]:
-    """What is found, and the content of each file that is asked for."""
-    options = wanted.options
+def _validate(request: _Request, say: Callable[[str], None]) -> Validation:
+    options = request.options
     feeding = Feeding(options.feeds, options.seeds, options.dims)
     override = Override(options.rtol, options.atol, options.snr, options.agreement)
     manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed,
                     options.advice)  # fmt: skip
-    found = validation.validate(options.model, wanted.evaluators, feeding, manner, say)
-    html = {options.html: page_bytes(page.render(found))} if options.html else {}
-    return found, {**html, **({options.json: strict_json.dumps(document(found)).encode()} if options.json else {})}
+    return validation.validate(options.model, request.evaluators, feeding, manner, say)
+
+
+def _with_what_we_know(found: Validation, options: ValidateOptions, evaluators: Evaluators) -> Validation:
+    """The validation with what is our own to say: a process that a model has taken over names no file, target or
+    argument of a command."""
+    path, candidate, baseline = options.model.absolute(), evaluators.candidate, evaluators.unlike(options.level)[0]
+    again = reduce_arguments(evaluators, options.level, options.deadline_s)
+    return replace(
+        found, path=path, inspection=replace(found.inspection, path=path), target=candidate.name,
+        provider=candidate.provider, baseline=baseline.name if baseline else None, level=options.level,
+        again=(*again, *_trial_arguments(found.again[len(again) :], options)) if found.again else (),
+    )  # fmt: skip
+
+
+def _trial_arguments(arguments: Sequence[str], options: ValidateOptions) -> Iterator[str]:
+    """Which feeds `epcheck reduce` takes: those of the options, or a seed and sizes."""
+    for flag, value in zip(arguments[::2], arguments[1::2], strict=False):
+        is_of_feeds = options.feeds is not None and Path(value) in (options.feeds, options.feeds / Path(value).name)
+        is_known = {"--feeds": is_of_feeds, "--seed": value.isdecimal(), "--dim": "=" in value}
+        if is_known.get(flag):
+            yield from (flag, value)
 
 
 def default_page(model: Path) -> Path:

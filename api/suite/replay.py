@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from epcheck.api.models.examining.examination import examined
+from epcheck.api.models.examining.examination import ExaminationError, examine
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess
 from epcheck.conformance.preparation import prepared_case
@@ -78,11 +78,15 @@ def replay(options: ReplayOptions) -> Iterator[Record]:
     candidates, baseline = stream.choose(options.targets, options.baseline)
     wanted = _Wanted(options, candidates, baseline)
     if not options.own_process:
-        yield from _replayed(wanted)
+        yield from (_with_command(record, options, folder) for folder, record in _records(wanted))
         return
     targets = candidates if baseline is None else (*candidates, baseline)
-    for line in examined(_lines, wanted, options.folder, _unheard, DEADLINE_S, targets):
-        yield decode(line)
+    folders, names = {str(folder): folder for folder in _folders(options.folder)}, {each.name for each in candidates}
+    for name, line in examine(_lines, wanted, options.folder, _unheard, DEADLINE_S, targets):
+        record = decode(line)
+        if name not in folders or record.candidate.target not in names:
+            raise ExaminationError(f"{options.folder}: cannot be examined: its records are of something else")
+        yield _with_command(record, options, folders[name])
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,21 @@ def on_cpu(item: Record) -> set[str]:
     return on if any(provider != CPU for provider, _ in assignment) else set()
 
 
-def _lines(wanted: _Wanted, _say: Callable[[str], None]) -> tuple[str, ...]:
-    """The records, as lines of JSON."""
-    return tuple(encode(record) for record in _replayed(wanted))
+def _lines(wanted: _Wanted, _say: Callable[[str], None]) -> tuple[tuple[str, str], ...]:
+    """The records, as lines of JSON, each with its folder."""
+    return tuple((str(folder), encode(record)) for folder, record in _records(wanted))
 
 
-def _replayed(wanted: _Wanted) -> Iterator[Record]:
+def _with_command(record: Record, options: ReplayOptions, folder: Path) -> Record:
+    """The record with the command that replays its folder."""
+    stated = repro_truth.stated(folder)
+    variant = options.variant or (stated.variant if stated else "")
+    way = ("--variant", variant) if variant else ()
+    command = _quoted("epcheck", "replay", str(folder), "--target", record.candidate.target, *way)
+    return replace(record, case=replace(record.case, repro=command))
+
+
+def _records(wanted: _Wanted) -> Iterator[tuple[Path, Record]]:
     options, candidates, baseline = wanted.options, wanted.candidates, wanted.baseline
     folders = ((folder, repro_truth.stated(folder)) for folder in _folders(options.folder))
     found = (
@@ -127,10 +140,7 @@ def _replayed(wanted: _Wanted) -> Iterator[Record]:
             running.submit(built.case)
             while running.under_way:
                 running.turn()
-        for item in records:
-            way = ("--variant", variant) if variant else ()
-            command = _quoted("epcheck", "replay", str(folder), "--target", item.candidate.target, *way)
-            yield replace(item, case=replace(item.case, repro=command))
+        yield from ((folder, record) for record in records)
 
 
 def _with_fallback(target: Target) -> Target:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+from epcheck.api.models.examining.examination import examine
 from epcheck.api.option import Option
 from epcheck.conformance.preparation import pack, prepared_case
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.pools import session_request
+from epcheck.conformance.targets.target import Target
 from epcheck.conformance.targets.variants import variant_of
 from epcheck.conformance.test_data import repro as folders
 from epcheck.conformance.test_data import run_settings
 from epcheck.conformance.test_data.repro import Judged, ReproError
 from epcheck.generators import suite
-from epcheck.generators.case import BuiltCase
+from epcheck.generators.array import Array
+from epcheck.generators.case import BuiltCase, Case
+
+DEADLINE_S = 120.0
+"""Seconds that building a stranger's case may take, besides `examination.ORACLE_S`."""
 
 
 @dataclass(frozen=True)
@@ -41,32 +48,63 @@ class ReproOptions:
 def repro(options: ReproOptions) -> Path:
     """Write the case into a folder of its own under `out`: the model, ONNX test data, and a script that needs
     onnxruntime only. Returns the folder. Raises SelectionError for an unknown id, TargetError for a target or a variant
-    that is none, and ReproError when the case cannot be built or written."""
+    that is none, and ReproError when the case cannot be built or written. A case of a folder is a stranger's: it is
+    built in a process of its own, within bounds; ExaminationError where it breaks them."""
     case = suite.case_by_id(options.case_id, options.source)
+    target = _target(options)
+    if options.source is None:
+        built = _build(case, target)
+    else:
+        request = _Request(case, target)
+        built = examine(_build_of_stranger, request, options.source, lambda _words: None, DEADLINE_S)
+        built = replace(built, known=replace(built.known, words=case.id, session={}, files={}))
+    known = built.known if target is None else run_settings.settled(built.known, target, built.packed)
+    return folders.write_case(case.id, built.model, built.feeds, known, options.out)
+
+
+@dataclass(frozen=True)
+class _Built:
+    """What a folder has of a case. packed: a model with the case and a copy of it, and what stands before the names of
+    each; None where the target packs nothing."""
+
+    model: bytes
+    feeds: Mapping[str, Array]
+    known: Judged
+    packed: tuple[bytes, tuple[str, ...]] | None
+
+
+@dataclass(frozen=True)
+class _Request:
+    case: Case
+    target: Target | None
+
+
+def _build_of_stranger(request: _Request, _say: Callable[[str], None]) -> _Built:
+    return _build(request.case, request.target)
+
+
+def _build(case: Case, target: Target | None) -> _Built:
     try:
         built = case.build()
     except Exception as error:  # of the case's generator, whatever it is
         raise ReproError(f"case '{case.id}' cannot be built: {type(error).__name__}: {error}") from error
-    return folders.write(built, options.out, _known(built, options))
+    packed = _pack_with_copy(built) if target is not None and target.packed else None
+    return _Built(built.model, built.feeds, folders.judged(built), packed)
 
 
-def _known(built: BuiltCase, options: ReproOptions) -> Judged:
-    """What is right in the case, and how the target runs it."""
-    known = folders.judged(built)
+def _target(options: ReproOptions) -> Target | None:
+    """The target, or the variant of it, whose sessions the script makes; None for any that it is called with."""
     if options.target is None and not options.variant:
-        return known
+        return None
     ((target,), _) = stream.choose((options.target,) if options.target else (), "none")
     if target.arguments[:1] != ("onnxruntime",):
         raise ReproError(
             f"target '{target.name}' runs no sessions of ONNX Runtime, which is all that the script can do"
         )
-    if options.variant:
-        target = variant_of(target, options.variant)
-    return run_settings.settled(known, target, _packed(built) if target.packed else None)
+    return variant_of(target, options.variant) if options.variant else target
 
 
-def _packed(built: BuiltCase) -> tuple[bytes, tuple[str, ...]]:
-    """A model with the case and a copy of it, and what stands before the names of each."""
+def _pack_with_copy(built: BuiltCase) -> tuple[bytes, tuple[str, ...]]:
     prepared = prepared_case.of(built)
     if prepared.must_be_refused or not prepared.graph:
         raise ReproError(f"case '{built.case.id}' cannot share a session with a copy of itself")

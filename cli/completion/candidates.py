@@ -120,4 +120,5 @@ def _cases(index: Index, incomplete: str) -> Iterator[Candidate]:
 
 
 def _beginning(found: Iterable[Candidate], incomplete: str) -> list[Candidate]:
-    return [each for each in found if each.value.startswith(incomplete)]
+    """What has characters that do not show is not offered: a shell prints what it is given."""
+    return [each for each in found if each.value.startswith(incomplete) and each.value.isprintable()]

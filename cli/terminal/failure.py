@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
-from rich.console import Console
 
 from epcheck.api import EpcheckError
 from epcheck.api.interruption import interruptible
-from epcheck.cli.terminal.plain import safe
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.models.validation.names import shortened
 
 GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
@@ -55,6 +54,5 @@ def _say_warning(message: Warning | str, *_where: object, **_how: object) -> Non
 def say(sentence: str) -> None:
     """The sentence on stderr; where nobody can be told, because the terminal is gone or a disk is full, the exit code
     says it."""
-    console = Console(stderr=True, soft_wrap=True, emoji=False, highlight=False)
     with contextlib.suppress(OSError):
-        console.print(f"[bold red]epcheck:[/] {safe(shortened(sentence, LONGEST_PATH))}")
+        Terminal(stderr=True).print(("epcheck:", "bold red"), f" {shortened(sentence, LONGEST_PATH)}")

@@ -8,23 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column
 
 from epcheck.api.progress import InstallationStep
 from epcheck.cli.terminal.colours import COLOURS
-from epcheck.cli.terminal.plain import printable, safe
 from epcheck.cli.terminal.progress_log import lines_of
+from epcheck.cli.terminal.terminal import Terminal, Words
+from epcheck.cli.terminal.text import cut, printable
 from epcheck.conformance.records.record import Record
 from epcheck.models.validation.names import shortened
 from epcheck.reports.cause_text import CauseText, cause_text
@@ -38,30 +29,27 @@ SHOWN_S = 0.1
 
 
 class TerminalProgress:
-    """`epcheck.api.Progress` on a console. Where it is no terminal, sentences and steps are lines of a log, and a run
+    """`epcheck.api.Progress` on a terminal. Where it is no terminal, sentences and steps are lines of a log, and a run
     has a line every half minute."""
 
-    def __init__(self, console: Console, keeps_steps: bool = False) -> None:
+    def __init__(self, terminal: Terminal, keeps_steps: bool = False) -> None:
         """keeps_steps: the steps of an installation stay when it is over."""
-        self._console = console
+        self._terminal = terminal
         self._keeps_steps = keeps_steps
         self._causes: set[CauseText | None] = set()
 
     def say(self, sentence: str) -> None:
-        self._console.print(escape(sentence), soft_wrap=True)
+        self._terminal.print(sentence)
 
     @contextmanager
     def recording(self, planned: int, done: int) -> Iterator[Callable[[str], None]]:
-        if not (self._console.is_terminal and self._console.file.isatty()):  # CI systems set FORCE_COLOR
-            with lines_of(planned, done, self._say_line) as take:
+        if not self._terminal.is_screen:
+            with lines_of(planned, done, self._terminal.print) as take:
                 yield take
             return
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, TimeRemainingColumn(), console=self._console, transient=True) as bars:
+        columns = (BarColumn(), MofNCompleteColumn(), Words("counts"), TimeElapsedColumn(), TimeRemainingColumn())
+        with self._terminal.progress(*columns, transient=True) as bars:
             yield RecordBar(bars, planned, done).take
-
-    def _say_line(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True, highlight=False)
 
     def found(self, record: Record) -> None:
         """A line for the first failure of each cause, up to SHOWN_FAILURES of them."""
@@ -69,27 +57,24 @@ class TerminalProgress:
         if cause in self._causes or len(self._causes) == SHOWN_FAILURES:
             return
         self._causes.add(cause)
-        reason = readable(printable(record.reason))
-        self._console.print(
-            f"[{COLOURS[record.reading]}]{record.reading}[/] {safe(record.case_id)} "
-            f"({record.status}): {escape(reason[:SHOWN_REASON])}{'…' if len(reason) > SHOWN_REASON else ''}",
-            soft_wrap=True, highlight=False,
-        )  # fmt: skip
+        reason = cut(readable(printable(record.reason)), SHOWN_REASON)
+        reading = (record.reading, COLOURS[record.reading])
+        self._terminal.print(reading, f" {record.case_id} ({record.status}): {reason}")
         if len(self._causes) == SHOWN_FAILURES:
-            self._say_line("further failures are counted; the report has them")
+            self._terminal.print("further failures are counted; the report has them")
 
     @contextmanager
     def installing(self) -> Iterator[LabProgress]:
-        with LabProgress(self._console, transient=not self._keeps_steps) as bars:
+        with LabProgress(self._terminal, transient=not self._keeps_steps) as bars:
             yield bars
 
     @contextmanager
     def working(self) -> Iterator[Callable[[str], None]]:
-        if not self._console.is_terminal:
+        if not self._terminal.is_terminal:
             yield lambda _words: None
             return
-        with self._console.status("") as status:
-            yield lambda words: status.update(safe(shortened(words)))
+        with self._terminal.working() as show:
+            yield lambda words: show(shortened(words))
 
 
 class RecordBar:
@@ -107,22 +92,22 @@ class RecordBar:
         now = time.monotonic()
         if now - self._shown >= SHOWN_S:
             self._shown = now
-            words = " ".join(f"[{COLOURS[k]}]{n} {k}[/]" for k, n in sorted(self._counts.items()))
-            self._bars.update(self._task, completed=self._done + self._counts.total(), description=words)
+            counts = [(f"{count} {reading} ", COLOURS[reading]) for reading, count in sorted(self._counts.items())]
+            self._bars.update(self._task, completed=self._done + self._counts.total(), counts=counts)
 
 
 class LabProgress:
     """One line for each step of an install, with sizes; in a log, one plain line for each message of a step. Nothing is
     shown before the first report."""
 
-    def __init__(self, console: Console, transient: bool = False) -> None:
+    def __init__(self, terminal: Terminal, transient: bool = False) -> None:
         """transient: the lines vanish with the end of the install."""
-        text = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-        sizes = TextColumn("{task.fields[sizes]}", table_column=Column(no_wrap=True, min_width=16))
-        self._console = console
-        self._bars = Progress(TextColumn("{task.description}", table_column=text), sizes, TimeElapsedColumn(),
-                              console=console, expand=True, transient=transient,
-                              disable=not console.is_terminal)  # fmt: skip
+        step = Words("step", Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+        sizes = Words("sizes", Column(no_wrap=True, min_width=16))
+        self._terminal = terminal
+        self._bars = terminal.progress(
+            step, sizes, TimeElapsedColumn(), expand=True, transient=transient, disable=not terminal.is_terminal
+        )
         self._rows: list[TaskID] = []
         self._messages: dict[str, str] = {}
 
@@ -138,14 +123,14 @@ class LabProgress:
         if not self._rows:
             self._bars.start()
         for _ in range(len(self._rows), report.total):
-            self._rows.append(self._bars.add_task("", total=None, sizes="", start=False, visible=False))
+            self._rows.append(self._bars.add_task("", total=None, start=False, visible=False))
         row = self._rows[report.index - 1]
         if report.step not in self._messages:
             self._bars.start_task(row)
-        if report.message != self._messages.get(report.step, "") and not self._console.is_terminal:
-            self._console.print(f"{line} {_sizes(report)}".rstrip(), markup=False, highlight=False, soft_wrap=True)
+        if report.message != self._messages.get(report.step, "") and not self._terminal.is_terminal:
+            self._terminal.print(f"{line} {_sizes(report)}".rstrip())
         self._messages[report.step] = report.message
-        self._bars.update(row, description=escape(line), sizes=_sizes(report), visible=True)
+        self._bars.update(row, step=(line,), sizes=(_sizes(report),), visible=True)
         if report.ended:
             self._bars.stop_task(row)
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from collections.abc import Iterator, Mapping
 
 from epcheck import reports
 from epcheck.api.runs.result import RunResult
 from epcheck.cli.terminal.colours import COLOURS
-from epcheck.cli.terminal.plain import printable, safe
+from epcheck.cli.terminal.terminal import Table, Terminal
+from epcheck.cli.terminal.text import Text, cut, text
 from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.terms import FAILURE, FIXED, FLAKY, OK
 from epcheck.reports.notes import folded
@@ -21,6 +18,9 @@ from epcheck.reports.runs.summary import NOT_RUN
 
 CAUSES = 12
 """Causes of failures that the summary lists; the report has all."""
+
+REASON = 300
+"""Characters of the text of a cause."""
 
 OPERATORS = 25
 """Up to so many operators each has its row; of more only those have one in which something is to be done."""
@@ -32,55 +32,56 @@ TO_DO = (FAILURE, FLAKY, FIXED)
 """Readings that ask for something to be done."""
 
 
-def show(console: Console, result: RunResult) -> None:
+def show(terminal: Terminal, result: RunResult) -> None:
     """The verdicts of a run: a table by operator, notes, the causes of failures, the verdict, where the report is."""
     run, folder = result.run, result.folder
     for target in result.summary.targets:
-        console.print(safe(target.target), style="italic", soft_wrap=True, highlight=False)
-        console.print(_table(target))
+        terminal.print(target.target, style="italic")
+        terminal.print_table(_table(target))
     notes = folded(run.notes)
     for note in notes[:NOTES]:
-        console.print(f"[blue]note[/] {safe(str(note))}", soft_wrap=True, highlight=False)
+        terminal.print(("note", "blue"), f" {note}")
     if len(notes) > NOTES:
-        console.print(f"… and {len(notes) - NOTES} more kinds of notes in the report", highlight=False)
+        terminal.print(f"… and {len(notes) - NOTES} more kinds of notes in the report")
     for entry in run.stale:
-        console.print(f"[cyan]stale expectation[/] {safe(entry)}", soft_wrap=True)
+        terminal.print(("stale expectation", "cyan"), f" {entry}")
     for target in result.summary.targets:
-        _show_causes(console, target)
+        _show_causes(terminal, target)
     for since in result.since:
         whose = f"{since.target} " if len(result.since) > 1 else ""
-        console.print(safe(f"{whose}{since.sentence}"), soft_wrap=True, highlight=False)
-    console.print(safe(reports.headline(run, result.summary)), soft_wrap=True, style="bold")
+        terminal.print(f"{whose}{since.sentence}")
+    terminal.print(reports.headline(run, result.summary), style="bold")
     if result.too_flaky:
-        console.print("The flaky cases fail this run: --max-flaky says how many are tolerated.", soft_wrap=True)
+        terminal.print("The flaky cases fail this run: --max-flaky says how many are tolerated.")
     if result.strict and result.summary.by_reading.get(FIXED):
-        console.print("Expectations that no longer fail fail a strict run: take them out.", soft_wrap=True)
+        terminal.print("Expectations that no longer fail fail a strict run: take them out.")
     if run.status != "complete":
-        console.print(f"Take it up again with: epcheck run --resume {safe(str(folder))}", soft_wrap=True)
-    console.print(f"Report: {safe(str(folder / 'report.html'))}", soft_wrap=True, highlight=False)
+        terminal.print(f"Take it up again with: epcheck run --resume {folder}")
+    terminal.print(f"Report: {folder / 'report.html'}")
 
 
-def _show_causes(console: Console, target: reports.TargetSummary) -> None:
+def _show_causes(terminal: Terminal, target: reports.TargetSummary) -> None:
     causes = [cause for cause in target.causes if cause.reading in TO_DO]
     for cause in causes[:CAUSES]:
-        console.print(_cause(cause), soft_wrap=True, highlight=False)
+        for line in _cause(cause):
+            terminal.print(line)
     if len(causes) > CAUSES:
-        console.print(f"… and {len(causes) - CAUSES} more causes in the report", highlight=False)
+        terminal.print(f"… and {len(causes) - CAUSES} more causes in the report")
 
 
-def _cause(cause: Cause) -> str:
+def _cause(cause: Cause) -> Iterator[Text]:
     cases = f"{cause.cases:,} case{'s' if cause.cases > 1 else ''}"
     blame = ", ".join(name or "nobody" for name in cause.blames)
-    place = f" ({safe(cause.place)})" if cause.place and cause.place not in cause.operators else ""
+    place = f" ({cause.place})" if cause.place and cause.place not in cause.operators else ""
     more = f" and {len(cause.operators) - 3} more" if len(cause.operators) > 3 else ""
-    text = printable(cause.text)
-    lines = [
-        f"[{COLOURS[cause.reading]}]{cause.reading}[/] {safe(', '.join(cause.operators[:3]))}{more}{place}, {cases}, "
-        f"{', '.join(cause.statuses)}, blame: {blame}: {escape(text[:300])}{'…' if len(text) > 300 else ''}"
-    ]
+    yield text(
+        (cause.reading, COLOURS[cause.reading]),
+        f" {', '.join(cause.operators[:3])}{more}{place}, {cases}, {', '.join(cause.statuses)}, blame: {blame}: "
+        f"{cut(cause.text, REASON)}",
+    )
     if cause.common:
-        lines.append(f"  all have {safe(', '.join(cause.common))}")
-    return "\n".join([*lines, f"  smallest: {safe(cause.repro)}"])
+        yield text(f"  all have {', '.join(cause.common)}")
+    yield text(f"  smallest: {cause.repro}")
 
 
 def _table(target: reports.TargetSummary) -> Table:
@@ -88,13 +89,13 @@ def _table(target: reports.TargetSummary) -> Table:
     rows = _counts(target)
     kept = list(rows) if len(rows) <= OPERATORS else [name for name in rows if rows[name].keys() & set(TO_DO)]
     readings = [reading for reading in COLOURS if reading != OK and target.by_reading.get(reading)]
-    table = Table(box=None, pad_edge=False)
+    table = Table()
     table.add_column("operator")
     for name in ("cases", "pass", *readings):
-        table.add_column(name.replace("-", " "), justify="right", style=COLOURS.get(name, ""))
+        table.add_column(name.replace("-", " "), right=True, style=COLOURS.get(name, ""))
     columns = ("cases", "pass", *readings)
     for operator in kept:
-        table.add_row(safe(operator), *(_number(rows[operator], name) for name in columns))
+        table.add_row(operator, *(_number(rows[operator], name) for name in columns))
     total = sum((rows[operator] for operator in rows), Counter[str]())
     if len(rows) > 1:
         table.add_row(f"all {len(rows)} operators", *(_number(total, name) for name in columns), style="bold")

@@ -6,21 +6,21 @@ itself takes several times as long as it takes for each row of a group that is r
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
+
+import msgspec
 
 from epcheck.conformance.cache import cache
 from epcheck.conformance.cache.cache import Cache
 from epcheck.generators.case import Case
 
-UNREADABLE = (
-    pickle.UnpicklingError, AttributeError, EOFError, IndexError, KeyError, MemoryError, OverflowError, RecursionError,
-    TypeError, ValueError,
-)  # fmt: skip
-"""What reading rows may raise when they are none."""
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+"""What reading rows may raise when they are none of the type."""
+
+pack, unpack = msgspec.msgpack.encode, msgspec.msgpack.decode
+"""Values of builtin types as bytes, and back; `unpack` raises UNREADABLE."""
 
 UNWRITTEN = 64
 """How many row groups with new rows may wait: then the older half is written, most of it complete by then."""
@@ -34,22 +34,14 @@ def group_of(case: Case) -> str:
     return case.id.rpartition("/")[0]
 
 
-def plain_pickle(data: bytes) -> Any:
-    """What a pickle of builtin types holds. Raises UnpicklingError for anything more, one of UNREADABLE for less."""
-    return _PlainUnpickler(io.BytesIO(data)).load()
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module}.{name} is no builtin type")
-
-
 class RowGroups:
-    """The rows of one kind in a cache. What is damaged, or not there, is a miss."""
+    """The rows of one kind in a cache, as MessagePack. What is damaged, not there, or not of the type is a miss."""
 
-    def __init__(self, kept: Cache, kind: str, who: bytes | str = "") -> None:
-        """kind, who: as in `cache.key`, whose third part is the row group."""
+    def __init__(self, kept: Cache, kind: str, names: type, row: Any, who: bytes | str = "") -> None:
+        """kind, who: as in `cache.key`, whose third part is the row group. names: the type of a row's name. row: that
+        of a row, of builtin types all through."""
         self._cache = kept
+        self._decoder = msgspec.msgpack.Decoder(dict[names, row])  # type: ignore[valid-type]
         self._kind = kind
         self._who = who
         self._read: dict[str, RowGroup] = {}
@@ -79,19 +71,18 @@ class RowGroups:
         for name in groups:
             rows = {**old.get(name, {}), **self._new.pop(name)}
             self._read.pop(name, None)
-            self._cache.put({self._key(name): pickle.dumps(rows, pickle.HIGHEST_PROTOCOL)})
+            self._cache.put({self._key(name): pack(rows)})
 
     def _look_up(self, groups: Iterable[str]) -> dict[str, RowGroup]:
         keys = {self._key(name): name for name in groups}
-        return {keys[key]: _group(value) for key, value in self._cache.get([*keys]).items()}
+        return {keys[key]: self._group(value) for key, value in self._cache.get([*keys]).items()}
+
+    def _group(self, value: bytes) -> RowGroup:
+        try:
+            rows: RowGroup = self._decoder.decode(value)
+        except UNREADABLE:
+            return {}
+        return rows
 
     def _key(self, name: str) -> bytes:
         return cache.key(self._kind, self._who, name)
-
-
-def _group(value: bytes) -> RowGroup:
-    try:
-        rows = plain_pickle(value)
-    except UNREADABLE:
-        return {}
-    return rows if isinstance(rows, dict) else {}

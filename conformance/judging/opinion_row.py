@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from epcheck.conformance.cache.row_groups import UNREADABLE
 from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.opinion import Difference, Excused, Opinion
 
+OpinionRow = tuple[
+    str, str, str, str, tuple[tuple[str, str], ...] | None, float | None, float | None, int, str, int,
+    tuple[int, float, float, tuple[int, ...]] | None, str, str,
+]  # fmt: skip
+"""Status, stage, message, differences as JSON, assignment, seconds of creation and run, attempts, end of the log, cases
+in the session, accuracy, what only floors accept as JSON, bits of the outputs."""
 
-def to_row(opinion: Opinion, answer: str) -> tuple[Any, ...]:
+
+def to_row(opinion: Opinion, answer: str) -> OpinionRow:
     """An opinion, and the bits of the outputs it is of, as the cache has them: in nothing but builtin types."""
     o = opinion
     differences = strict_json.dumps(typed_json.to_json(o.differences)) if o.differences else ""
@@ -23,7 +27,7 @@ def to_row(opinion: Opinion, answer: str) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def from_row(target: str, row: Any) -> tuple[Opinion, str]:
+def from_row(target: str, row: OpinionRow) -> tuple[Opinion, str]:
     """The opinion and the bits that `to_row` took. Raises ValueError when the row is none."""
     try:
         (
@@ -32,7 +36,7 @@ def from_row(target: str, row: Any) -> tuple[Opinion, str]:
         ) = row  # fmt: skip
         excused = [typed_json.read(Excused, item) for item in strict_json.loads(floors)] if floors else []
         differences = [typed_json.read(Difference, item) for item in strict_json.loads(text)] if text else []
-    except UNREADABLE as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"not an opinion: {error!r}") from error
     opinion = Opinion(
         target, status, stage, message, tuple(differences), assignment, create_s, run_s, attempts, log_tail, shared,

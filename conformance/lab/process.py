@@ -18,6 +18,7 @@ from typing import ParamSpec, TypeVar
 
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import size
+from epcheck.conformance.start_process import start_process
 
 Say = Callable[[str, int | None, int | None], None]
 """What a step reports through: a message, the bytes done, the bytes in all (None where unknown)."""
@@ -93,12 +94,12 @@ def run(
     before = size(watch.folder) if watch and watch.folder else 0
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            process = subprocess.Popen(
-                [str(part) for part in command],
+            process = start_process(
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                env=None if env is None else dict(env),
+                env=env,
                 cwd=cwd,
                 pass_fds=() if keep_open is None else (keep_open,),
                 process_group=None if sys.platform == "win32" else 0,

@@ -23,6 +23,7 @@ from epcheck.conformance.lab.packages.relocation import relocate, use_folders_of
 from epcheck.conformance.lab.process import Say, Watch, cores, run
 from epcheck.conformance.lab.vulkan import drivers
 from epcheck.conformance.records import atomic_file
+from epcheck.conformance.start_process import find_program, run_process
 
 PACKAGES = ("wine64", "libvulkan1", "mesa-vulkan-drivers")
 _OLDEST = 10  # of Wine; version 8 lacks functions that ONNX Runtime imports
@@ -45,11 +46,11 @@ class Wine:
 
 def find_system_wine() -> Wine:
     """The machine's own Wine. Raises LabError when there is none, or none that is recent enough."""
-    loader = shutil.which("wine64") or shutil.which("wine") or shutil.which("wine64", path="/usr/lib/wine")
+    loader = find_program("wine64") or find_program("wine") or find_program("wine64", path="/usr/lib/wine")
     if not loader:
         raise LabError("this machine has no Wine on its PATH; install Wine 10 or later, or leave --system-wine out")
     folders = os.pathsep.join([os.environ.get("PATH", ""), str(Path(loader).resolve().parent), "/usr/lib/wine"])
-    server = shutil.which("wineserver", path=folders) or shutil.which("wineserver64", path=folders)
+    server = find_program("wineserver", path=folders) or find_program("wineserver64", path=folders)
     if not server:
         raise LabError(f"{loader} has no wineserver beside it; install the whole of Wine, or leave --system-wine out")
     printed = run([loader, "--version"], what=f"{loader} --version", timeout=60)
@@ -228,8 +229,7 @@ def stop(layout: Layout, config: Config) -> None:
     nothing, programs = subprocess.DEVNULL, tuple(_programs(layout.prefix))
     for argument in ("-k", "-w"):
         try:
-            subprocess.run([server, argument], env=env, stdin=nothing, stdout=nothing, stderr=nothing, timeout=_STOP_S,
-                           check=False)  # fmt: skip
+            run_process([server, argument], env=env, stdout=nothing, stderr=nothing, timeout=_STOP_S)
         except subprocess.TimeoutExpired:
             raise LabError(f"Wine's server of {layout.folder} did not end in {_STOP_S} s; end its process") from None
     for program in programs:  # not those that somebody has started since

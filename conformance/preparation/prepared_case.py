@@ -7,8 +7,8 @@ words. That costs more than running a small node, and it always comes out the sa
 from __future__ import annotations
 
 import hashlib
-import pickle
 import traceback
+import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epcheck.conformance.cache.row_groups import plain_pickle
+from epcheck.conformance.cache.row_groups import pack, unpack
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.preparation import case_facts as facts
@@ -79,7 +79,7 @@ class PreparedCase(_PreparedCase):
     emptiness: whether all outputs have elements (FULL), or none has (EMPTY); empty otherwise, and without outputs.
     may_be_refused: whether the standard leaves a part of the node undefined.
     oracles: what the DirectML description says of the truth; answer: the bits of its own. expected_bits: those of
-    `expected`. digest: equal for equal model, feeds and truth. packed_truth: the truth as a pickle of builtin types.
+    `expected`. digest: equal for equal model, feeds and truth. packed_truth: the truth, packed.
     level: of graph optimisation, where the case is about it; empty for none. elsewhere: the op_types that need not be
     on the provider.
     """
@@ -87,7 +87,7 @@ class PreparedCase(_PreparedCase):
     @cached_property
     def truth(self) -> Truth:
         """What must come out."""
-        truth: Truth = _truth(plain_pickle(self.packed_truth))
+        truth: Truth = _truth(unpack(self.packed_truth))
         return truth
 
 
@@ -128,11 +128,11 @@ def _mebibytes(count: int) -> str:
 def of(built: BuiltCase) -> PreparedCase:
     """What follows from a case that is built."""
     feeds = tuple(tensor(name, array) for name, array in built.feeds.items())
-    packed_truth = pickle.dumps(_plain(built.truth), pickle.HIGHEST_PROTOCOL)
+    packed_truth = pack(_plain(built.truth))
     around = built.node.surroundings
     level, elsewhere = (around.level, around.elsewhere) if around else ("", ())
     parts = (built.model, feeds, packed_truth, *((level,) if level else ()))
-    digest = hashlib.sha256(pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)).digest()
+    digest = hashlib.sha256(pack(parts)).digest()
     prefix = f"{hashlib.sha256(digest + built.case.id.encode()).hexdigest()[:12]}/"  # two cases may be the same model
     shell, graph = model_parts.parts(built.model, prefix)
     outputs = _outputs(built)
@@ -177,6 +177,10 @@ def _as_answered(prefix: str, outputs: Mapping[str, Array]) -> tuple[list[list[A
     return [[name, dtype, list(shape)] for name, dtype, shape, _ in tensors], b"".join(data for *_, data in tensors)
 
 
+PreparedRow: Any = tuple[(str, *list(typing.get_type_hints(_PreparedCase).values())[2:])]  # type: ignore[misc]
+"""The type of what `to_row` gives."""
+
+
 def to_row(prepared: PreparedCase) -> tuple[Any, ...]:
     """The prepared case as the cache has it, in nothing but builtin types: the text of its facts, and all that follows
     them."""
@@ -195,26 +199,27 @@ _TRUTHS = {
     cls.__name__: cls for cls in (Outputs, Output, Selection, Refusal, Exact, Ulp, OneStep, ZeroSigns, Undefined)
 }
 _FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in _TRUTHS.values()}
-_ARRAY = "array"
+_ARRAY, _TUPLE = "array", "tuple"
 
 
 def _plain(value: Any) -> Any:
-    """A truth in builtin types: dataclasses and arrays are tuples that begin with their name."""
+    """A truth in builtin types: dataclasses, arrays and tuples are lists that begin with their name."""
     if isinstance(value, np.ndarray):
-        return (_ARRAY, *tensor("", value)[1:])
+        return [_ARRAY, *tensor("", value)[1:]]
     if type(value) in _FIELDS:
-        return (type(value).__name__, *[_plain(getattr(value, name)) for name in _FIELDS[type(value)]])
-    return ["tuple", *map(_plain, value)] if isinstance(value, tuple) else value
+        return [type(value).__name__, *[_plain(getattr(value, name)) for name in _FIELDS[type(value)]]]
+    return [_TUPLE, *map(_plain, value)] if isinstance(value, tuple) else value
 
 
 def _truth(value: Any) -> Any:
     """What `_plain` was given."""
-    if type(value) is tuple:
-        if value[0] == _ARRAY:
-            _, dtype, shape, data = value
-            return np.frombuffer(data, dtype).reshape(shape)
-        return _TRUTHS[value[0]](*[_truth(item) for item in value[1:]])
-    return tuple([_truth(item) for item in value[1:]]) if type(value) is list else value
+    if type(value) is not list:
+        return value
+    if value[0] == _ARRAY:
+        _, dtype, shape, data = value
+        return np.frombuffer(data, dtype).reshape(shape)
+    items = [_truth(item) for item in value[1:]]
+    return tuple(items) if value[0] == _TUPLE else _TRUTHS[value[0]](*items)
 
 
 def _outputs(built: BuiltCase) -> dict[str, Array]:

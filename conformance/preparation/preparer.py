@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from epcheck.conformance.cache.row_groups import pack
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import UnbuiltCase
 from epcheck.generators import suite
@@ -20,8 +21,9 @@ threadpool_limits(1, user_api="blas")  # further threads spin for milliseconds a
 
 
 def rows(model: bytes, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """model: cases, pickled; the output: their rows, or a list of why there is none."""
+    """model: cases, pickled by the process of the run; the output: their rows as MessagePack, or a mapping that says
+    why there is none."""
     del feeds
     done = [prepared_case.prepare(case) for case in pickle.loads(model)]
-    written = [[p.why, p.log] if isinstance(p, UnbuiltCase) else prepared_case.to_row(p) for p in done]
-    return {"rows": np.frombuffer(pickle.dumps(written, pickle.HIGHEST_PROTOCOL), np.uint8)}
+    written = [{"why": p.why, "log": p.log} if isinstance(p, UnbuiltCase) else prepared_case.to_row(p) for p in done]
+    return {"rows": np.frombuffer(pack(written), np.uint8)}

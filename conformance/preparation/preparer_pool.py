@@ -1,5 +1,9 @@
 """Cases on their way to being prepared: from the cache, by preparer processes, or here while there are none. A preparer
-is a worker whose backend is `rows`, so it is started, supervised and ended like any other."""
+is a worker whose backend is `rows`, so it is started, jailed, supervised and ended like any other.
+
+A case of a folder is a stranger's: it is prepared by preparers alone, and one that takes too long or too much memory
+there becomes an UnbuiltCase.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,15 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.cache.row_groups import RowGroups, group_of, plain_pickle
+from epcheck.conformance.cache.row_groups import UNREADABLE, RowGroups, group_of
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.preparation.prepared_case import PreparedCase, UnbuiltCase
-from epcheck.conformance.targets.target import Target
+from epcheck.conformance.preparation.prepared_case import PreparedCase, PreparedRow, UnbuiltCase
+from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
-from epcheck.conformance.workers.process import Event, FrameReceived, WorkerProcess
+from epcheck.conformance.workers.process import Event, FrameReceived, ProcessExited, WorkerProcess, describe_exit
 from epcheck.conformance.workers.request import run_request
 from epcheck.generators import suite
 from epcheck.generators.case import Case
@@ -34,6 +40,9 @@ SLICE, SLICE_S = 8, 0.1
 SLOW_S = 0.05
 """Seconds of a slice that are long for a worker that waits until its answer is read: it looks as if it hung."""
 
+FEW = 8
+"""Cases of a stranger that a preparer gets at once."""
+
 WORTH_PREPARERS = 512
 """Cases that have to be prepared before preparers are started, which takes them about as long as 1,000 cases here."""
 
@@ -41,10 +50,12 @@ DEADLINE_S = 120.0
 """Seconds that a preparer may take for a chunk, its start included; it takes a ten-thousandth."""
 
 PREPARER = Target(
-    "preparation", (sys.executable,), ("python:epcheck.conformance.preparation.preparer:rows",), forks=True
-)
+    "preparation", (sys.executable,), ("python:epcheck.conformance.preparation.preparer:rows",), forks=True,
+    jail=True, memory_bytes=2048 * MEBIBYTE,
+)  # fmt: skip
 
 _Chunk = tuple[Case, ...]
+_ROWS = msgspec.msgpack.Decoder(list[PreparedRow | dict[str, str]])
 
 
 class PreparerPool:
@@ -57,13 +68,14 @@ class PreparerPool:
         self.is_slow = False
         self._have_answered = False
         self.ready: deque[PreparedCase | UnbuiltCase] = deque()
-        self._rows = RowGroups(cache, "prepared")
+        self._rows = RowGroups(cache, "prepared", str, PreparedRow)
         self._events = events
         self._idle_workers = idle_workers
         self._most = preparers
         self._new: list[Case] = []
         self._missing: deque[Case] = deque()
         self._here: deque[Case] = deque()
+        self._strange: deque[_Chunk] = deque()
         self._preparers: dict[WorkerProcess, _Chunk] = {}
         self._idle: list[WorkerProcess] = []
         self._since: dict[WorkerProcess, float] = {}
@@ -77,7 +89,7 @@ class PreparerPool:
     @property
     def is_busy(self) -> bool:
         """Whether more will be ready some time, though nothing is added."""
-        return self.has_work or bool(self._preparers)
+        return self.has_work or bool(self._preparers or self._strange)
 
     def add(self, case: Case) -> None:
         """Take a case in."""
@@ -87,7 +99,10 @@ class PreparerPool:
 
     def look_up(self) -> None:
         """See which of the cases that were taken in the cache has."""
-        cases, self._new = self._new, []
+        new, self._new = self._new, []
+        cases = [case for case in new if not case.folder]
+        strange = [case for case in new if case.folder]
+        self._strange.extend(tuple(strange[at : at + FEW]) for at in range(0, len(strange), FEW))
         groups = [group_of(case) if suite.is_own(case) else "" for case in cases]
         kept = self._rows.of(name for name in groups if name)
         for case, name in zip(cases, groups, strict=True):
@@ -98,20 +113,26 @@ class PreparerPool:
 
     def advance(self) -> None:
         """Let preparers take what is missing."""
-        if len(self._preparers) + len(self._idle) < self._most and len(self._missing) >= WORTH_PREPARERS:
+        have = len(self._preparers) + len(self._idle)
+        if (have < self._most and len(self._missing) >= WORTH_PREPARERS) or (self._strange and not have):
             self._idle.append(self._idle_workers.take(PREPARER, self._events))
-        while self._idle and len(self._missing) > CHUNK:
+        while self._idle and (self._strange or len(self._missing) > CHUNK):
+            if self._strange:
+                self._send(self._strange.popleft())
+                continue
             chunk = tuple(self._missing.popleft() for _ in range(CHUNK))
             try:
-                request = _request(chunk)
+                self._send(chunk)
             except (pickle.PicklingError, AttributeError, TypeError):  # an operator that is made of lambdas
                 self._here.extend(chunk)
-                continue
-            preparer = self._idle.pop()
-            self._preparers[preparer] = chunk
-            self._since[preparer] = time.monotonic()
-            preparer.send(request)
-            preparer.flush()
+
+    def _send(self, chunk: _Chunk) -> None:
+        request = _request(chunk)
+        preparer = self._idle.pop()
+        self._preparers[preparer] = chunk
+        self._since[preparer] = time.monotonic()
+        preparer.send(request)
+        preparer.flush()
 
     def prepare_some(self) -> None:
         """Prepare a few of what is missing; `is_slow` is then whether that took long."""
@@ -134,32 +155,53 @@ class PreparerPool:
         match event:
             case FrameReceived(header={"op": "hello"}):
                 return
-            case FrameReceived(header={"stage": "done"}, body=body):
+            case FrameReceived(header={"stage": "done"}, body=body) if rows := self._decode(preparer, body):
                 self._have_answered = True
-                chunk = self._preparers.pop(preparer)
                 self._idle.append(preparer)
-                for case, row in zip(chunk, plain_pickle(body), strict=True):
-                    if isinstance(row, list):
-                        self.ready.append(UnbuiltCase(case, *row))
-                    elif self._read(case, row):
-                        self._rows.put(group_of(case), case.id, row)
-                    else:
-                        self._here.append(case)
+                for case, row in zip(self._preparers.pop(preparer), rows, strict=True):
+                    self._take(case, row)
+            case ProcessExited(returncode=code):
+                self._give_up(preparer, preparer.killed_because or describe_exit(code))
             case _:
-                self._give_up(preparer)
+                self._give_up(preparer, "it answered what nobody asked")
+
+    def _decode(self, preparer: WorkerProcess, body: bytes) -> list[Any]:
+        """The rows of an answer; none where it is not one of what the preparer was given."""
+        try:
+            rows: list[Any] = _ROWS.decode(body)
+        except UNREADABLE:
+            return []
+        return rows if len(rows) == len(self._preparers.get(preparer, ())) else []
+
+    def _take(self, case: Case, row: Any) -> None:
+        if isinstance(row, dict):
+            self.ready.append(UnbuiltCase(case, row.get("why", ""), row.get("log", "")))
+        elif not self._read(case, row):
+            self._here.append(case)
+        elif not case.folder:
+            self._rows.put(group_of(case), case.id, row)
 
     def watch(self) -> None:
-        """Give up preparers that do not answer within DEADLINE_S."""
+        """Give up preparers that do not answer within DEADLINE_S, or take more memory than they may."""
         overdue = time.monotonic() - DEADLINE_S
         for preparer in [busy for busy in self._preparers if self._since[busy] < overdue]:
-            self._give_up(preparer)
+            self._give_up(preparer, f"it took more than {DEADLINE_S:g} s")
+        for preparer in [busy for busy, chunk in self._preparers.items() if chunk[0].folder]:
+            if preparer.resident_bytes() > PREPARER.memory_bytes:
+                self._give_up(preparer, f"it took more than {PREPARER.memory_bytes // MEBIBYTE:,} MiB of memory")
 
-    def _give_up(self, preparer: WorkerProcess) -> None:
-        """What it was given is prepared here."""
+    def _give_up(self, preparer: WorkerProcess, why: str) -> None:
+        """What it was given is prepared here; a stranger's cases one by one, and what is lost alone is told."""
         preparer.kill("it failed to prepare cases")
-        self._missing.extend(self._preparers.pop(preparer, ()))
+        chunk = self._preparers.pop(preparer, ())
         self._idle = [other for other in self._idle if other is not preparer]
-        self._most = 0
+        if not any(case.folder for case in chunk):
+            self._missing.extend(chunk)
+            self._most = 0
+        elif len(chunk) > 1:
+            self._strange.extend((case,) for case in chunk)
+        else:
+            self.ready.append(UnbuiltCase(chunk[0], f"the case cannot be built: {why}", preparer.log_tail()))
 
     def listen(self, wanted: bool) -> None:
         """Whether preparers' answers come in now."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 
 from packaging.version import InvalidVersion, Version
 
 from epcheck.conformance.lab.packages import wheels
 from epcheck.conformance.releases.error import ReleaseError
+from epcheck.conformance.start_process import run_process
 
 PATIENCE = ("--retries", "2", "--timeout", "15")
 """How often pip tries again, and how many seconds it waits for an answer."""
@@ -29,10 +29,7 @@ def releases_of(package: str, windows: bool = False) -> tuple[str, ...]:
         raise ReleaseError(wheels.missing() or "")
     platform = wheels.FOR_WINDOWS if windows else ()
     command = [*pip, "--disable-pip-version-check", "--no-input", "index", "versions"]
-    done = subprocess.run(
-        [*command, *PATIENCE, *platform, package],
-        capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
+    done = run_process([*command, *PATIENCE, *platform, package])
     listed = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if _LAST_RETRY in done.stderr:
         raise ReleaseError(f"the package index cannot be reached for the releases of {package}")

@@ -29,7 +29,7 @@ class PassedAlone:
     def look_after(self, target: Target, facts: Facts) -> None:
         """From now on cases of the target have company only after they have passed alone. facts: of all targets."""
         who = run_history.provider_and_device(target, facts.get(target.name, {}))
-        self._rows[target.name] = RowGroups(self._cache, "alone", who)
+        self._rows[target.name] = RowGroups(self._cache, "alone", bytes, bool, who)
 
     def may_have_company(self, prepared: PreparedCase, target: Target) -> bool:
         """Whether the case ends in company as it does alone, as far as is known."""

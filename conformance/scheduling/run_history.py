@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 
 from epcheck.conformance.cache import cache
 from epcheck.conformance.cache.cache import Cache
-from epcheck.conformance.cache.row_groups import UNREADABLE, RowGroup, RowGroups, group_of, plain_pickle
-from epcheck.conformance.judging.opinion_row import from_row, to_row
+from epcheck.conformance.cache.row_groups import UNREADABLE, RowGroup, RowGroups, group_of, pack, unpack
+from epcheck.conformance.judging.opinion_row import OpinionRow, from_row, to_row
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.target_facts import INCIDENTAL
@@ -51,7 +50,7 @@ def fingerprint(target: Target, facts: Mapping[str, str]) -> bytes | None:
 def opinions(cached: Cache, target: Target, facts: Mapping[str, str]) -> RowGroups | None:
     """The target's opinions in the cache, by the digest of the case; None where nobody knows what they depend on."""
     who = fingerprint(target, facts)
-    return None if who is None else RowGroups(cached, "opinion", who)
+    return None if who is None else RowGroups(cached, "opinion", bytes, OpinionRow, who)
 
 
 class RememberedOpinions:
@@ -177,14 +176,14 @@ class Statuses:
     def write(self) -> None:
         """Hand all to the cache."""
         for name, known in self._known.items():
-            self._cache.put({_statuses_key(name): pickle.dumps(known, pickle.HIGHEST_PROTOCOL)})
+            self._cache.put({_statuses_key(name): pack(known)})
 
 
 def _read_statuses(cached: Cache, target: Target) -> dict[str, str]:
     key = _statuses_key(target.name)
     try:
-        return dict(plain_pickle(cached.get([key])[key]))
-    except UNREADABLE:
+        return unpack(cached.get([key])[key], type=dict[str, str])
+    except (KeyError, *UNREADABLE):
         return {}
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import platformdirs
 
+from epcheck.conformance.start_process import run_process
 from epcheck.generators.error import EpcheckError
 
 
@@ -33,7 +33,7 @@ def ensure(package: str, version: str) -> Path:
     if complete.is_file():
         return python
     _run(f"{package} {version}", [sys.executable, "-m", "venv", "--clear", str(home)])
-    _run(f"{package} {version}", [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check",
+    _run(f"{package} {version}", [str(python), "-I", "-m", "pip", "install", "-q", "--disable-pip-version-check",
                                   f"{package}=={version}", *_numpy_for(version)])  # fmt: skip
     complete.touch()
     return python
@@ -51,7 +51,7 @@ def _numpy_for(version: str) -> list[str]:
 
 
 def _run(what: str, command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    done = run_process(command)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         raise RuntimeInstallError(f"{what} cannot be installed: {lines[-1] if lines else 'no message'}")

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from epcheck.conformance.start_process import run_process
 from epcheck.conformance.targets.target import WORKER, TargetError
 
 PREFIX = "ep:"
@@ -94,10 +95,7 @@ def provider_of(name: str, plugin: Plugin, command: Sequence[str], environment: 
         return plugin.provider
     line = [*command, str(WORKER), "onnxruntime", *plugin.arguments(), "--describe"]
     try:
-        done = subprocess.run(
-            line, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False,
-            timeout=DESCRIBE_S, env=None if environment is None else dict(environment),
-        )  # fmt: skip
+        done = run_process(line, timeout=DESCRIBE_S, env=environment)
     except subprocess.TimeoutExpired:
         raise TargetError(
             f"target '{name}': the library did not say within {DESCRIBE_S:g} s which provider it holds"

@@ -98,15 +98,18 @@ def of_variant(command: str, target: str, variant: str) -> str:
 
 
 def write(built: BuiltCase, out: Path, known: Judged | None = None) -> Path:
-    """Write the case into a folder of its own under `out` and return that folder. known: what is right in it and how it
-    is run; None for what `judged` says. Raises ReproError."""
-    known = known or judged(built)
+    """Write a case as `write_case` does. known: what is right in it and how it is run; None for what `judged` says."""
+    return write_case(built.case.id, built.model, built.feeds, known or judged(built), out)
+
+
+def write_case(case_id: str, model: bytes, feeds: Mapping[str, Array], known: Judged, out: Path) -> Path:
+    """Write a case into a folder of its own under `out` and return that folder. Raises ReproError."""
     variant = str(known.session.get("variant", ""))
-    folder = out / folder_name(f"{built.case.id}_{variant}" if variant else built.case.id)
+    folder = out / folder_name(f"{case_id}_{variant}" if variant else case_id)
     try:
-        write_folder(folder, built.model, built.feeds, known)
+        write_folder(folder, model, feeds, known)
     except OSError as error:
-        raise ReproError(f"case '{built.case.id}' cannot be written to '{folder}': {error.strerror or error}") from None
+        raise ReproError(f"case '{case_id}' cannot be written to '{folder}': {error.strerror or error}") from None
     return folder
 
 

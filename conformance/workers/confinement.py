@@ -26,6 +26,7 @@ import platformdirs
 import psutil
 
 from epcheck.conformance.records import file_lock
+from epcheck.conformance.start_process import run_process
 from epcheck.conformance.targets.target import WORKER, Target
 from epcheck.conformance.workers import wine_server
 from epcheck.conformance.workers.job_object import EnclosedProcess
@@ -113,9 +114,7 @@ def find_level(most: str) -> str:
     """What the system holds of a process: `jail.describe_level` in one that was bound. most: the value of SWITCH."""
     bounds = {"writable": [], "local_sockets": True, **({"level": jail.LANDLOCK} if most == jail.LANDLOCK else {})}
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(
-            launcher(bounds), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_S, check=True
-        ).stdout.strip()
+        return run_process(launcher(bounds), timeout=PROBE_S).stdout.strip() or jail.NONE
     return jail.NONE
 
 

@@ -16,8 +16,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import IO, Any, Protocol, cast
 
+from epcheck.conformance.start_process import start_process
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.program.fork import BECAME, EXITED, FORK, FORKED, MESSAGE
@@ -78,8 +80,8 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
         command = [*command, *further, *within] if target.owns_group else [*confinement.launcher(bounds), *command]
     else:
         command += further
-    environment = None if target.environment is None else dict(target.environment)
-    return confinement.started(command, is_bound=target.is_jailed, bufsize=BUFFER, env=environment, **options)
+    make = partial(confinement.started, is_bound=target.is_jailed)
+    return start_process(command, env=target.environment, make=make, bufsize=BUFFER, **options)
 
 
 class ForkedWorker:

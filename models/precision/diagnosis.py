@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.session import Level
 from epcheck.models.precision.node_precision import NodePrecision
@@ -57,8 +55,9 @@ class Diagnosis:
     converted: whether a float32 model was asked what it were in float16. facts: of the target's worker. truth: who
     computed it. nodes: all that compute in float16, in the order of the graph; those that have to stay in float32 are
     marked. before: the model in float16. after: with those nodes in float32; None where there are none. mended: that
-    model, where it was asked for. written: its file. is_minimal: whether it was shown for each single node of the set
-    that the fault comes back without it. sessions: of the target. obstacle: why nobody can tell, and what to do.
+    model, serialized, where it was asked for. written: its file. is_minimal: whether it was shown for each single node
+    of the set that the fault comes back without it. sessions: of the target. obstacle: why nobody can tell, and what to
+    do.
     made_up: whether the feeds were generated. quantization: of its QuantizeLinear and DequantizeLinear nodes; None
     where there are none.
     """
@@ -76,7 +75,7 @@ class Diagnosis:
     is_minimal: bool
     sessions: int
     written: Path | None = None
-    mended: onnx.ModelProto | None = field(default=None, repr=False, compare=False)
+    mended: bytes | None = field(default=None, repr=False, compare=False)
     obstacle: str = ""
     made_up: bool = False
     quantization: Quantization | None = None

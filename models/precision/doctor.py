@@ -173,8 +173,9 @@ class _Doctor:
         kept = set(smallest.nodes)
         nodes = tuple(replace(each, keeps=each.node.index in kept) for each in found.nodes)
         model = self._subject.with_wide(smallest.nodes)
-        mended = onnx.ModelProto.FromString(model.SerializeToString()) if self._manner.mended else None
-        after = self._attempt(mended or model) if kept or mended is not None else None
+        mended = model.SerializeToString() if self._manner.mended else None
+        again = model if mended is None else onnx.ModelProto.FromString(mended)
+        after = self._attempt(again) if kept or mended is not None else None
         return replace(found, nodes=nodes, after=after, is_minimal=smallest.is_minimal, mended=mended)
 
     def _compute_truth(self) -> str:

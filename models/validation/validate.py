@@ -271,7 +271,8 @@ class _Validator:
     ) -> Validation:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
         at = _first_failing(found, self._trials, outcomes)
-        found = replace(found, again=self._reduce_arguments(self._trials[at]))
+        arguments = reduce_arguments(self._evaluators, self._manner.level, self._manner.deadline_s)
+        found = replace(found, again=(*arguments, *self._trials[at].arguments))
         if not self._manner.culprit or baseline is None:
             return found
         with self._phases.timed("looking for the node at fault"):
@@ -283,18 +284,20 @@ class _Validator:
         return replace(found, culprit=in_agreement(first, found), others=tuple(others), harmless=wrong.harmless,
                        remainder=wrong.remainder)  # fmt: skip
 
-    def _reduce_arguments(self, trial: Trial) -> tuple[str, ...]:
-        """Arguments of `epcheck reduce` for the failure of a trial."""
-        arguments = ["--target", self._evaluators.candidate.name]
-        if self._evaluators.baseline is not None:
-            arguments += ["--baseline", self._evaluators.baseline.name]
-        if self._manner.level != "all":
-            arguments += ["--level", self._manner.level]
-        if self._manner.deadline_s != DEADLINE_S:
-            arguments += ["--timeout", f"{self._manner.deadline_s:g}"]
-        if self._evaluators.vulkan is not None:
-            arguments += ["--vulkan", str(self._evaluators.vulkan)]
-        return (*arguments, *trial.arguments)
+
+def reduce_arguments(evaluators: Evaluators, level: Level, deadline_s: float) -> tuple[str, ...]:
+    """Arguments of `epcheck reduce`, without those of a trial, that ask what a validation asks. deadline_s: seconds of
+    a step."""
+    arguments = ["--target", evaluators.candidate.name]
+    if evaluators.baseline is not None:
+        arguments += ["--baseline", evaluators.baseline.name]
+    if level != "all":
+        arguments += ["--level", level]
+    if deadline_s != DEADLINE_S:
+        arguments += ["--timeout", f"{deadline_s:g}"]
+    if evaluators.vulkan is not None:
+        arguments += ["--vulkan", str(evaluators.vulkan)]
+    return tuple(arguments)
 
 
 def _with_runtime_findings(inspection: Inspection, sessions: ModelSessions, model: RunnableModel) -> Inspection:

@@ -20,20 +20,16 @@ from epcheck.models.wrong_nodes.reduce import Reduced, ReduceError
 def write(reduced: Reduced, folder: Path, provider: str = "DmlExecutionProvider") -> Path:
     """Write a reduced model into a folder and return the folder. provider: the default of the script. Raises
     ReduceError."""
-    order = [value.name for value in reduced.model.graph.input]
-    feeds = _tensors(reduced.feeds, order)
-    if missing := [name for name in order if name not in feeds]:
+    feeds = _tensors(reduced.feeds, reduced.inputs)
+    if missing := [name for name in reduced.inputs if name not in feeds]:
         raise ReduceError(f"the input '{missing[0]}' is no tensor, and a folder of tensors is what would be written")
     known = {output.name: output for output in reduced.truth}
-    outputs = tuple(known[value.name] for value in reduced.model.graph.output if value.name in known)
+    outputs = tuple(known[name] for name in reduced.outputs if name in known)
     judged = repro.Judged(words(reduced), outputs, provider, level=protocol.LEVELS[reduced.level])
     try:
-        content = reduced.model.SerializeToString()
-        repro.write_folder(folder, content, feeds, judged)
+        repro.write_folder(folder, reduced.content, feeds, judged)
     except OSError as error:
         raise ReduceError(f"'{folder}' cannot be written: {error.strerror or error}") from None
-    except Exception as error:  # protobuf's own type depends on its version
-        raise ReduceError(f"the part cannot be written, probably because it is too large: {error}") from None
     return folder
 
 

@@ -8,7 +8,7 @@ when small errors accumulate, it starts from the whole model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
@@ -42,12 +42,15 @@ class ReduceError(EpcheckError, ValueError):
 class Reduced:
     """A part that fails.
 
-    status: `mismatch`, `unsteady`, or the stage at which the candidate's session fails. difference: its kind. feeds: of
-    the part. expected: the baseline's outputs. got: the candidate's, empty where its session fails. truth: what its
-    outputs were judged by, tensors alone.
+    content: its model, serialized: one that a stranger's process made is not parsed by ours. inputs, outputs: names of
+    the graph's. status: `mismatch`, `unsteady`, or the stage at which the candidate's session fails. difference: its
+    kind. feeds: of the part. expected: the baseline's outputs. got: the candidate's, empty where its session fails.
+    truth: what its outputs were judged by, tensors alone.
     """
 
-    model: onnx.ModelProto
+    content: bytes = field(repr=False)
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
     nodes: tuple[GraphNode, ...]
     status: str
     difference: str
@@ -57,6 +60,12 @@ class Reduced:
     level: Level
     truth: tuple[Output, ...]
     culprit: Culprit
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The part, parsed at each call."""
+        model: onnx.ModelProto = onnx.ModelProto.FromString(self.content)
+        return model
 
 
 def reduce_model(
@@ -108,8 +117,14 @@ class _Reduction:
         outcome, expected = self._outcomes[nodes], search.baseline(part, feeds)
         if search.options.folder is not None:
             model_file.embedded(part, search.options.folder / "model.onnx")
+        try:
+            content = part.SerializeToString()
+        except Exception as error:  # protobuf's own type depends on its version
+            raise ReduceError(f"the part cannot be written, probably because it is too large: {error}") from None
         return Reduced(
-            model=part,
+            content=content,
+            inputs=tuple(value.name for value in part.graph.input),
+            outputs=tuple(value.name for value in part.graph.output),
             nodes=search.graph_nodes(nodes),
             status=wanted.status,
             difference=wanted.difference,

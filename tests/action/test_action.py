@@ -8,17 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
+from github_service import ON_BRANCH, Service, packed_folder, run, serving, variables
 from small_models import layers
 from workflow import Played, play
 
@@ -45,6 +41,8 @@ def run(model, feeds):
     return ReferenceEvaluator(model, new_ops=[Relu]).run(None, feeds)
 """
 """A backend whose Relu gives twice what it should."""
+
+NO_SERVICE = variables("http://127.0.0.1:1")
 SELECTION = "--op Concat --op Transpose --dtype int8 --limit 40"
 
 pytestmark = [
@@ -53,48 +51,8 @@ pytestmark = [
 ]
 
 
-class Artifacts(BaseHTTPRequestHandler):
-    """Answers as GitHub's service of artifacts does."""
-
-    artifacts: tuple[dict[str, Any], ...] = ()
-
-    def do_GET(self) -> None:
-        assert self.path == "/repos/someone/provider/actions/artifacts?name=epcheck-main&per_page=100"
-        assert self.headers["Authorization"] == "Bearer secret"
-        body = json.dumps({"artifacts": self.artifacts}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_arguments: object) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Artifacts) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
-
-
-def artifact(run: int, created: str, branch: str = "main", **changes: Any) -> dict[str, Any]:
-    return {"workflow_run": {"id": run, "head_branch": branch}, "created_at": created, "expired": False, **changes}
-
-
-def github(service: str) -> dict[str, str]:
-    """The variables of GitHub's runner that the action reads."""
-    return {
-        "GITHUB_API_URL": service, "GITHUB_REPOSITORY": "someone/provider", "GITHUB_RUN_ID": "9",
-        "GITHUB_REF_NAME": "main",
-    }  # fmt: skip
-
-
-def played(folder: Path, service: str = "", before: Path | None = None, **inputs: str) -> Played:
-    """The action with these inputs. before: what the artifact of the earlier run has."""
+def played(folder: Path, github: Mapping[str, str] = NO_SERVICE, **inputs: str) -> Played:
+    """The action with these inputs. github: the variables of GitHub's runner."""
     folder.mkdir(exist_ok=True)
     (folder / "work").mkdir(exist_ok=True)
     (folder / "work" / "epcheck.toml").write_text(TARGETS, encoding="utf-8")
@@ -104,15 +62,12 @@ def played(folder: Path, service: str = "", before: Path | None = None, **inputs
     start.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'from epcheck.cli.start import main; main()' \"$@\"\n")
     start.chmod(0o755)
     path = f"{scripts}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    variables = {"PATH": path, "COLUMNS": "200", "NO_COLOR": "1", **github(service)}
-
-    def fetched(asked: dict[str, str]) -> None:
-        assert before is not None
-        shutil.copytree(before, asked["path"])
-
-    stand_ins = {"Install epcheck": lambda _: None, "Fetch the run to compare with": fetched}
+    stand_ins = {
+        "Install epcheck": lambda _: dict[str, str](),
+        "Keep the report": lambda _: {"artifact-digest": "12ab"},
+    }
     return play(ROOT / "action.yml", {name.replace("_", "-"): text for name, text in inputs.items()},
-                folder, variables, stand_ins)  # fmt: skip
+                folder, {"PATH": path, "COLUMNS": "200", "NO_COLOR": "1", **github}, stand_ins)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +98,14 @@ def test_the_report_is_kept_with_all_that_is_needed_to_compare(suite: Played) ->
     assert kept == {"name": "epcheck", "path": suite.outputs["folder"], "if-no-files-found": "ignore"}
     folder = Path(kept["path"])
     run = reports.latest(folder / "runs")
-    assert {path.name for path in folder.iterdir()} == {"runs", "summary.md", "badge.svg", "annotations.txt"}
+    assert {path.name for path in folder.iterdir()} == {
+        "runs",
+        "summary.md",
+        "badge.svg",
+        "annotations.txt",
+        "commit.txt",
+    }
+    assert (folder / "commit.txt").read_text() == f"{ON_BRANCH}\n"
     assert {"report.html", "junit.xml", "outcomes.parquet", "journal.jsonl"} <= {path.name for path in run.iterdir()}
 
 
@@ -158,35 +120,25 @@ def test_no_path_of_the_host_reaches_a_container() -> None:
     assert re.findall(r"\$\{\{[^}]*(?:action_path|runner\.temp|workspace)[^}]*\}\}", text) == []
 
 
-def test_what_was_wrong_before_fails_no_step(suite: Played, service: str, tmp_path: Path) -> None:
-    Artifacts.artifacts = (
-        artifact(3, "2026-11-20T00:00:00Z"), artifact(5, "2026-11-21T00:00:00Z"),
-        artifact(6, "2026-11-22T00:00:00Z", expired=True), artifact(7, "2026-11-22T00:00:00Z", "topic"),
-        artifact(9, "2026-11-22T00:00:00Z"),
-    )  # fmt: skip
-    after = played(
-        tmp_path / "after", service, Path(suite.outputs["folder"]),
-        target="demo", selection=SELECTION, baseline_artifact="epcheck-main",
-    )  # fmt: skip
-    assert after.used["Fetch the run to compare with"]["run-id"] == "5"
+def test_what_was_wrong_before_fails_no_step(suite: Played, tmp_path: Path) -> None:
+    service = Service()
+    service.add(run(5))
+    service.archives[5] = packed_folder(Path(suite.outputs["folder"]))
+    with serving(service) as github:
+        after = played(tmp_path / "after", github, target="demo", selection=SELECTION, baseline_artifact="epcheck-main")
     assert after.codes["Verdict"] == 0, after.log
     assert "As good as before" in after.summary
     assert after.summary.count("\n## ") == 1  # the comparison, below the run
 
 
-def test_without_an_earlier_run_there_is_none_to_compare_with(service: str) -> None:
-    Artifacts.artifacts = (artifact(7, "2026-11-22T00:00:00Z", "topic"),)
-    variables = {**os.environ, **github(service), "ARTIFACT": "epcheck-main", "BRANCH": "", "TOKEN": "secret"}
-    command = [sys.executable, str(ROOT / "action" / "find_baseline.py")]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    assert done.stdout == "run-id=\n"
-    assert done.stderr == "::notice title=epcheck::no earlier run has the artifact 'epcheck-main'\n"
-    Artifacts.artifacts = (artifact(7, "2026-11-22T00:00:00Z"),)  # the branch is that of the event
-    assert subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout == "run-id=7\n"
+def test_the_report_is_attested_where_the_workflow_wants_it(suite: Played, tmp_path: Path) -> None:
+    assert "Attest the report" not in suite.used
+    done = played(tmp_path, target="no-such-target", attest="true")
+    assert done.used["Attest the report"] == {"subject-name": "epcheck.zip", "subject-digest": "sha256:12ab"}
 
 
 def test_a_target_that_cannot_be_used_ends_with_2_and_says_why(tmp_path: Path) -> None:
-    done = played(tmp_path, "http://127.0.0.1:1", target="no-such-target", baseline_artifact="epcheck-main")
+    done = played(tmp_path, target="no-such-target", baseline_artifact="epcheck-main")
     assert "cannot be asked for" in done.log["Find the run to compare with"]
     assert (done.codes["Verdict"], done.outputs["code"]) == (2, "2")
     assert "no-such-target" in done.log["Run the suite"]

@@ -76,13 +76,13 @@ def play(
     inputs: Mapping[str, str],
     folder: Path,
     variables: Mapping[str, str],
-    stand_ins: Mapping[str, Callable[[dict[str, str]], None]],
+    stand_ins: Mapping[str, Callable[[dict[str, str]], dict[str, str]]],
 ) -> Played:
     """Play an `action.yml` in a working directory `folder/work`. inputs: the others have their defaults. variables: of
     the environment. stand_ins: name of a step -> what is done in its place, with its inputs or its variables."""
     described = yaml.safe_load(action.read_text(encoding="utf-8"))
     assert inputs.keys() <= described["inputs"].keys()
-    github = {"token": "secret", "event": {"repository": {"default_branch": "main"}}}
+    github = {"token": "secret", "event_name": "push", "event": {"repository": {"default_branch": "main"}}}
     temporary = folder / "temp"
     for each in (temporary, folder / "work"):
         each.mkdir(exist_ok=True)
@@ -103,7 +103,7 @@ def play(
             played.used[name] = {
                 key: expressions.fill(str(value)) for key, value in (step.get("with") or step.get("env", {})).items()
             }
-            stand_ins.get(name, lambda _: None)(played.used[name])
+            steps[step.get("id", name)] = {"outputs": stand_ins.get(name, lambda _: {})(played.used[name])}
             continue
         files = {each: folder / each for each in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_STEP_SUMMARY")}
         for path in files.values():

@@ -6,7 +6,10 @@ import contextlib
 import ctypes
 import errno
 import importlib
+import io
+import json
 import os
+import pickle
 import signal
 import sys
 import time
@@ -24,15 +27,18 @@ from command_line import call
 
 from epcheck import api
 from epcheck.api.models.examining import examination, examiner, messages
-from epcheck.api.models.examining.examination import ExaminationError, examined
+from epcheck.api.models.examining.examination import ExaminationError
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.workers import confinement
-from epcheck.conformance.workers.program import jail
+from epcheck.conformance.workers.program import jail, protocol
+from epcheck.generators.array import Array
+from epcheck.models.inspection.inspect import Finding
 
 MODEL = Path("a.onnx")
 Say = Callable[[str], None]
+validate_module = importlib.import_module("epcheck.api.models.validate")  # whose name in api is the function
 MODULES = {
     "validate": "models.validate", "reduce": "models.reduce", "doctor": "models.doctor", "harvest": "models.harvest",
     "replay": "suite.replay",
@@ -53,7 +59,7 @@ def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(function, "__module__", "test_examination")
 
 
-def answers(options: str, say: Say) -> tuple[str, Any]:
+def answers(options: str, say: Say) -> tuple[str, Array]:
     say("reading")
     return options.upper(), np.array([1.5], np.float16)
 
@@ -95,13 +101,8 @@ def prints(options: str, _say: Say) -> str:
     return options
 
 
-class Evil:
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, ("echo evil",)
-
-
-def lies(_options: str, _say: Say) -> Evil:
-    return Evil()
+def lies(_options: str, _say: Say) -> Finding:
+    return Finding(severity="note", text=7, suggestion="")  # type: ignore[arg-type]
 
 
 def orphans(options: str, _say: Say) -> None:
@@ -121,22 +122,22 @@ def has_imported(options: str, _say: Say) -> bool:
 
 
 def tells_its_bounds(options: str, _say: Say) -> tuple[int, bool, bool]:
-    """Its parent, whether it gains no privileges, whether it could write to a file."""
+    """What is the same in all forks of one process, whether it gains no privileges, whether it could write to a file."""
     written = False
     with contextlib.suppress(OSError):
         Path(options).write_text("x")
         written = True
-    return os.getppid(), "NoNewPrivs:\t1" in Path("/proc/self/status").read_text(), written
+    return id(messages), "NoNewPrivs:\t1" in Path("/proc/self/status").read_text(), written
 
 
 def examine(function: Callable[[str, Say], Any], options: str = "m", deadline_s: float = 60.0) -> Any:
-    return examined(function, options, MODEL, lambda _words: None, deadline_s)
+    return examination.examine(function, options, MODEL, lambda _words: None, deadline_s)
 
 
 @pytest.mark.skipif(not jail.available()["landlock"], reason="this kernel has no Landlock")
 def test_examinations_are_forks_of_one_process_and_each_has_bounds_of_its_own(tmp_path: Path) -> None:
     def bounds(*targets: Target) -> tuple[int, bool, bool]:
-        found: tuple[int, bool, bool] = examined(
+        found: tuple[int, bool, bool] = examination.examine(
             tells_its_bounds, str(tmp_path / "a"), MODEL, lambda _words: None, 60.0, targets
         )
         return found
@@ -157,7 +158,7 @@ def test_from_the_second_examination_on_all_that_it_may_need_is_imported_before(
 
 def test_what_a_function_gives_and_says_arrives() -> None:
     heard: list[str] = []
-    text, array = examined(answers, "abc", MODEL, heard.append, 60.0)
+    text, array = examination.examine(answers, "abc", MODEL, heard.append, 60.0)
     assert (text, array.tolist(), array.dtype, heard) == ("ABC", [1.5], np.float16, ["reading"])
 
 
@@ -202,8 +203,8 @@ def test_what_it_prints_disturbs_nobody() -> None:
     assert examine(prints, "well") == "well"
 
 
-def test_a_result_that_is_more_than_data_is_not_taken() -> None:
-    with pytest.raises(ExaminationError, match="the process that read it ended"):
+def test_a_result_of_another_type_is_not_taken() -> None:
+    with pytest.raises(ExaminationError, match="the process that read it sent no result: 7 is no str"):
         examine(lies)
 
 
@@ -225,11 +226,67 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("data", [b"x", b"\xff" * 8, b"\x05" + bytes(7) + b"abc", (3).to_bytes(8, "little") + b"abc"])
-def test_bytes_that_are_no_message_are_refused(data: bytes, tmp_path: Path) -> None:
-    (tmp_path / "sent").write_bytes(data)
-    with (tmp_path / "sent").open("rb") as pipe, pytest.raises(messages.MessageError):
-        messages.read(pipe)
+def frame(header: object, body: bytes = b"", tensors: object = ()) -> bytes:
+    head = json.dumps({**header, "tensors": tensors} if isinstance(header, dict) else header).encode()
+    return protocol.PREFIX.pack(protocol.MAGIC, len(head), len(body)) + head + body
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x",
+        b"\xff" * 16,
+        pickle.dumps(("done", 1)),
+        protocol.PREFIX.pack(protocol.MAGIC, 2, messages.MOST_BYTES + 1),
+        frame([]),
+        frame({"kind": "done"}, b"", None),
+        frame({"kind": "unheard"}),
+        frame({"kind": "words"}),
+        frame({"kind": "words", "text": 3}),
+        frame({"kind": "words", "text": "x", "more": 1}),
+        frame({"kind": "refused", "module": "os", "name": "system"}),
+        frame({"kind": "done"}, b"{}", [["document", "object", [2]]]),
+        frame({"kind": "done"}, b"{}", [["document", "uint8", [1 << 40]]]),
+        frame({"kind": "done"}, b"{}", [["../x", "uint8", [2]]]),
+        frame({"kind": "done"}, b"{}", [["1", "uint8", [2]]]),
+    ],
+)
+def test_bytes_that_are_no_message_are_refused(data: bytes) -> None:
+    with pytest.raises(messages.MessageError):
+        messages.read(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("name", ["system", "__builtins__.eval"])
+def test_an_error_is_of_a_class_that_is_known_here_or_of_ours(name: str, tmp_path: Path) -> None:
+    """No module is imported for the name of a class that a stranger sends."""
+    (tmp_path / "stranger.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    for module in ("os", "epcheck.stranger", "stranger"):
+        error = examination._refusal(module, name, "a sentence")
+        assert (type(error), str(error)) == (ExaminationError, "a sentence")
+    assert not (tmp_path / "ran").exists()
+    known = examination._refusal("epcheck.conformance.test_data.model_file", "ModelFileError", "a sentence")
+    assert type(known) is ModelFileError
+
+
+def test_who_examines_names_no_file_target_or_argument_of_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "add.onnx"
+    onnx.save(onnx.parser.parse_model(ADD), path)
+    honest = api.validate(api.ValidateOptions(path, "cpu", seeds=(0,), own_process=False))
+    stranger = tmp_path / "stranger"
+    forged = replace(
+        honest, path=stranger, inspection=replace(honest.inspection, path=stranger), target="python:os:system",
+        baseline="ep:/stranger.so", provider="Stranger", level="basic",
+        again=("--target", "cpu", "--baseline", "reference", "--out", str(stranger), "--seed", "1", "--seed", "$(id)",
+               "--feeds", str(stranger), "--dim", "n=2", "--vulkan", str(stranger)),
+    )  # fmt: skip
+    monkeypatch.setattr(validate_module, "examine", lambda *_arguments: forged)
+    found = api.validate(api.ValidateOptions(path, "cpu", "reference", seeds=(0,), html=tmp_path / "page.html"))
+    assert (found.path, found.inspection.path, found.target, found.baseline) == (path, path, "cpu", "reference")
+    assert (found.provider, found.level) == ("CPUExecutionProvider", "all")
+    assert found.again == ("--target", "cpu", "--baseline", "reference", "--seed", "1", "--dim", "n=2")
+    assert not stranger.exists()
 
 
 def test_a_validation_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
@@ -259,7 +316,7 @@ def test_what_examines_a_strangers_model_is_bound_as_the_targets_workers_are(
         bound.append(tuple(target.name for target in targets))
         raise ExaminationError(f"{model} is not looked at")
 
-    monkeypatch.setattr(importlib.import_module(f"epcheck.api.{MODULES[command]}"), "examined", instead)
+    monkeypatch.setattr(importlib.import_module(f"epcheck.api.{MODULES[command]}"), "examine", instead)
     path = tmp_path / "add.onnx"
     onnx.save(onnx.parser.parse_model(ADD), path)
     arguments = {"harvest": ("--out", str(tmp_path / "out")), "doctor": ("--write", str(tmp_path / "out"))}

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from epcheck.api.suite.place import _install_lab
 from epcheck.cli.commands.machine.lab import app
 from epcheck.cli.terminal.progress import LabProgress, TerminalProgress
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance import lab
 
 runner = CliRunner()
@@ -61,14 +61,14 @@ def test_a_run_that_installs_the_lab_shows_the_same_progress(monkeypatch: pytest
 
     monkeypatch.setattr(lab, "install", install)
     shown = io.StringIO()
-    _install_lab(TerminalProgress(Console(file=shown, width=100, force_terminal=terminal)))
+    _install_lab(TerminalProgress(Terminal(shown, width=100, colours=terminal)))
     assert "[1/2] wine: downloading" in shown.getvalue()
     assert "5.0 / 10.0 MB" in shown.getvalue()
 
 
 def test_a_log_has_a_line_for_each_message_of_steps_that_are_done_at_the_same_time() -> None:
     shown = io.StringIO()
-    with TerminalProgress(Console(file=shown, width=100)).installing() as report:
+    with TerminalProgress(Terminal(shown, width=100)).installing() as report:
         for done in (1_000_000, 2_000_000):
             report(lab.Progress("wine", 1, 3, "downloading", done, 10_000_000))
             report(lab.Progress("dxil", 2, 3, "compiling", done, 4_000_000))
@@ -82,13 +82,14 @@ def test_a_log_has_a_line_for_each_message_of_steps_that_are_done_at_the_same_ti
 
 
 def test_a_terminal_has_a_row_for_each_step_in_order_and_the_clock_of_one_that_ended_stands() -> None:
-    console = Console(file=io.StringIO(), width=100, force_terminal=True)
-    with LabProgress(console) as report:
+    file = io.StringIO()
+    terminal = Terminal(file, width=100, colours=True)
+    with LabProgress(terminal) as report:
         report(lab.Progress("dxil", 2, 3, "compiling"))
         report(lab.Progress("wine", 1, 3, "downloading"))
         report(lab.Progress("wine", 1, 3, "there (2.0 s)", ended=True))
         rows = [row for row in report._bars.tasks if row.visible]
-        assert [row.description for row in rows] == ["[1/3] wine: there (2.0 s)", "[2/3] dxil: compiling"]
+        assert [row.fields["step"] for row in rows] == [("[1/3] wine: there (2.0 s)",), ("[2/3] dxil: compiling",)]
         assert [row.stop_time is None for row in rows] == [False, True]
 
 

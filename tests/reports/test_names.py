@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import pytest
 from compared_rows import a_compared_run, a_row
 from hostile_names import DANGEROUS, NAMES, Tags
-from rich.console import Console
 from stored_records import a_run, a_wrong_slice, an_opinion, stored
 
 from epcheck.api import RunResult
 from epcheck.cli.terminal import summary
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.test_data import repro
 from epcheck.reports import Reported, write_html, write_junit
@@ -75,9 +75,10 @@ def test_the_terminal_shows_the_summary_on_the_lines_that_it_has_and_obeys_nothi
     for chosen in (name, "harmless"):
         records = (wrong(chosen),)
         run = a_run(1)
-        console = Console(file=io.StringIO(), width=20_000)
-        summary.show(console, RunResult.of(Reported(Path("run"), run, summarize(run, records)), strict=False))
-        shown.append(console.file.getvalue())  # type: ignore[attr-defined]
+        file = io.StringIO()
+        terminal = Terminal(file, width=20_000)
+        summary.show(terminal, RunResult.of(Reported(Path("run"), run, summarize(run, records)), strict=False))
+        shown.append(file.getvalue())  # type: ignore[attr-defined]
     assert shown[0].count("\n") == shown[1].count("\n")
     assert not DANGEROUS.search(shown[0])
 

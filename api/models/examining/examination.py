@@ -7,11 +7,11 @@ wrote, most of it in native code. Whatever happens there, the caller gets a resu
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import queue
 import time
-from collections.abc import Callable, Sequence
+import typing
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +19,8 @@ import psutil
 
 from epcheck.api.models.examining import messages
 from epcheck.api.models.examining.examiner_process import ExaminerProcess
+from epcheck.api.models.examining.messages import Message, Received
+from epcheck.api.models.examining.typed_data import ResultError
 from epcheck.conformance.records.error import EpcheckError
 from epcheck.conformance.targets.target import MEBIBYTE, Target
 from epcheck.conformance.workers import confinement
@@ -47,7 +49,7 @@ class ExaminationError(EpcheckError, ValueError):
     """A model cannot be examined: what it does to the process that reads it, in a sentence."""
 
 
-def examined(
+def examine(
     function: Callable[[Options, Say], T],
     options: Options,
     model: Path,
@@ -55,18 +57,19 @@ def examined(
     deadline_s: float,
     targets: Sequence[Target] = (),
 ) -> T:
-    """`function(options, say)`, called in a process of its own. model: the file or folder that it reads, for bounds and
-    messages. deadline_s: of a step of a session. targets: whose workers it starts; where the system can, the process
-    may do what all of them may, and nothing else.
+    """`function(options, say)`, called in a process of its own. function: annotated with what it returns, which is all
+    that is taken from that process: a dataclass of plain data (`typed_data`). model: the file or folder that it reads,
+    for bounds and messages. deadline_s: of a step of a session. targets: whose workers it starts; where the system
+    can, the process may do what all of them may, and nothing else.
 
     Raises EpcheckError, ExaminationError among them, and OSError, as the function does; nothing else.
     """
-    memory = _memory(model)
+    memory, kind = _memory(model), typing.get_type_hints(function)["return"]
     with ExaminerProcess(function, options, confinement.policy_of_all(targets)) as process:
         heard = ran = time.monotonic()
         while True:
             try:
-                message = process.messages.get(timeout=POLL_S)
+                received = process.messages.get(timeout=POLL_S)
             except queue.Empty:
                 if not process.is_stopped():
                     ran = time.monotonic()
@@ -78,35 +81,51 @@ def examined(
                     raise _failed(model, f"it takes more than {memory // MEBIBYTE:,} MiB of memory") from None
                 continue
             heard = time.monotonic()
-            match message:
-                case (messages.ALIVE,):
+            if received is None:
+                raise _failed(model, f"the process that read it ended: {process.last_words()}")
+            match received[0]:
+                case messages.Alive():
                     continue
-                case (messages.WORDS, str(words)):
-                    say(words)
-                case (messages.DONE, result):
-                    return result  # type: ignore[no-any-return]
-                case _:
-                    raise _error(model, message, process)
+                case messages.Words(text):
+                    say(text)
+                case messages.Done():
+                    result: T = _result(received, kind, model)
+                    return result
+                case message:
+                    raise _error(model, message)
 
 
-def _error(model: Path, message: tuple[Any, ...] | None, process: ExaminerProcess) -> Exception:
+def _result(received: Received, kind: Any, model: Path) -> Any:
+    try:
+        result = messages.result_of(received, kind)
+    except ResultError as error:
+        raise _failed(model, f"the process that read it sent no result: {error}") from None
+    return result
+
+
+def _error(model: Path, message: Message) -> Exception:
     match message:
-        case (messages.REFUSED, str(module), str(name), str(sentence)):
+        case messages.Refused(module, name, sentence):
             return _refusal(module, name, sentence)
-        case (messages.SYSTEM, int(number), str(text), str(file)):
+        case messages.SystemRefused(number, text, file):
             return OSError(number, text, file) if file else OSError(number, text)
-        case (messages.FAILED, str(sentence)):
+        case messages.Failed(sentence):
             return _failed(model, sentence)
-    return _failed(model, f"the process that read it ended: {process.last_words()}")
+    raise AssertionError(message)
 
 
 def _refusal(module: str, name: str, sentence: str) -> Exception:
-    """The error that was raised, if it can be made of its sentence alone."""
-    with contextlib.suppress(ImportError, AttributeError, TypeError):
-        kind = getattr(importlib.import_module(module), name) if module.startswith("epcheck.") else None
-        if isinstance(kind, type) and issubclass(kind, EpcheckError):
-            return kind(sentence)
+    """The error that was raised, where this process knows its class: none is imported for it."""
+    known = (kind for kind in _subclasses(EpcheckError) if (kind.__module__, kind.__qualname__) == (module, name))
+    with contextlib.suppress(TypeError):
+        return next(known, ExaminationError)(sentence)
     return ExaminationError(sentence)
+
+
+def _subclasses(kind: type[EpcheckError]) -> Iterator[type[EpcheckError]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _subclasses(each)
 
 
 def _failed(model: Path, why: str) -> ExaminationError:

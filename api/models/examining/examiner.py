@@ -13,9 +13,10 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from epcheck.api.models.examining import messages
+from epcheck.api.models.examining.messages import Message
 from epcheck.conformance.workers import alive, confinement
 from epcheck.conformance.workers.program import jail
 from epcheck.conformance.workers.program.fork import fork_workers
@@ -36,25 +37,26 @@ class Sender:
         self._lock = threading.Lock()
         self._sent = 0.0
 
-    def send(self, *message: Any) -> None:
+    def send(self, message: Message, result: object = None) -> None:
         with self._lock:
-            messages.write(self._pipe, message)
+            messages.write(self._pipe, message, result)
             self._sent = time.monotonic()
 
     def say(self, words: str) -> None:
-        self.send(messages.WORDS, words)
+        self.send(messages.Words(words))
 
     def sign(self) -> None:
         if time.monotonic() - self._sent > SIGN_EVERY_S:
-            self.send(messages.ALIVE)
+            self.send(messages.Alive())
 
 
 def main(arguments: Sequence[str]) -> None:
     """Examine a model, or fork who does.
 
     A request is what our own process writes to stdin: (the bounds, as `jail.enter` takes them, or None; where temporary
-    files of workers go, or nothing), then (a function (options, say) -> result, options), both pickled. Whatever reads
-    the model is imported before the bounds hold; nothing of the model is.
+    files of workers go, or nothing), then (a function (options, say) -> result, options), both pickled: this way all
+    is ours. Whatever reads the model is imported before the bounds hold; nothing of the model is. What goes back is
+    never unpickled (`messages`).
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--import", dest="module")
@@ -91,24 +93,26 @@ def _examine() -> None:
     sender = Sender(answers)
     alive.on_sign(sender.sign)
     function, options = pickle.load(requests)
-    sender.send(*_answer(function, options, sender.say))
+    try:
+        sender.send(messages.Done(), function(options, sender.say))
+    except Exception as error:
+        sender.send(_error_message(error))
     sys.stderr.flush()
     os._exit(0)
 
 
-def _answer(function: Callable[[Any, Say], Any], options: Any, say: Say) -> tuple[Any, ...]:
-    try:
-        return messages.DONE, function(options, say)
-    except EpcheckError as error:
-        return messages.REFUSED, type(error).__module__, type(error).__qualname__, str(error)
-    except MemoryError:
-        return messages.FAILED, "it takes more memory than there is"
-    except OSError as error:
-        return messages.SYSTEM, error.errno or errno.EIO, error.strerror or str(error), str(error.filename or "")
-    except RecursionError:
-        return messages.FAILED, "its graphs or functions are nested too deeply, or call each other in a circle"
-    except Exception as error:
-        return messages.FAILED, _in_words(error)
+def _error_message(error: Exception) -> Message:
+    match error:
+        case EpcheckError():
+            return messages.Refused(type(error).__module__, type(error).__qualname__, str(error))
+        case MemoryError():
+            return messages.Failed("it takes more memory than there is")
+        case OSError():
+            text, file = error.strerror or str(error), str(error.filename or "")
+            return messages.SystemRefused(error.errno or errno.EIO, text, file)
+        case RecursionError():
+            return messages.Failed("its graphs or functions are nested too deeply, or call each other in a circle")
+    return messages.Failed(_in_words(error))
 
 
 def _in_words(error: Exception) -> str:

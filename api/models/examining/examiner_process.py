@@ -24,11 +24,17 @@ from typing import IO, Any
 import psutil
 
 from epcheck.api.models.examining import messages
+from epcheck.api.models.examining.messages import Received
+from epcheck.conformance.start_process import module_environment, start_process
 from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.fork_server import Child, ForkedWorker, ForkServer
+from epcheck.conformance.workers.process import guarded_by, resident_bytes
 
 LOG_LINES, LINE_BYTES = 20, 4096
 JOIN_S = 0.1
+MESSAGES = 64
+"""Messages that wait at most."""
+
 DYING_S = 10.0
 """How long a process that was killed may take to give its memory back, in seconds."""
 
@@ -37,12 +43,16 @@ OF_PYTEST = "PYTEST_CURRENT_TEST"
 
 
 class ExaminerProcess:
-    """The process, whose messages arrive in a queue; None is the last. It ends with the block."""
+    """The process, whose messages arrive in a queue; None is the last. It ends with the block.
+
+    The queue is short: who sends faster than is read waits.
+    """
 
     def __init__(self, function: Callable[..., Any], options: Any, bounds: Mapping[str, Any] | None) -> None:
         """bounds: as `confinement.policy` has them. Raises OSError."""
-        self.messages: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
+        self.messages: queue.Queue[Received | None] = queue.Queue(MESSAGES)
         self._log: deque[str] = deque(maxlen=LOG_LINES)
+        self._is_over = threading.Event()
         temp = confinement.temp() if sys.platform == "linux" and not confinement.is_off() else ""
         request = pickle.dumps((bounds, temp)) + pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
         self._process = _started(function.__module__)
@@ -58,6 +68,7 @@ class ExaminerProcess:
 
     def __exit__(self, *_raised: object) -> None:
         """Also what it has started; where the system has process groups, after it has ended itself, too."""
+        self._is_over.set()
         pid = self._process.pid
         with contextlib.suppress(psutil.Error):
             family = psutil.Process(pid)
@@ -72,15 +83,12 @@ class ExaminerProcess:
             reader.join(JOIN_S)
 
     def resident_bytes(self) -> int:
-        try:
-            return int(psutil.Process(self._process.pid).memory_info().rss)
-        except psutil.Error:
-            return 0
+        return resident_bytes(guarded_by(self._process.pid))
 
     def is_stopped(self) -> bool:
         """Whether it, or who is to fork it, was stopped: SIGSTOP; a debugger's stops are others."""
         try:
-            return bool(psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED)
+            return bool(psutil.Process(guarded_by(self._process.pid)).status() == psutil.STATUS_STOPPED)
         except psutil.Error:
             return False
 
@@ -110,9 +118,16 @@ class ExaminerProcess:
         assert self._process.stdout is not None
         pipe: IO[bytes] = self._process.stdout
         with contextlib.suppress(messages.MessageError, OSError, MemoryError), pipe:
-            while (message := messages.read(pipe)) is not None:
-                self.messages.put(message)
-        self.messages.put(None)
+            while (received := messages.read(pipe)) is not None:
+                self._put(received)
+        self._put(None)
+
+    def _put(self, received: Received | None) -> None:
+        """Wait until there is room, or nobody reads any more."""
+        while not self._is_over.is_set():
+            with contextlib.suppress(queue.Full):
+                self.messages.put(received, timeout=JOIN_S)
+                return
 
     def _read_log(self) -> None:
         assert self._process.stderr is not None
@@ -163,9 +178,8 @@ def _started(module: str) -> Child:
 
 
 def _start(*arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     command = [sys.executable, "-m", "epcheck.api.models.examining.examiner", *arguments]
     if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
         command.append("--end-with-parent")
-    environment = {**os.environ, "PYTHONPATH": path}
-    return confinement.started(command, env=environment, start_new_session=sys.platform != "win32", **streams)
+    options = {"start_new_session": sys.platform != "win32", **streams}
+    return start_process(command, env=module_environment(), make=confinement.started, **options)

@@ -1,91 +1,110 @@
-"""What the process that examines a model sends to the one that waits for it: pickled, and read as plain data only.
+"""What the process that examines a model sends to the one that waits for it: the frames of the worker protocol.
 
-A message is a tuple: ALIVE; WORDS and what is being done; DONE and the result; REFUSED, the class of an EpcheckError
-and its sentence; SYSTEM, errno, what the system says, and the file; FAILED and a sentence.
+The header of a frame is one of the messages below; a result is a body with its document and its numbered parts
+(`typed_data`). The reader takes nothing else, and unpickles nothing.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
-import io
-import pickle
-import struct
-from collections.abc import Callable
-from enum import Enum
-from pathlib import PurePath
 from typing import IO, Any
 
+import msgspec
 import numpy as np
-import onnx
 
-ALIVE, WORDS, DONE, REFUSED, SYSTEM, FAILED = "alive", "words", "done", "refused", "system", "failed"
+from epcheck.api.models.examining import typed_data
+from epcheck.api.models.examining.typed_data import ResultError
+from epcheck.conformance.workers.program import protocol
+from epcheck.generators.array import Array
 
 MOST_BYTES = 1 << 30
 """Of a message: a result has outputs and a small model, not the weights of a large one."""
 
-_LENGTH = struct.Struct("<Q")
-_OF_NUMPY = {"_reconstruct", "scalar", "ndarray", "dtype", "_frombuffer"}
+MOST_DOCUMENT = 1 << 26
+"""Bytes of the document of a result: some 200,000 nodes, each with its placement."""
+
+DOCUMENT = "document"
 
 
 class MessageError(Exception):
     """Bytes that are no message."""
 
 
-def write(pipe: IO[bytes], message: tuple[Any, ...]) -> None:
-    """Raises OSError, and what pickle raises for a result that cannot be sent."""
-    buffer = io.BytesIO()
-    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(message)
-    data = buffer.getvalue()
-    pipe.write(_LENGTH.pack(len(data)) + data)
-    pipe.flush()
+class Message(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
+    """Anything that is sent."""
 
 
-def read(pipe: IO[bytes]) -> tuple[Any, ...] | None:
-    """The next message; None at the end. Raises MessageError."""
-    head = pipe.read(_LENGTH.size)
-    if not head:
-        return None
-    length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else MOST_BYTES + 1
-    if length > MOST_BYTES or len(data := pipe.read(length)) < length:
-        raise MessageError(f"a message of {length:,} bytes")
+class Alive(Message, frozen=True, tag="alive"):
+    """Something goes on."""
+
+
+class Words(Message, frozen=True, tag="words"):
+    """What is being done."""
+
+    text: str
+
+
+class Refused(Message, frozen=True, tag="refused"):
+    """An EpcheckError was raised. module, name: of its class. sentence: what it says."""
+
+    module: str
+    name: str
+    sentence: str
+
+
+class SystemRefused(Message, frozen=True, tag="system"):
+    """An OSError was raised. number: its errno. text: what the system says. file: its name, or nothing."""
+
+    number: int
+    text: str
+    file: str
+
+
+class Failed(Message, frozen=True, tag="failed"):
+    """The model cannot be examined, for the reason in the sentence."""
+
+    sentence: str
+
+
+class Done(Message, frozen=True, tag="done"):
+    """The result, which `result_of` reads from the same frame."""
+
+
+Received = tuple[Message, bytes, list[Array]]
+"""A message, the document and the parts of its result."""
+
+_Any = Alive | Words | Refused | SystemRefused | Failed | Done
+
+
+def write(pipe: IO[bytes], message: Message, result: object = None) -> None:
+    """result: of Done. Raises OSError, and TypeError for a result that is no plain data."""
+    tensors: dict[str, Array] = {}
+    if isinstance(message, Done):
+        document, parts = typed_data.encode(result)
+        tensors = {DOCUMENT: np.frombuffer(document, np.uint8), **{str(n): part for n, part in enumerate(parts)}}
+    protocol.write_frame(pipe, protocol.encode(msgspec.to_builtins(message), tensors))
+
+
+def read(pipe: IO[bytes]) -> Received | None:
+    """The next message; None at the end. Raises MessageError, OSError and MemoryError."""
     try:
-        message = _Unpickler(io.BytesIO(data)).load()
-    except Exception as error:  # pickle documents that it may raise anything
-        raise MessageError(str(error)) from error
-    if not isinstance(message, tuple) or not message:
-        raise MessageError("no tuple")
-    return message
+        frame = protocol.read_frame(pipe, MOST_BYTES)
+        if frame is None:
+            return None
+        header, body = frame
+        tensors = dict(protocol.decode(header, body))
+        del header["tensors"]
+        message = msgspec.convert(header, _Any)
+    except (protocol.NotAFrame, msgspec.ValidationError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise MessageError(str(error)[:200]) from None
+    document = tensors.pop(DOCUMENT, np.zeros(0, np.uint8))
+    if document.nbytes > MOST_DOCUMENT or [*tensors] != [str(n) for n in range(len(tensors))]:
+        raise MessageError("a result whose document is too large, or whose parts are not numbered")
+    return message, document.tobytes(), [*tensors.values()]
 
 
-def model_from(data: bytes) -> onnx.ModelProto:
-    """A model, which pickle cannot send itself."""
-    model: onnx.ModelProto = onnx.ModelProto.FromString(data)
-    return model
-
-
-class _Pickler(pickle.Pickler):
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, onnx.ModelProto):
-            return model_from, (value.SerializeToString(),)
-        return NotImplemented
-
-
-class _Unpickler(pickle.Unpickler):
-    """Takes our own data classes, enumerations and errors, arrays and paths; nothing that does anything."""
-
-    def find_class(self, module: str, name: str) -> Callable[..., Any]:
-        top = module.partition(".")[0]
-        if (module, name) == (__name__, model_from.__name__):
-            return model_from
-        found = getattr(importlib.import_module(module), name, None) if top in ("epcheck", "numpy", "pathlib") else None
-        if top == "numpy" and (name in _OF_NUMPY or (isinstance(found, type) and issubclass(found, np.generic))):
-            return found  # type: ignore[return-value]
-        if top == "ml_dtypes":
-            return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
-        if isinstance(found, type) and (dataclasses.is_dataclass(found) or issubclass(found, _PLAIN)):
-            return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no plain data")
-
-
-_PLAIN = (Enum, PurePath, tuple)
+def result_of(received: Received, kind: Any) -> Any:
+    """The result of Done, of this type. Raises ResultError."""
+    message, document, parts = received
+    if not isinstance(message, Done):
+        raise ResultError(f"{type(message).__name__} has no result")
+    return typed_data.decode(kind, document, parts)

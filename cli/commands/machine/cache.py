@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.machine.cache import cache_status, clear_cache
 from epcheck.cli.terminal import failure
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(
     add_completion=False,
@@ -22,15 +22,11 @@ def show(context: typer.Context) -> None:
         with failure.one_sentence():
             kept = cache_status()
             size = f"{kept.size_bytes / 1e6:.1f} MB of at most {kept.limit_bytes / 1e6:.0f} MB"
-            _say(f"cache in {kept.path}: {kept.entries:,} entries, {size}")
+            Terminal().print(f"cache in {kept.path}: {kept.entries:,} entries, {size}")
 
 
 @app.command()
 def clear() -> None:
     """Forget everything that is kept: the next run takes longer, and comes out the same."""
     with failure.one_sentence():
-        _say(f"cleared, {clear_cache() / 1e6:.1f} MB freed")
-
-
-def _say(sentence: str) -> None:
-    Console().print(sentence, markup=False, highlight=False, soft_wrap=True)
+        Terminal().print(f"cleared, {clear_cache() / 1e6:.1f} MB freed")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.machine.demo import TARGET, DemoOptions, demo
 from epcheck.api.suite.repro import repro_command
 from epcheck.cli.options import command
 from epcheck.cli.terminal import exit_codes, summary
 from epcheck.cli.terminal.failure import FAILURES, GOOD
-from epcheck.cli.terminal.plain import safe
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records.terms import FAILURE
 
 app = typer.Typer(add_completion=False)
@@ -23,13 +22,10 @@ def show(options: DemoOptions) -> int:
 
     Exit code: 0 its faults were found, 2 it could not run, 130 interrupted.
     """
-    console = Console(emoji=False)
-    console.print(
-        "A made-up provider is judged. It computes on the CPU, and then does what real providers have done.",
-        soft_wrap=True,
-    )
-    result = demo(options, progress=TerminalProgress(console))
-    summary.show(console, result)
+    terminal = Terminal()
+    terminal.print("A made-up provider is judged. It computes on the CPU, and then does what real providers have done.")
+    result = demo(options, progress=TerminalProgress(terminal))
+    summary.show(terminal, result)
     code = exit_codes.of_run(result)
     if code != FAILURES:
         return code
@@ -42,7 +38,8 @@ def show(options: DemoOptions) -> int:
         f"3. Write it as a folder of model, inputs and true outputs: {repro_command(cause.smallest)}",
         f"4. Judge the folder, after every change of the provider: epcheck replay repro --target {TARGET}",
     )
-    console.print("\n[bold]Find a fault in a minute[/]")
+    terminal.print()
+    terminal.print("Find a fault in a minute", style="bold")
     for step in steps:
-        console.print(safe(step), soft_wrap=True, highlight=False)
+        terminal.print(step)
     return GOOD

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.machine.env import (
     CreateEnvOptions,
@@ -16,6 +15,7 @@ from epcheck.api.machine.env import (
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(
     add_completion=False, help="Environments in which other providers run, in a private folder.", no_args_is_help=True
@@ -25,9 +25,9 @@ app = typer.Typer(
 @command(app, CreateEnvOptions)
 def create(options: CreateEnvOptions) -> None:
     """Make the environment of a provider, anew where it is there. Less than two minutes; no root."""
-    console = Console()
-    made = create_env(options, progress=TerminalProgress(console, keeps_steps=True))
-    _say(f"{made.name}: {_words(made)}; run: epcheck run --target {made.name} --thin")
+    terminal = Terminal()
+    made = create_env(options, progress=TerminalProgress(terminal, keeps_steps=True))
+    terminal.print(f"{made.name}: {_words(made)}; run: epcheck run --target {made.name} --thin")
 
 
 @app.command(name="list")
@@ -35,13 +35,13 @@ def show() -> None:
     """List the environments that were made, and those that can be."""
     with failure.one_sentence():
         for made in environments():
-            _say(f"{made.name}: {_words(made)}")
+            Terminal().print(f"{made.name}: {_words(made)}")
 
 
 @command(app, RemoveEnvOptions)
 def remove(options: RemoveEnvOptions) -> None:
     """Delete an environment."""
-    _say(f"removed, {remove_env(options) / 1e6:.0f} MB freed")
+    Terminal().print(f"removed, {remove_env(options) / 1e6:.0f} MB freed")
 
 
 def _words(made: Environment) -> str:
@@ -49,7 +49,3 @@ def _words(made: Environment) -> str:
         return f"not made ({made.recipe.about})"
     packages = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     return f"{packages}{f', {made.driver}' if made.driver else ''}; in {made.folder}"
-
-
-def _say(sentence: str) -> None:
-    Console().print(sentence, markup=False, highlight=False, soft_wrap=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from epcheck.api.machine.lab import (
     InstallLabOptions,
@@ -22,6 +20,7 @@ from epcheck.api.machine.lab import (
 )
 from epcheck.cli.options import command
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.conformance.lab.status import LabStatus
 
 app = typer.Typer(
@@ -32,19 +31,19 @@ app = typer.Typer(
 @command(app, InstallLabOptions)
 def install(options: InstallLabOptions) -> None:
     """Install the lab, or complete it: what is there stays. About a minute and 1 GB; no root."""
-    console = Console()
-    _show(console, install_lab(options, progress=TerminalProgress(console, keeps_steps=True)))
+    terminal = Terminal()
+    _show(terminal, install_lab(options, progress=TerminalProgress(terminal, keeps_steps=True)))
 
 
 @command(app, LabStatusOptions)
 def status(options: LabStatusOptions) -> int:
     """Show what the lab has. Exit status 1 when it is not complete, or, with --vulkan, when it can use no driver."""
-    console, found = Console(), lab_status(options)
-    _show(console, found)
+    terminal, found = Terminal(), lab_status(options)
+    _show(terminal, found)
     if not options.vulkan:
         return 0 if found.installed else 1
     drivers = vulkan_status(options)
-    _show_drivers(console, drivers)
+    _show_drivers(terminal, drivers)
     return 0 if found.installed and drivers.usable else 1
 
 
@@ -52,38 +51,37 @@ def status(options: LabStatusOptions) -> int:
 def remove(options: LabOptions) -> None:
     """End what runs in the lab and delete it."""
     freed = remove_lab(options)
-    Console().print(f"removed, {freed / 1e6:.0f} MB freed")
+    Terminal().print(f"removed, {freed / 1e6:.0f} MB freed")
 
 
 @command(app, PackLabOptions)
 def pack(options: PackLabOptions) -> None:
     """Write the lab as one file, for machines without network. About 2 minutes."""
-    console = Console()
-    made = pack_lab(options, progress=TerminalProgress(console, keeps_steps=True))
+    terminal = Terminal()
+    made = pack_lab(options, progress=TerminalProgress(terminal, keeps_steps=True))
     driver = "with" if made.software_driver else "without"
-    console.print(
+    terminal.print(
         f"{made.path}: {made.size_bytes / 1e6:.1f} MB, {made.unpacked_bytes / 1e6:.0f} MB unpacked, {driver} the "
-        f"software Vulkan driver; runtimes: {', '.join(made.runtimes)}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        f"software Vulkan driver; runtimes: {', '.join(made.runtimes)}"
     )
 
 
 @command(app, UnpackLabOptions)
 def unpack(options: UnpackLabOptions) -> None:
     """Make the lab from a packed one; no network, no root."""
-    console = Console()
-    _show(console, unpack_lab(options, progress=TerminalProgress(console, keeps_steps=True)))
+    terminal = Terminal()
+    _show(terminal, unpack_lab(options, progress=TerminalProgress(terminal, keeps_steps=True)))
 
 
-def _show(console: Console, found: LabStatus) -> None:
+def _show(terminal: Terminal, found: LabStatus) -> None:
     state = "installed" if found.installed else "not installed"
-    console.print(f"lab in {found.folder}: {state}, {found.size_bytes / 1e6:.0f} MB", markup=False, soft_wrap=True)
-    table = Table(box=None, show_header=False, pad_edge=False)
+    terminal.print(f"lab in {found.folder}: {state}, {found.size_bytes / 1e6:.0f} MB")
+    table = Table(header=False)
+    for name in ("state", "step", "detail"):
+        table.add_column(name)
     for step in found.steps:
         table.add_row("done" if step.done else "missing", step.name, step.detail)
-    console.print(table)
+    terminal.print_table(table)
     if found.installed:
         facts = {
             "wine": found.wine_version,
@@ -91,17 +89,17 @@ def _show(console: Console, found: LabStatus) -> None:
             "shader model 6": "yes" if found.dxil else "no",
             "runtimes": ", ".join(found.runtimes),
         }
-        console.print("; ".join(f"{name}: {value}" for name, value in facts.items()), highlight=False)
+        terminal.print("; ".join(f"{name}: {value}" for name, value in facts.items()))
 
 
-def _show_drivers(console: Console, found: VulkanStatus) -> None:
+def _show_drivers(terminal: Terminal, found: VulkanStatus) -> None:
     """One line for each driver, whole also where the terminal is narrow: paths are copied from it."""
-    console.print()
+    terminal.print()
     for driver in found.drivers:
         missing = ", ".join(f"{lacks.name} (Debian: {lacks.package or 'unknown'})" for lacks in driver.missing)
         state = "can be loaded" if driver.loadable else f"cannot be loaded: {driver.problem or f'it needs {missing}'}"
         line = (
             f"{'used' if driver.used else 'not used'}: {driver.file} ({driver.library or '?'}; {driver.place}): {state}"
         )
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"Vulkan: {found.reason}", markup=False, highlight=False, soft_wrap=True)
+        terminal.print(line)
+    terminal.print(f"Vulkan: {found.reason}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.machine.probe import ProbeOptions, probe
 from epcheck.cli.options import command
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -18,8 +18,8 @@ def ask(options: ProbeOptions) -> None:
 
     Compare the table with the provider's documentation before you use it: `epcheck run --claims FILE`.
     """
-    made = probe(options, progress=TerminalProgress(Console(stderr=True)))
-    typer.echo(
+    made = probe(options, progress=TerminalProgress(Terminal(stderr=True)))
+    Terminal().print(
         f"{made.path}: takes {made.taken:,} of {made.asked:,} nodes; {made.versions:,} operator versions with "
         f"{made.dtypes:,} dtypes, {made.partial:,} of them in part; {made.seconds:.0f} s"
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from epcheck.api.models.doctor import (
     FAULTY,
@@ -21,8 +19,9 @@ from epcheck.api.models.doctor import (
 )
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import brief, safe
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Table, Terminal
+from epcheck.cli.terminal.text import brief
 
 app = typer.Typer(add_completion=False)
 
@@ -45,47 +44,46 @@ def examine(options: DoctorOptions) -> int:
 
     Exit code: 0 the model is right as it is, 1 it is not, 2 it cannot be told, bad input, or it could not run.
     """
-    console = Console(emoji=False, highlight=False, soft_wrap=True)
-    console.width = console.width if console.is_terminal else WIDTH
+    terminal = Terminal(width=WIDTH)
     html = options.html or default_page(options.model)
-    found = doctor(replace(options, html=html), progress=TerminalProgress(console))
-    show(console, found)
-    console.print(f"Page: {safe(str(html))}")
+    found = doctor(replace(options, html=html), progress=TerminalProgress(terminal))
+    show(terminal, found)
+    terminal.print(f"Page: {html}")
     return EXIT_CODES[found.status]
 
 
-def show(console: Console, found: Diagnosis) -> None:
+def show(terminal: Terminal, found: Diagnosis) -> None:
     """A diagnosis in the terminal."""
     rows = sorted((each for each in found.nodes if each.keeps or each.fault), key=lambda each: not each.keeps)
     if rows:
-        table = Table(box=None, pad_edge=True)
+        table = Table(indented=True)
         for name in ("node", "in float16", "needs float32"):
-            table.add_column(name, overflow="fold")
+            table.add_column(name, fold=True)
         for each in rows[:SHOWN]:
             table.add_row(brief(str(each.node)), brief(each.words), "yes" if each.keeps else "no")
-        console.print(table)
+        terminal.print_table(table)
     if len(rows) > SHOWN:
-        console.print(f"   and {len(rows) - SHOWN} more, which the page has")
-    show_quantizers(console, found)
+        terminal.print(f"   and {len(rows) - SHOWN} more, which the page has")
+    show_quantizers(terminal, found)
     if found.status != UNJUDGED and found.nodes:
-        console.print(brief(f"   in float16: {found.before.words}"))
+        terminal.print(brief(f"   in float16: {found.before.words}"))
     if found.after is not None:
         where = f", as written to {found.written}" if found.written else ""
         with_them = "with these nodes in float32" if found.keep else "as written"
-        console.print(brief(f"   {with_them}{where}: {found.after.words}"))
-    console.print(brief(found.headline), style=f"bold {COLOURS[found.status]}")
+        terminal.print(brief(f"   {with_them}{where}: {found.after.words}"))
+    terminal.print(brief(found.headline), style=f"bold {COLOURS[found.status]}")
 
 
-def show_quantizers(console: Console, found: Diagnosis) -> None:
+def show_quantizers(terminal: Terminal, found: Diagnosis) -> None:
     """The quantisers at fault, and those whose scales suit badly without effect."""
     rows = (*found.quantization.faults, *found.quantization.harmless) if found.quantization else ()
     if rows:
-        table = Table(box=None, pad_edge=True)
+        table = Table(indented=True)
         for name in ("quantiser", "what is wrong", "error alone", "better scale", "matters"):
-            table.add_column(name, overflow="fold")
+            table.add_column(name, fold=True)
         for each in rows[:SHOWN]:
             effect = (f"{each.effect.alone:.2g}", f"{each.effect.better:.2g}") if each.effect else ("", "")
             table.add_row(brief(str(each.node)), brief(each.words), *effect, "yes" if each.matters else "no")
-        console.print(table)
+        terminal.print_table(table)
     if len(rows) > SHOWN:
-        console.print(f"   and {len(rows) - SHOWN} more, which the page has")
+        terminal.print(f"   and {len(rows) - SHOWN} more, which the page has")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.models.harvest import HarvestOptions, ModelHarvest, harvest
 from epcheck.cli.options import command
-from epcheck.cli.terminal.plain import safe
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -19,15 +18,15 @@ def harvest_models(options: HarvestOptions) -> None:
 
     Exit code: 0 the folder was written, 2 bad input, or it could not run.
     """
-    console = Console(emoji=False, highlight=False, soft_wrap=True)
-    found = harvest(options, progress=TerminalProgress(console))
+    terminal = Terminal()
+    found = harvest(options, progress=TerminalProgress(terminal))
     for model in found.models:
-        show(console, model)
-    console.print(safe(f'{found.folder}: {found.cases:,} cases; run them: epcheck run --source "{found.folder}"'))
+        show(terminal, model)
+    terminal.print(f'{found.folder}: {found.cases:,} cases; run them: epcheck run --source "{found.folder}"')
 
 
-def show(console: Console, found: ModelHarvest) -> None:
+def show(terminal: Terminal, found: ModelHarvest) -> None:
     """What came of a model, and why nodes were left out."""
-    console.print(safe(f"{found.model}: {found.total:,} nodes, {found.cases:,} cases, {found.new:,} of them new"))
+    terminal.print(f"{found.model}: {found.total:,} nodes, {found.cases:,} cases, {found.new:,} of them new")
     for why, count in found.reasons:
-        console.print(safe(f"  {count:,} left out: {why}"))
+        terminal.print(f"  {count:,} left out: {why}")

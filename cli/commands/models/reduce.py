@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from epcheck.api.models.reduce import ReduceOptions, reduce, words
 from epcheck.cli.options import command
-from epcheck.cli.terminal.plain import safe
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.models.validation.names import shortened
 
 app = typer.Typer(add_completion=False)
@@ -20,6 +18,6 @@ def reduce_model(options: ReduceOptions) -> None:
 
     Exit code: 0 a part that fails was written, 2 nothing fails, bad input, or it could not run.
     """
-    console = Console(emoji=False, highlight=False, soft_wrap=True)
-    console.print(safe(shortened(words(reduce(options)))))
-    console.print(escape(f'{options.out}: run it with: cd "{options.out}" && python run.py'))
+    terminal = Terminal()
+    terminal.print(shortened(words(reduce(options))))
+    terminal.print(f'{options.out}: run it with: cd "{options.out}" && python run.py')

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from epcheck.api.models.validate import default_page
 from epcheck.api.models.validate_models import (
@@ -23,8 +21,9 @@ from epcheck.api.models.validate_models import (
 )
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import MESSAGE, brief, safe
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Table, Terminal
+from epcheck.cli.terminal.text import MESSAGE, brief
 from epcheck.models.validation import page
 from epcheck.models.validation.formatting import (
     NOT_LOOKED_FOR,
@@ -66,54 +65,52 @@ def validate_model(options: ValidateModelsOptions) -> int:
     Exit code: 0 all run and are right, 1 one does not load, fails, is wrong or breaks a limit of epcheck.toml, 2 it
     cannot be told, bad input, or it could not run.
     """
-    console = Console(emoji=False, highlight=False, soft_wrap=True)
-    console.width = console.width if console.is_terminal else WIDTH
-    gate = _one(console, options) if is_single(options) else _many(console, options)
+    terminal = Terminal(width=WIDTH)
+    gate = _one(terminal, options) if is_single(options) else _many(terminal, options)
     return EXIT_CODES[gate.result]
 
 
-def _one(console: Console, options: ValidateModelsOptions) -> Gate:
+def _one(terminal: Terminal, options: ValidateModelsOptions) -> Gate:
     """A single model on a single target, with all its answers."""
     html = options.html or default_page(options.models[0])
-    gate = validate_single(replace(options, html=html), progress=TerminalProgress(console))
+    gate = validate_single(replace(options, html=html), progress=TerminalProgress(terminal))
     (checked,) = gate.checked
     assert checked.validation is not None
-    show(console, checked.validation)
+    show(terminal, checked.validation)
     for sentence in checked.broken:
         if sentence != checked.validation.headline:
-            console.print(brief(f"{sentence} (epcheck.toml)"), style="bold red")
-    console.print(f"Page: {safe(str(html))}")
+            terminal.print(brief(f"{sentence} (epcheck.toml)"), style="bold red")
+    terminal.print(f"Page: {html}")
     return gate
 
 
-def _many(console: Console, options: ValidateModelsOptions) -> Gate:
+def _many(terminal: Terminal, options: ValidateModelsOptions) -> Gate:
     """Several models or targets, in a table."""
     html = options.html or Path("validation.html")
-    gate = validate_models(replace(options, html=html), progress=TerminalProgress(console))
-    table = Table(box=None, pad_edge=True)
+    gate = validate_models(replace(options, html=html), progress=TerminalProgress(terminal))
+    table = Table(indented=True)
     for name in ("model", "target", "result", "placed", "error", "latency"):
-        table.add_column(name, overflow="fold", justify="right" if name in ("placed", "error", "latency") else "left")
+        table.add_column(name, fold=True, right=name in ("placed", "error", "latency"))
     for checked in gate.checked:
         found = checked.validation
         ratio = found.speeds.ratio if found and found.speeds else None
         figures = (percent(found.placed_share), number(found.error)) if found else ("", "")
         cells = (checked.name, checked.target, checked.status, *figures, "" if ratio is None else f"× {ratio:.3g}")
-        table.add_row(*map(safe, cells), style=RESULTS[checked.result])
-    console.print(table)
+        table.add_row(*cells, style=RESULTS[checked.result])
+    terminal.print_table(table)
     for checked in gate.checked:
         if checked.result != PASSES:
-            console.print(brief(f"{checked.name} on {checked.target}: {checked.words}"),
-                          style=RESULTS[checked.result])  # fmt: skip
-    console.print(safe(gate.headline), style=f"bold {RESULTS[gate.result]}")
-    console.print(f"Page: {safe(str(html))}")
+            terminal.print(brief(f"{checked.name} on {checked.target}: {checked.words}"), style=RESULTS[checked.result])
+    terminal.print(gate.headline, style=f"bold {RESULTS[gate.result]}")
+    terminal.print(f"Page: {html}")
     return gate
 
 
-def show(console: Console, validation: Validation) -> None:
+def show(terminal: Terminal, validation: Validation) -> None:
     """A validation in the terminal, in the order of its questions."""
 
     def say(text: str, style: str = "", most: int = MESSAGE) -> None:
-        console.print(brief(text, most), style=style)
+        terminal.print(brief(text, most), style=style)
 
     say("1. Will it load?", "bold")
     for finding in validation.inspection.findings:
@@ -147,13 +144,13 @@ def show(console: Console, validation: Validation) -> None:
             changed = ", ".join((*step.repeat_differs, *step.unwritten))
             say(f"   {step.target}, {step.trial}: a second run gives something else for {changed}", "red")
     if validation.verdicts:
-        console.print(_table(validation))
+        terminal.print_table(_table(validation))
         _show_verdicts(say, validation)
     say(f"   {validation.truth}")
     if validation.status not in (RIGHT, UNJUDGED):
         _show_wrong_nodes(say, validation)
         say("5. Reproduce it", "bold")
-        console.print(f"   {safe(reduce_command(validation))}")
+        terminal.print(f"   {reduce_command(validation)}")
     if validation.speeds:
         say("6. How fast is it?", "bold")
         say(f"   {validation.speeds.words}")
@@ -210,11 +207,11 @@ def _several(count: int, what: str) -> str:
 
 
 def _table(validation: Validation) -> Table:
-    table = Table(box=None, pad_edge=True)
+    table = Table(indented=True)
     for name in ("output", "trial", "against", "verdict"):
-        table.add_column(name, no_wrap=name != "output", overflow="fold")
+        table.add_column(name, whole=name != "output", fold=True)
     for name in ("max abs", "max ULP", "cosine", "SNR dB", "top-1"):
-        table.add_column(name, justify="right")
+        table.add_column(name, right=True)
     ordered = sorted(validation.verdicts, key=lambda found: found.right)
     for found in ordered[:SHOWN]:
         metrics = found.metrics

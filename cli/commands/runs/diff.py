@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.runs.diff import DiffOptions, diff
 from epcheck.cli.options import command
 from epcheck.cli.terminal import comparison, exit_codes
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -21,5 +21,5 @@ def compare(options: DiffOptions) -> int:
     its end.
     """
     found = diff(options)
-    comparison.show(Console(emoji=False), found)
+    comparison.show(Terminal(), found)
     return exit_codes.of_assessments((found,))

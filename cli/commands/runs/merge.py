@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.runs.merge import MergeOptions, merge
 from epcheck.cli.options import command
 from epcheck.cli.terminal import exit_codes, failure, summary
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -19,7 +19,7 @@ def merge_runs(options: MergeOptions) -> int:
     Exit code: that of `epcheck run` for the merged run; 2 also when runs do not fit together or shards are missing.
     """
     result = merge(options)
-    summary.show(Console(emoji=False), result)
+    summary.show(Terminal(), result)
     code = exit_codes.of_run(result)
     if code == failure.CANNOT:
         failure.say(f"the merged run {result.run.status}")

@@ -16,7 +16,7 @@ from epcheck.api.runs.profile import (
     read_profile,
 )
 from epcheck.cli.options import command
-from epcheck.cli.terminal.plain import printable
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(
     add_completion=False,
@@ -30,21 +30,21 @@ def write(options: ProfileOptions) -> None:
     """Write the profile of a target, or print it where no file is named."""
     found = provider_profile(options)
     if options.out:
-        typer.echo(printable(f"{_described(found)}: {options.out}"))
+        Terminal().print(f"{_described(found)}: {options.out}")
     else:
-        typer.echo(profile_text(found), nl=False)
+        Terminal().print_document(profile_text(found))
 
 
 @command(app, ReadProfileOptions)
 def read(options: ReadProfileOptions) -> None:
     """Read a profile, say what it has, and write its exclusions as expectations if asked. Exit code 2 if it is none."""
-    typer.echo(printable(_described(read_profile(options))))
+    Terminal().print(_described(read_profile(options)))
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of a profile."""
-    typer.echo(json.dumps(profile_schema(), indent=2))
+    Terminal().print_document(json.dumps(profile_schema(), indent=2))
 
 
 def _described(found: ProviderProfile) -> str:

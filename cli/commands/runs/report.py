@@ -6,6 +6,7 @@ import typer
 
 from epcheck.api.runs.report import ReportOptions, report
 from epcheck.cli.options import command
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -13,5 +14,4 @@ app = typer.Typer(add_completion=False)
 @command(app, ReportOptions)
 def make_reports(options: ReportOptions) -> None:
     """Make the HTML page of a stored run, or the files that are asked for. Exit status 2 if it cannot."""
-    for path in report(options):
-        typer.echo(path)
+    Terminal().print_lines(map(str, report(options)))

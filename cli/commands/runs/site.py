@@ -7,7 +7,7 @@ import typer
 from epcheck.api.runs.site import SiteOptions, site
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import printable
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.reports.site.page import headline
 from epcheck.reports.site.write import PAGE
 
@@ -21,6 +21,6 @@ def make_site(options: SiteOptions) -> None:
     Exit code 2 when the store cannot be read or has no record.
     """
     found = site(options)
-    typer.echo(printable(f"{headline(found)}: {options.out / PAGE}"))
+    Terminal().print(f"{headline(found)}: {options.out / PAGE}")
     for problem in found.problems:
         failure.say(problem)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from epcheck.api.runs.store import (
     AddToStoreOptions,
@@ -20,7 +18,7 @@ from epcheck.api.runs.store import (
 )
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import printable, safe
+from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.reports.runs.fingerprint import fingerprint_class
 from epcheck.reports.store.nights import total
 from epcheck.reports.store.run_file import FileProblem, StoredRun
@@ -37,9 +35,10 @@ app = typer.Typer(
 def list_runs(options: StoreOptions) -> None:
     """List the runs of a store, and name the files that are not counted."""
     opened = stored_runs(options)
-    Console(emoji=False).print(_table(opened.runs))
+    terminal = Terminal()
+    terminal.print_table(_table(opened.runs))
     size = sum(run.path.stat().st_size for run in opened.runs)
-    _say(f"{len(opened.runs):,} runs in {opened.folder}, {size / 1e6:,.1f} MB")
+    terminal.print(f"{len(opened.runs):,} runs in {opened.folder}, {size / 1e6:,.1f} MB")
     _name(opened.problems)
 
 
@@ -50,11 +49,12 @@ def add(options: AddToStoreOptions) -> int:
     Exit code 2 when one cannot be added; the others are.
     """
     failed: list[NotAdded] = []
+    terminal = Terminal()
     for done in add_to_store(options):
         if isinstance(done, NotAdded):
             failed.append(done)
         else:
-            _say(f"{done.run_id}: {'would be ' if options.dry_run else ''}{done.addition}")
+            terminal.print(f"{done.run_id}: {'would be ' if options.dry_run else ''}{done.addition}")
     for each in failed:
         failure.say(each.why)
     return failure.CANNOT if failed else failure.GOOD
@@ -66,7 +66,7 @@ def check(options: StoreOptions) -> int:
     duplicated. Exit code 2 when there are such."""
     checked = check_store(options)
     rows = sum(run.recorded for run in checked.opened.runs)
-    _say(f"{len(checked.opened.runs):,} runs and {rows:,} rows read in {checked.opened.folder}")
+    Terminal().print(f"{len(checked.opened.runs):,} runs and {rows:,} rows read in {checked.opened.folder}")
     _name(checked.problems)
     return failure.CANNOT if checked.problems else failure.GOOD
 
@@ -76,34 +76,31 @@ def prune(options: PruneStoreOptions) -> None:
     """Remove old runs from a store. The last good run of each provider, adapter and selection always stays."""
     done = prune_store(options)
     pruned, would = done.pruned, "would be " if options.dry_run else ""
+    terminal = Terminal()
     for run in pruned.removed:
-        _say(f"{run.run_id}: {would}removed")
+        terminal.print(f"{run.run_id}: {would}removed")
     for run in pruned.protected:
-        _say(f"{run.run_id}: stays, the last good one of its kind")
+        terminal.print(f"{run.run_id}: stays, the last good one of its kind")
     freed = f"{pruned.size_bytes / 1e6:,.1f} MB"
-    _say(f"{len(pruned.removed):,} of {len(done.opened.runs):,} runs {would}removed, {freed}")
+    terminal.print(f"{len(pruned.removed):,} of {len(done.opened.runs):,} runs {would}removed, {freed}")
     _name(done.opened.problems)
 
 
 def _table(runs: Iterable[StoredRun]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("run", no_wrap=True)
+    table = Table()
+    table.add_column("run", whole=True)
     for name in ("started", "status", "of", "pass", "failing", "other"):
-        table.add_column(name, justify="right" if name in ("pass", "failing", "other") else "left", overflow="fold")
+        table.add_column(name, right=name in ("pass", "failing", "other"), fold=True)
     for run in runs:
         status = run.run.status if run.whole else f"{run.run.status}, {run.recorded:,} of {run.run.planned:,}"
         for target in run.targets:
             counted = run.counted.get(target)
             counts = [f"{n:,}" for n in total(counted.operators.values())] if counted else ["not run"] * 3
             cells = (run.run_id, moment(run.run.started), status, str(fingerprint_class(run.run, target)), *counts)
-            table.add_row(*map(safe, cells))
+            table.add_row(*cells)
     return table
 
 
 def _name(problems: Iterable[FileProblem]) -> None:
     for problem in problems:
         failure.say(f"{problem.kind}: {problem.sentence}")
-
-
-def _say(sentence: str) -> None:
-    typer.echo(printable(sentence))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from epcheck.api.runs.trend import TrendOptions, trend
 from epcheck.cli.options import command
-from epcheck.cli.terminal.plain import safe
+from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.reports import StoreError
 from epcheck.reports.trend import sections
 from epcheck.reports.trend.sections import Section
@@ -23,26 +21,27 @@ def show_trend(options: TrendOptions) -> None:
     cases, machines side by side. What did not run has no rate. Exit code 2 when there is no night to tell of.
     """
     found = trend(options)
-    show(Console(emoji=False), found, options.most)
+    show(Terminal(), found, options.most)
     if not any(night.run_id for machine in found.machines for night in machine.nights):
         raise StoreError(f"{found.store}: there is no night to tell of")
 
 
-def show(console: Console, found: Trend, most: int) -> None:
+def show(terminal: Terminal, found: Trend, most: int) -> None:
     """Print a trend."""
     for section in sections.sections(found, most):
-        console.print()
+        terminal.print()
         for sentence in section.sentences:
-            console.print(safe(sentence), soft_wrap=True, highlight=False)
+            terminal.print(sentence)
         if section.rows:
-            console.print(_table(section))
-    console.print(f"\n{safe(sections.headline(found))}", style="bold", soft_wrap=True, highlight=False)
+            terminal.print_table(_table(section))
+    terminal.print()
+    terminal.print(sections.headline(found), style="bold")
 
 
 def _table(section: Section) -> Table:
-    table = Table(title=section.title, title_justify="left", box=None, pad_edge=False)
+    table = Table(section.title)
     for number, name in enumerate(section.header):
-        table.add_column(safe(name), justify="right" if number in section.numbers else "left", overflow="fold")
+        table.add_column(name, right=number in section.numbers, fold=True)
     for row in section.rows:
-        table.add_row(*map(safe, row))
+        table.add_row(*row)
     return table

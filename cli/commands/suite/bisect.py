@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.releases.bisect import BisectOptions, bisect
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure, release_table
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -19,7 +19,7 @@ def bisect_releases(options: BisectOptions) -> int:
 
     Exit code: 0 no case is wrong in the newest release that was tried, 1 one is, 2 bad input or it could not run.
     """
-    console = Console(emoji=False)
-    bisected = bisect(options, progress=TerminalProgress(console))
-    release_table.show(console, bisected)
+    terminal = Terminal()
+    bisected = bisect(options, progress=TerminalProgress(terminal))
+    release_table.show(terminal, bisected)
     return failure.FAILURES if bisected.wrong_now else failure.GOOD

@@ -6,6 +6,7 @@ import typer
 
 from epcheck.api.suite.claims import RefreshClaimsOptions, refresh_claims
 from epcheck.cli.options import command
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(
     add_completion=False,
@@ -24,6 +25,7 @@ def refresh(options: RefreshClaimsOptions) -> None:
     """Take over what ONNX Runtime's documentation says of a provider's kernels, and say what is new."""
     table = refresh_claims(options)
     changes = (("added", table.added), ("changed", table.changed), ("not on the page", table.undocumented))
+    terminal = Terminal()
     for what, names in changes:
-        typer.echo(f"{what}: {', '.join(names) or 'nothing'}")
-    typer.echo(f"{table.operator_versions} operator versions in {table.path}")
+        terminal.print(f"{what}: {', '.join(names) or 'nothing'}")
+    terminal.print(f"{table.operator_versions} operator versions in {table.path}")

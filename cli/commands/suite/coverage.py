@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Column, Table
 
 from epcheck.api.option import Option
 from epcheck.api.suite.coverage import STATES, CoverageOptions, Separation, coverage, kind_coverage, separations
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
+from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, CaseKind, Triple
 
 app = typer.Typer(add_completion=False)
+
+WIDTH = 200
+"""Characters of a line that goes to no terminal."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,27 @@ def show_coverage(options: ShownCoverage) -> int:
 def show(triples: Sequence[Triple], each: bool) -> None:
     """One line for each operator, then the claims without a case, and why others cannot be reached."""
     states = [state for state in STATES if any(triple.state == state for triple in triples)]
-    table = Table(Column("operator", no_wrap=True), "versions", box=box.SIMPLE)
+    table = Table(ruled=True)
+    table.add_column("operator", whole=True)
+    table.add_column("versions")
     for heading in ("claims", *states):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, right=True)
     for operator in dict.fromkeys(triple.operator for triple in triples):
         own = [triple for triple in triples if triple.operator == operator]
         versions = ", ".join(map(str, sorted({triple.key[2] for triple in own})))
         counts = Counter(triple.state for triple in own)
         table.add_row(operator, versions, str(len(own)), *(str(counts[state] or "") for state in states))
-    Console(width=None if sys.stdout.isatty() else 200, highlight=False, emoji=False).print(table)
+    terminal = Terminal(width=WIDTH)
+    terminal.print_table(table)
     for triple in triples:
         if each or triple.state == MISSING:
             statuses = ", ".join(f"{count} {status}" for status, count in sorted(triple.statuses.items())) or triple.why
-            typer.echo(f"{triple.state:11} {_name(triple)}{f': {statuses}' if statuses else ''}")
+            terminal.print(f"{triple.state:11} {_name(triple)}{f': {statuses}' if statuses else ''}")
     for why, count in Counter(t.why for t in triples if t.state == UNREACHABLE).most_common():
-        typer.echo(f"{count:5} unreachable: {why}")
+        terminal.print(f"{count:5} unreachable: {why}")
     counts = Counter(triple.state for triple in triples)
     reachable = len(triples) - counts[UNREACHABLE]
-    typer.echo(
+    terminal.print(
         f"{len(triples):,} claims of {len({t.operator for t in triples})} operators, {reachable:,} can be reached: "
         + ", ".join(f"{counts[state]:,} {state}" for state in states if state != UNREACHABLE)
     )
@@ -75,11 +78,12 @@ def show(triples: Sequence[Triple], each: bool) -> None:
 
 def show_separations(found: Sequence[Separation]) -> int:
     """One line for each algorithm that no case of an operator separates from the truth; then the counts."""
+    terminal = Terminal()
     for each in found:
         if not each.separated:
-            typer.echo(f"{each.operator}: no case of {each.dtype} shows a provider that {each.does}")
+            terminal.print(f"{each.operator}: no case of {each.dtype} shows a provider that {each.does}")
     separated, operators = sum(each.separated for each in found), len({each.operator for each in found})
-    typer.echo(
+    terminal.print(
         f"{separated:,} of {len(found):,} cheap algorithms are separated from the truth, of {operators} operators"
     )
     return failure.GOOD
@@ -88,13 +92,15 @@ def show_separations(found: Sequence[Separation]) -> int:
 def show_kinds(kinds: Sequence[CaseKind]) -> None:
     """One line for each kind of case by rule."""
     statuses = sorted({status for kind in kinds for status in kind.statuses})
-    table = Table(Column("cases by rule", no_wrap=True), "aimed at", box=box.SIMPLE)
+    table = Table(ruled=True)
+    table.add_column("cases by rule", whole=True)
+    table.add_column("aimed at")
     for heading in ("cases", *statuses):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, right=True)
     for kind in kinds:
         counts = (str(kind.statuses.get(status, "")) for status in statuses)
         table.add_row(kind.kind, kind.aim, str(kind.cases), *counts)
-    Console(width=None if sys.stdout.isatty() else 200, highlight=False, emoji=False).print(table)
+    Terminal(width=WIDTH).print_table(table)
 
 
 def _name(triple: Triple) -> str:

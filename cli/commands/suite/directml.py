@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Column, Table
 
 from epcheck.api.suite.directml import LOST, DirectMLOptions, DirectMLResult, directml, tally
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
+from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.conformance.directml.probing import JUDGEMENTS, NOT_COMPILED, Border
 
 app = typer.Typer(add_completion=False)
+
+WIDTH = 200
+"""Characters of a line that goes to no terminal."""
 
 
 @command(app, DirectMLOptions)
@@ -25,34 +25,35 @@ def call(options: DirectMLOptions) -> int:
     Exit code: 0 as it should be, 1 a probe is wrong or a process ended, 2 it could not run.
     """
     result = directml(options)
-    show(Console(width=None if sys.stdout.isatty() else 200, emoji=False, highlight=False), result)
+    show(Terminal(width=WIDTH), result)
     return failure.GOOD if result.conforms else failure.FAILURES
 
 
-def show(console: Console, result: DirectMLResult) -> None:
+def show(terminal: Terminal, result: DirectMLResult) -> None:
     """The claims, the probes by group, what is wrong, and how often page and device agree."""
     if result.claims is not None:
         claims = result.claims
-        console.print(f"device: {claims.level}, tensors of {', '.join(claims.data_types)}", markup=False)
+        terminal.print(f"device: {claims.level}, tensors of {', '.join(claims.data_types)}")
         for difference in claims.differences or ("its claims are the documented ones",):
-            console.print(f"  {difference}", markup=False)
+            terminal.print(f"  {difference}")
     for group in dict.fromkeys(probed.id.partition("/")[0] for probed in result.probes):
         own = [probed for probed in result.probes if probed.id.startswith(f"{group}/") and not probed.left_out]
-        console.print(f"{group}: {sum(not probed.wrong for probed in own)} of {len(own)} right")
+        terminal.print(f"{group}: {sum(not probed.wrong for probed in own)} of {len(own)} right")
     for probed in result.probes:
         if probed.wrong or probed.left_out:
-            console.print(f"  {probed.id}: {probed.wrong or f'left out: {probed.left_out}'}", markup=False)
+            terminal.print(f"  {probed.id}: {probed.wrong or f'left out: {probed.left_out}'}")
     if result.borders:
-        _show_borders(console, result.borders)
+        _show_borders(terminal, result.borders)
 
 
-def _show_borders(console: Console, found: Sequence[Border]) -> None:
-    table = Table(Column("operator", no_wrap=True), box=box.SIMPLE)
+def _show_borders(terminal: Terminal, found: Sequence[Border]) -> None:
+    table = Table(ruled=True)
+    table.add_column("operator", whole=True)
     for judgement in JUDGEMENTS:
-        table.add_column(judgement, justify="right")
+        table.add_column(judgement, right=True)
     for operator, counts in tally(found).items():
         table.add_row(operator, *(str(counts[judgement] or "") for judgement in JUDGEMENTS))
-    console.print(table)
+    terminal.print_table(table)
     for border in found:
         if border.judgement in (LOST, NOT_COMPILED) or (border.documented and border.judgement.startswith("only")):
-            console.print(f"{border.operator} {border.what}: {border.judgement}: {border.reasons}", markup=False)
+            terminal.print(f"{border.operator} {border.what}: {border.judgement}: {border.reasons}")

@@ -6,6 +6,7 @@ import typer
 
 from epcheck.api.suite.expect import ExpectOptions, expect
 from epcheck.cli.options import command
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -18,8 +19,8 @@ def expect_failures(options: ExpectOptions) -> None:
     """
     found = expect(options)
     if not found.added:
-        typer.echo(f"{found.file}: nothing to add; {found.covered:,} failures are expected already", err=True)
+        Terminal(stderr=True).print(f"{found.file}: nothing to add; {found.covered:,} failures are expected already")
         return
-    typer.echo(found.diff, nl=False)
+    Terminal().print_document(found.diff)
     done = "written" if found.written else "not written; --write does"
-    typer.echo(f"{found.file}: {found.added:,} failures are expected with it ({done})", err=True)
+    Terminal(stderr=True).print(f"{found.file}: {found.added:,} failures are expected with it ({done})")

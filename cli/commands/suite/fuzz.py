@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from epcheck.api.fuzzing.fuzz import FuzzOptions, FuzzResult, fuzz
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import printable
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Terminal
+from epcheck.cli.terminal.text import cut
 
 app = typer.Typer(add_completion=False)
 
@@ -24,9 +23,9 @@ def search(options: FuzzOptions) -> int:
 
     Exit code: 0 no new fault, 1 faults, 2 bad input or it could not run, 130 interrupted.
     """
-    console = Console(emoji=False)
-    result = fuzz(options, progress=TerminalProgress(console))
-    show(console, result)
+    terminal = Terminal()
+    result = fuzz(options, progress=TerminalProgress(terminal))
+    show(terminal, result)
     if result.interrupted == "interrupted":
         failure.say("interrupted; what was found until then is kept")
         return failure.INTERRUPTED
@@ -36,30 +35,26 @@ def search(options: FuzzOptions) -> int:
     return failure.GOOD if result.conforms else failure.FAILURES
 
 
-def show(console: Console, result: FuzzResult) -> None:
+def show(terminal: Terminal, result: FuzzResult) -> None:
     """The faults, and how much was searched."""
     for fault, folder in list(zip(result.faults, result.folders, strict=True))[:SHOWN]:
-        kind = "[red]fault[/]" if fault.is_new else "[cyan]known[/]"
-        reason = printable(fault.record.reason)
-        known = f"\n  resembles {escape(printable(fault.known)[:200])}" if fault.known else ""
-        console.print(
-            f"{kind} {escape(fault.cause.symptom.operator)} {fault.record.status} ({fault.occurrences} times, blame: "
-            f"{fault.record.blame or 'nobody'}): {escape(reason[:300])}{'…' if len(reason) > 300 else ''}{known}\n"
-            f"  reproduce: {escape(str(folder))}",
-            soft_wrap=True,
-            highlight=False,
+        terminal.print(
+            ("fault", "red") if fault.is_new else ("known", "cyan"),
+            f" {fault.cause.symptom.operator} {fault.record.status} ({fault.occurrences} times, blame: "
+            f"{fault.record.blame or 'nobody'}): {cut(fault.record.reason, 300)}",
         )
+        if fault.known:
+            terminal.print(f"  resembles {cut(fault.known, 200)}")
+        terminal.print(f"  reproduce: {folder}")
     if len(result.faults) > SHOWN:
-        console.print(f"… and {len(result.faults) - SHOWN} more in {escape(str(result.out))}", highlight=False)
+        terminal.print(f"… and {len(result.faults) - SHOWN} more in {result.out}")
     new = sum(fault.is_new and not fault.replayed for fault in result.faults)
     before = sum(fault.is_new and fault.replayed for fault in result.faults)
     still = f", {before} found before and still there," if before else ""
     known_ones = len(result.faults) - new - before
-    console.print(
-        f"{escape(result.target)}: {new} new faults{still} and {known_ones} known ones in {result.judged:,} "
+    terminal.print(
+        f"{result.target}: {new} new faults{still} and {known_ones} known ones in {result.judged:,} "
         f"nodes, {result.rate:,.0f} a second; {result.replayed} examples replayed; seed {result.seed}, "
         f"{result.seconds:.0f} s",
-        soft_wrap=True,
         style="bold",
-        highlight=False,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated
@@ -12,7 +13,7 @@ from epcheck.api.option import Option
 from epcheck.api.suite import listing
 from epcheck.api.suite.listing import CasesOptions
 from epcheck.cli.options import command
-from epcheck.cli.terminal.plain import printable
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -41,26 +42,30 @@ def show(options: ListOptions) -> None:
     """Print case ids, operators with their versions and case counts, element types, the targets of this machine, or
     what is expected of a target, with the condition under which it is. Of the operators and types of ONNX that have no
     case it prints why. `restamped` prints what becomes of onnx's node tests in the versions that --target claims."""
+    Terminal().print_lines(_lines(options))
+
+
+def _lines(options: ListOptions) -> Iterator[str]:
     if options.what is What.targets:
         for target in listing.available_targets():
-            typer.echo(f"{target.name:10} {target.meaning}")
+            yield f"{target.name:10} {target.meaning}"
     elif options.what is What.operators:
         for operator in listing.operators():
             versions = ", ".join(map(str, operator.since_versions))
-            typer.echo(f"{operator.name:16} {operator.cases:5} cases  since_version {versions}")
+            yield f"{operator.name:16} {operator.cases:5} cases  since_version {versions}"
         for left_out in listing.left_out():
             versions = ", ".join(map(str, left_out.since_versions)) or "unknown"
-            typer.echo(f"{left_out.name:16}     no case   since_version {versions}: {left_out.why}")
+            yield f"{left_out.name:16}     no case   since_version {versions}: {left_out.why}"
     elif options.what is What.dtypes:
         for dtype in listing.element_types():
-            typer.echo(f"{dtype.name:16} {f'no case: {dtype.why}' if dtype.why else 'has cases'}")
+            yield f"{dtype.name:16} {f'no case: {dtype.why}' if dtype.why else 'has cases'}"
     elif options.what is What.expectations:
         chosen = CasesOptions(**{field.name: getattr(options, field.name) for field in fields(CasesOptions)})
         for entry in listing.expectations(options.target, chosen):
-            typer.echo(f"{entry.status:16} {printable(f'{entry}: {entry.reason}')}")
+            yield f"{entry.status:16} {entry}: {entry.reason}"
     elif options.what is What.restamped:
         for found in listing.restampings(options.target or "dml"):
-            typer.echo(str(found))
+            yield str(found)
     else:
         for case in listing.cases(options):
-            typer.echo(case.id)
+            yield case.id

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.runs.result import INTERRUPTED
 from epcheck.api.suite.nightly import Night, NightlyOptions, nightly
 from epcheck.cli.options import command
 from epcheck.cli.terminal import comparison, exit_codes, failure
-from epcheck.cli.terminal.plain import safe
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.reports.diff import assessment
 
 app = typer.Typer(add_completion=False)
@@ -25,9 +24,9 @@ def run_night(options: NightlyOptions) -> int:
 
     Exit code: 0 as good as before (or the first night), 1 new failures, 2 it could not run, 130 interrupted.
     """
-    console = Console(emoji=False)
-    night = nightly(options, progress=TerminalProgress(console))
-    show(console, night)
+    terminal = Terminal()
+    night = nightly(options, progress=TerminalProgress(terminal))
+    show(terminal, night)
     interrupted = INTERRUPTED in (night.run.status, *(search.ended for search in night.searches))
     code = failure.INTERRUPTED if interrupted else exit_codes.of_assessments(night.assessments)
     if code == failure.CANNOT:
@@ -36,16 +35,16 @@ def run_night(options: NightlyOptions) -> int:
     return code
 
 
-def show(console: Console, night: Night) -> None:
+def show(terminal: Terminal, night: Night) -> None:
     """The assessment of each candidate, what the searches found, and where the page is."""
     for found in night.assessments:
-        comparison.show(console, found)
+        comparison.show(terminal, found)
     for search in night.searches:
-        console.print(f"[bold]{safe(search.title)}[/]", soft_wrap=True, highlight=False)
-        console.print(safe(search.sentences), soft_wrap=True, highlight=False)
+        terminal.print(search.title, style="bold")
+        terminal.print(search.sentences)
         for fault in search.new:
             words = f"  new: {fault.operator} {fault.status}: {fault.reason[:REASON]} ({fault.folder})"
-            console.print(safe(words), soft_wrap=True, highlight=False)
+            terminal.print(words)
     for problem in night.problems:
-        console.print(f"[yellow]store[/] {safe(problem)}", soft_wrap=True, highlight=False)
-    console.print(f"Report: {safe(str(night.files[0]))}", soft_wrap=True, highlight=False)
+        terminal.print(("store", "yellow"), f" {problem}")
+    terminal.print(f"Report: {night.files[0]}")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import typer
-from rich.console import Console
 
 from epcheck.api.suite.replay import ReplayOptions, on_cpu, replay
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
-from epcheck.cli.terminal.plain import safe
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.models.validation.names import shortened
@@ -24,18 +23,18 @@ def run_folder(options: ReplayOptions) -> int:
 
     Exit code: 0 every target gives the expected outputs, 1 one does not, 2 bad input or it could not run.
     """
-    console = Console(emoji=False, highlight=False, soft_wrap=True)
+    terminal = Terminal()
     passed = True
     elsewhere: dict[str, set[str]] = {}
     for item in replay(options):
         passed &= item.status == terms.PASS
         elsewhere.setdefault(item.candidate.target, set()).update(on_cpu(item))
         for line in words(item):
-            console.print(safe(shortened(line)))
+            terminal.print(shortened(line))
     for target, operators in elsewhere.items():
         if operators:
-            console.print(
-                safe(f"{target}: on the CPU provider ran {', '.join(sorted(operators))}; epcheck validate says why")
+            terminal.print(
+                f"{target}: on the CPU provider ran {', '.join(sorted(operators))}; epcheck validate says why"
             )
     return failure.GOOD if passed else failure.FAILURES
 

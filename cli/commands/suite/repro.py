@@ -6,6 +6,7 @@ import typer
 
 from epcheck.api.suite.repro import ReproOptions, repro, script_command
 from epcheck.cli.options import command
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -14,4 +15,4 @@ app = typer.Typer(add_completion=False)
 def write_case(options: ReproOptions) -> None:
     """Write a case as model.onnx, ONNX test data and a script that needs onnxruntime only."""
     folder = repro(options)
-    typer.echo(f"{folder}: run it with: {script_command(folder, options)}")
+    Terminal().print(f"{folder}: run it with: {script_command(folder, options)}")

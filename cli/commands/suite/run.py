@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from epcheck.api.suite.run import run
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.cli.options import command
 from epcheck.cli.terminal import exit_codes, failure, summary, time_table
 from epcheck.cli.terminal.progress import TerminalProgress
+from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
 
@@ -20,11 +20,11 @@ def run_suite(options: RunOptions) -> int:
 
     Exit code: 0 as it should be, 1 conformance failures, 2 bad input or it could not run, 130 interrupted.
     """
-    console = Console(emoji=False)
-    result = run(options, progress=TerminalProgress(console))
-    summary.show(console, result)
+    terminal = Terminal()
+    result = run(options, progress=TerminalProgress(terminal))
+    summary.show(terminal, result)
     if options.profile:
-        time_table.show(console, options.profile)
+        time_table.show(terminal, options.profile)
     code = exit_codes.of_run(result)
     if code == failure.CANNOT:
         failure.say(f"the run {result.run.status}")

@@ -17,6 +17,7 @@ from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.apt import Archive
 from epcheck.conformance.lab.packages.relocation import relocate
 from epcheck.conformance.lab.process import Say
+from epcheck.conformance.start_process import find_program
 
 PACKAGES = ("gcc-mingw-w64-x86-64-win32", "flex", "bison")
 _GCC, _FLEX, _BISON = "x86_64-w64-mingw32-gcc", "flex", "bison"
@@ -36,7 +37,7 @@ class Compiler:
 
 def host_compiler() -> Compiler | None:
     """The machine's own compiler, or None unless all three programs are there."""
-    gcc, flex, bison = (shutil.which(name) for name in (_GCC, _FLEX, _BISON))
+    gcc, flex, bison = (find_program(name) for name in (_GCC, _FLEX, _BISON))
     if not (gcc and flex and bison):
         return None
     return Compiler("the machine's compiler", (gcc,), flex, bison, dict(os.environ))

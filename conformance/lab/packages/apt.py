@@ -25,6 +25,7 @@ from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.packages.pins import read
 from epcheck.conformance.lab.process import Say, Watch, in_threads, run
 from epcheck.conformance.records import atomic_file
+from epcheck.conformance.start_process import find_program
 
 _DEBIAN_SUITES = re.compile(
     r"(buster|bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)(-updates)?"
@@ -106,7 +107,7 @@ def find_mirror(sources: Iterable[Source]) -> str | None:
 
 def missing() -> str | None:
     """One sentence when this machine cannot fetch Debian packages, else None."""
-    absent = [tool for tool in ("apt-get", "dpkg-deb") if not shutil.which(tool)]
+    absent = [tool for tool in ("apt-get", "dpkg-deb") if not find_program(tool)]
     if absent:
         return (
             f"this machine has no {' and no '.join(absent)}: install Wine 10 or later and a Vulkan driver with its own "

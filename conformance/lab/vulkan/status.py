@@ -21,6 +21,7 @@ from epcheck.conformance.lab.vulkan.drivers import (
     own_drivers,
 )
 from epcheck.conformance.lab.vulkan.packages import PACKAGES
+from epcheck.conformance.start_process import run_process
 
 _MACHINE_LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 _SYSTEM_FOLDERS = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
@@ -149,7 +150,4 @@ def _load(name: str, layout: Layout, folders: Sequence[str]) -> tuple[tuple[Miss
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, env={"LC_ALL": "C", "PATH": os.defpath}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        errors="replace", timeout=30, check=False,
-    )  # fmt: skip
+    return run_process(command, env={"LC_ALL": "C", "PATH": os.defpath}, timeout=30)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from epcheck.conformance.lab.folder import size
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.records import atomic_file
+from epcheck.conformance.start_process import run_process
 from epcheck.conformance.targets import environments
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.recipes import swiftshader
@@ -115,14 +115,14 @@ def create(
     say("packages", 2, f"installing {', '.join(recipe.packages)}")
     release = name.partition("@")[2]
     requirements = [*recipe.packages[:-1], f"{recipe.packages[-1]}=={release}" if release else recipe.packages[-1]]
-    pip = [str(wanted.python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    pip = [str(wanted.python), "-I", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     _run(name, [*pip, "numpy", *requirements])
     driver = ""
     if with_driver:
         driver = swiftshader.install(
             folder / DRIVER, mirror, lambda message, done, of: say("driver", total, message, done, of)
         )
-    versions = json.loads(_run(name, [str(wanted.python), "-c", VERSIONS, *recipe.distributions, "numpy"]))
+    versions = json.loads(_run(name, [str(wanted.python), "-I", "-c", VERSIONS, *recipe.distributions, "numpy"]))
     text = json.dumps({"recipe": recipe.name, "versions": versions, "driver": driver}, indent=1)
     atomic_file.write_text(folder / COMPLETE, f"{text}\n")
     return environment(name)
@@ -153,7 +153,7 @@ def ready(name: str) -> Environment:
 
 
 def _run(what: str, command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    done = run_process(command)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if line.startswith("ERROR:")] or lines

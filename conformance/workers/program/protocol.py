@@ -165,15 +165,16 @@ def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
         raise ValueError(f"{len(body) - end} bytes of the body belong to no tensor")
 
 
-def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """The next frame's header and body; None at the end of the stream. Raises NotAFrame."""
+def read_frame(stream: IO[bytes], most_body: int = MAX_BODY) -> tuple[dict[str, Any], bytes] | None:
+    """The next frame's header and body; None at the end of the stream. most_body: bytes of the body at most. Raises
+    NotAFrame."""
     prefix = stream.read(PREFIX.size)
     if not prefix:
         return None
     if len(prefix) < PREFIX.size or prefix[:4] != MAGIC:
         raise NotAFrame(prefix)
     _, header_length, body_length = PREFIX.unpack(prefix)
-    if header_length > MAX_HEADER or body_length > MAX_BODY:
+    if header_length > MAX_HEADER or body_length > most_body:
         raise NotAFrame(prefix)
     head, body = _read_exactly(stream, header_length), _read_exactly(stream, body_length)
     if head is None or body is None:

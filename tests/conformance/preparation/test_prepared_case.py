@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from small_cases import identity
 
-from epcheck.conformance.cache.row_groups import plain_pickle
 from epcheck.conformance.preparation import case_facts, prepared_case
-from epcheck.conformance.preparation.prepared_case import PreparedCase
+from epcheck.conformance.preparation.prepared_case import PreparedCase, PreparedRow
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 
@@ -125,7 +124,7 @@ def test_another_row_is_refused(foreign: Any) -> None:
 def test_a_row_holds_builtin_types_alone(travelled: list[Travelled]) -> None:
     for _, prepared, _ in travelled:
         row = prepared_case.to_row(prepared)
-        assert plain_pickle(pickle.dumps(row)) == row
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(row), type=PreparedRow) == row
 
 
 def test_a_case_that_cannot_be_built_is_told_with_where_and_why() -> None:

@@ -13,21 +13,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import psutil
 import pytest
 from small_cases import backend, identities, identity, own_workers
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.cache.row_groups import RowGroups, group_of
 from epcheck.conformance.preparation import prepared_case, preparer_pool
-from epcheck.conformance.preparation.prepared_case import PreparedCase, UnbuiltCase
+from epcheck.conformance.preparation.prepared_case import PreparedCase, PreparedRow, UnbuiltCase
 from epcheck.conformance.preparation.preparer_pool import PreparerPool
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
+from epcheck.conformance.targets.target import MEBIBYTE
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
 from epcheck.generators import suite
+from epcheck.generators.array import Array
 from epcheck.generators.case import Case
+from epcheck.generators.harvested.harvested_cases import case_of
+from epcheck.generators.harvested.harvested_node import HarvestedInput, HarvestedNode
 
 CHUNK, WORTH_PREPARERS = 16, 64
 """Smaller than they are, so that a few cases will do."""
@@ -263,7 +269,7 @@ def test_preparers_are_sent_the_suite_s_own_cases_among_others(
     assert {case.operator for case in sent} == {"Slice"}
     assert sorted([case.id for case in sent] + here) == sorted(case.id for case in mixed)
     with closing(Cache(tmp_path / "cache.sqlite")) as kept:
-        groups = RowGroups(kept, "prepared").of({group_of(case) for case in mixed})
+        groups = RowGroups(kept, "prepared", str, PreparedRow).of({group_of(case) for case in mixed})
     assert sorted(case_id for rows in groups.values() for case_id in rows) == sorted(case.id for case in OWN)
 
 
@@ -315,19 +321,21 @@ def test_what_was_prepared_is_found_the_next_time(
 
 
 @pytest.mark.parametrize("damaged", [b"garbage", ((), "", ()), None])
-def test_a_damaged_row_is_prepared_again_and_replaced(tmp_path: Path, here: list[str], damaged: Any) -> None:
+def test_the_group_of_a_damaged_row_is_prepared_again_and_replaced(
+    tmp_path: Path, here: list[str], damaged: Any
+) -> None:
     path, (first, second) = tmp_path / "cache.sqlite", OWN[:2]
     right = {case.id: prepared_case.to_row(prepared_case.of(case.build())) for case in (first, second)}
     with closing(Cache(path)) as kept:
-        rows = RowGroups(kept, "prepared")
+        rows = RowGroups(kept, "prepared", str, PreparedRow)
         for case in (first, second):
             rows.put(group_of(case), case.id, damaged if case is first else right[case.id])
         rows.write()
     with driver(path=path) as running:
         assert running.run([first, second])[first.id] == prepared_case.of(first.build())
-    assert here == [first.id]
+    assert sorted(here) == sorted([first.id, second.id])
     with closing(Cache(path)) as kept:
-        assert RowGroups(kept, "prepared").of([group_of(first)]) == {group_of(first): right}
+        assert RowGroups(kept, "prepared", str, PreparedRow).of([group_of(first)]) == {group_of(first): right}
 
 
 def test_preparers_stay_warm_with_the_other_workers() -> None:
@@ -386,3 +394,52 @@ def test_cases_that_take_long_are_prepared_a_few_at_a_time(monkeypatch: pytest.M
     monkeypatch.setattr(preparer_pool, "SLOW_S", 60.0)
     pool.prepare_some()
     assert (len(pool.ready), pool.is_slow) == (9, False)
+
+
+def harvested(op_type: str, version: int, output: str, **values: Array) -> Case:
+    """A case of a folder of harvested nodes."""
+    inputs = tuple(HarvestedInput(name, "int64", value.shape, value, True) for name, value in values.items())
+    node = HarvestedNode(op_type, "", version, ("int64",), inputs, (output,), {}, {"a.onnx": 1})
+    return case_of(node, suite.all_operators()[op_type], Path("harvested"))
+
+
+RANGE = harvested("Range", 11, "output", start=np.array(0), limit=np.array(1 << 62), delta=np.array(1))
+"""Its output would have 2^62 elements."""
+EXPAND = harvested("Expand", 13, "output", input=np.array([1]), shape=np.array([1 << 28]))
+"""Its output has 2 GiB, and nothing of it is quick."""
+ADD = harvested("Add", 14, "C", A=np.array([1]), B=np.array([2]))
+
+
+def test_a_stranger_s_case_that_takes_too_much_memory_costs_itself_alone(
+    here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is prepared in a jailed process; ours does not grow."""
+    monkeypatch.setattr(preparer_pool, "PREPARER", replace(preparer_pool.PREPARER, memory_bytes=700 * MEBIBYTE))
+    most = psutil.Process().memory_info().rss + 200 * MEBIBYTE
+    with driver(path=tmp_path / "cache.sqlite") as running:
+        running.event_s = 0.02
+
+        def watch() -> None:
+            running.pool.watch()
+            assert psutil.Process().memory_info().rss < most
+
+        prepared = running.run([ADD, EXPAND], watch)
+    lost = prepared[EXPAND.id]
+    assert isinstance(lost, UnbuiltCase)
+    assert lost.why == "the case cannot be built: it took more than 700 MiB of memory"
+    assert prepared[ADD.id] == prepared_case.of(ADD.build())
+    assert here == []
+    with closing(Cache(tmp_path / "cache.sqlite")) as kept:
+        assert kept.entries() == 0
+    assert preparer_pool.PREPARER.is_jailed
+
+
+@posix
+def test_a_stranger_s_case_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparer_pool, "DEADLINE_S", 6.0)
+    with driver() as running:
+        running.event_s = 0.1
+        (lost,) = running.run([RANGE], running.pool.watch).values()
+    assert isinstance(lost, UnbuiltCase)
+    assert lost.why in ("the case cannot be built: it took more than 6 s",
+                        "the case cannot be built: it took more than 2,048 MiB of memory")  # fmt: skip

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from epcheck.cli.commands.models import validate as command
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.targets.target import CPU, DML
 from epcheck.conformance.workers.program.backends.values import flattened
 from epcheck.models.accuracy.metrics import Metrics, measure
@@ -110,9 +110,10 @@ def test_long_names_are_cut_in_terminal_and_headline_and_whole_in_json() -> None
     found = long_names()
     assert found.headline == f"m.onnx runs on {DML}, but its outputs are not right: node 7 `{CUT}` (Conv)"
     assert document(found)["headline"].endswith(f"not right: node 7 `{LONG}` (Conv)")
-    console = Console(file=io.StringIO(), width=10_000)
-    command.show(console, found)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    file = io.StringIO()
+    terminal = Terminal(file, width=10_000)
+    command.show(terminal, found)
+    text = file.getvalue()
     assert max(map(len, text.splitlines())) < 500
     assert f"node 7 `{CUT}` (Conv) is wrong" in text
     assert f"no kernel for {CUT} ({LONG[:69]}…{LONG[-39:]})" in text
@@ -129,9 +130,10 @@ def test_a_message_of_9000_characters_is_cut_in_the_terminal() -> None:
     failed = replace(RUN, stage="run", during="the run", message="x " * 4500, outputs=())
     found = validation(steps=(failed,), verdicts=())
     assert found.status == FAILS
-    console = Console(file=io.StringIO(), width=120)
-    command.show(console, found)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    file = io.StringIO()
+    terminal = Terminal(file, width=120)
+    command.show(terminal, found)
+    text = file.getvalue()
     assert text.count("x") < 700
     assert re.search(r"\(90\d\d characters; the page, and --json FILE, have all\)", text.replace("\n", ""))
     assert "x " * 4500 in page.render(found)
@@ -160,9 +162,10 @@ def test_a_baseline_that_is_farther_from_the_truth_is_in_the_headline() -> None:
         f"m.onnx runs on {DML} and is right; the baseline 'cpu' is more than 4 times as far from the truth as is "
         "allowed: y, z, u and 1 more"
     )
-    console = Console(file=io.StringIO(), width=10_000)
-    command.show(console, found)
-    assert f"y, seed 0, against baseline: right, although: {why}" in console.file.getvalue()  # type: ignore[attr-defined]
+    file = io.StringIO()
+    terminal = Terminal(file, width=10_000)
+    command.show(terminal, found)
+    assert f"y, seed 0, against baseline: right, although: {why}" in file.getvalue()
     for own, other in ((2e-5, 0.05), (1e-6, 3e-5)):  # beyond its own threshold; the baseline within 4 times of that
         alike = validation(verdicts=(replace(GOOD, metrics=off_by(own), baseline=off_by(other)),))
         assert alike.headline == f"m.onnx runs on {DML} and is right"
@@ -196,10 +199,10 @@ def test_advice_and_copies_are_on_the_page_and_in_the_terminal() -> None:
     assert '<li class="back">outputs of the model</li>' in text
     assert "those within the graph take 2 ms, 25.0 % of the time of all nodes" in text
     assert "<u>b" not in text
-    console = Console(file=io.StringIO(), width=300)
-    command.show(console, found)
-    assert isinstance(console.file, io.StringIO)
-    shown = console.file.getvalue()
+    file = io.StringIO()
+    terminal = Terminal(file, width=300)
+    command.show(terminal, found)
+    shown = file.getvalue()
     assert "→ Cast <b>x</b> to float32. Tried on the provider: it is placed there" in shown
     assert (
         "2 copies of at least 2 KiB in each run; those within the graph take 2 ms, 25.0 % of the time of all nodes"

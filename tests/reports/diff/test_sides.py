@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from compared_rows import a_compared_run, a_row
-from rich.console import Console
 from stored_records import a_run, a_slice, a_wrong_slice, stored
 from typer.testing import CliRunner
 
 from epcheck.cli.main import app
 from epcheck.cli.terminal import comparison, exit_codes
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.reports.diff import assessment
 from epcheck.reports.diff.difference import compare, compare_nights
 from epcheck.reports.diff.junit import junit
@@ -103,10 +103,10 @@ def shown(kind: str) -> str:
         write_page(file, found().title, [found()])
         main = file.getvalue().decode().partition("<main")[2].partition("</main>")[0]
         return re.sub(r"<[^>]*>", " ", main)
-    console = Console(file=io.StringIO(), width=200)
-    comparison.show(console, found())
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    file = io.StringIO()
+    terminal = Terminal(file, width=200)
+    comparison.show(terminal, found())
+    return file.getvalue()
 
 
 @pytest.mark.parametrize("kind", ["terminal", "markdown", "page", "junit"])

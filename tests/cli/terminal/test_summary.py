@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice
 
 from epcheck.api import RunResult
 from epcheck.cli.terminal import exit_codes, summary
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records.record import Record
 from epcheck.reports import Reported
 from epcheck.reports.runs.summary import summarize
@@ -28,9 +28,10 @@ def result(records: Iterable[Record], notes: tuple[str, ...] = (), **options: ob
 
 
 def shown(found: RunResult) -> list[str]:
-    console = Console(file=io.StringIO(), width=120)
-    summary.show(console, found)
-    return [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    file = io.StringIO()
+    terminal = Terminal(file, width=120)
+    summary.show(terminal, found)
+    return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
 def test_cases_that_never_ran_have_a_column_of_their_own() -> None:

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from epcheck.api import interruption
-from epcheck.cli.terminal import failure, plain
+from epcheck.cli.terminal import failure
 
 
 def heard(closing_s: float, *numbers: int) -> int:
@@ -60,11 +60,3 @@ def test_the_handlers_are_put_back() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     heard(60, signal.SIGINT)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("a  b", "a  b"), ("two\nlines\t\x1b[31m", r"two\nlines\t\x1b[31m"), ("\ud800\u202e", r"\ud800\u202e")],
-)
-def test_a_name_from_a_stranger_stays_on_its_line(text: str, shown: str) -> None:
-    assert plain.printable(text) == shown

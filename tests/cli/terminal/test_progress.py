@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from command_line import call
-from rich.console import Console
 from stored_records import a_wrong_slice, an_opinion
 
 from epcheck.cli.terminal import progress_log
 from epcheck.cli.terminal.progress import SHOWN_FAILURES, TerminalProgress
 from epcheck.cli.terminal.progress_log import INTERVAL_S, ProgressLog, Say, duration
+from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, OK
 
 
@@ -120,8 +120,7 @@ def test_a_bar_is_for_terminals_alone(
     file: io.StringIO, color: bool, is_bar: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_log, "INTERVAL_S", 0.01)
-    console = Console(file=file, force_terminal=color, width=120)
-    with TerminalProgress(console).recording(5, 2) as take:
+    with TerminalProgress(Terminal(file, colours=color, width=120)).recording(5, 2) as take:
         take(OK)
         for _ in range(500):
             if "3 of 5" in file.getvalue() or is_bar:
@@ -131,14 +130,15 @@ def test_a_bar_is_for_terminals_alone(
 
 
 def test_the_first_failures_are_shown_while_the_run_goes_on() -> None:
-    console = Console(file=io.StringIO(), width=60)
-    progress = TerminalProgress(console)
+    file = io.StringIO()
+    terminal = Terminal(file, width=60)
+    progress = TerminalProgress(terminal)
     for number in range(SHOWN_FAILURES + 3):
         opinion = an_opinion("dml", status="crash", message=f"exit code {number}")
         for sample in (f"rank_{number}", "of_the_same_cause"):
             reason = "[bold]" + "x" * 200
             progress.found(a_wrong_slice(sample=sample, candidate=opinion, reason=reason, reading="flaky"))
-    first, *others, last = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    first, *others, last = file.getvalue().splitlines()
     assert first == f"flaky Slice-13/float16/rank_0[runtime] (mismatch): [bold]{'x' * 154}…"
     assert (len(others), last) == (SHOWN_FAILURES - 1, "further failures are counted; the report has them")
 

@@ -1,0 +1,152 @@
+"""Commands in folders of strangers: no module of the working directory, of a model, a run or a store is executed.
+
+Each folder has a module of every name that our code imports, and of every one of the standard library; each of them
+writes down that it was executed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from command_line import ENVIRONMENT, Done, epcheck
+from onnx import helper
+
+from epcheck.reports import data_process
+
+START = [sys.executable, "-P", "-c", "from epcheck.cli.start import main; main()"]
+"""As the console script starts: without the working directory on `sys.path`."""
+
+STARTED_BY_PYTHON = ("sitecustomize", "usercustomize", "conftest", "setup", "pip", "venv", "ensurepip", "epcheck")
+PROGRAMS = ("python", "python3", "sh", "git", "uname", "apt-get", "wine64")
+
+IMPORTED_LATE = ("argparse", "click", "json", "numpy", "onnx", "psutil", "subprocess", "tempfile", "typer")
+
+INSTALLED = (
+    "click", "distributed", "duckdb", "filelock", "hypothesis", "jinja2", "ml_dtypes", "msgspec", "numpy", "onnx",
+    "onnxruntime", "packaging", "platformdirs", "psutil", "pyarrow", "pytest", "rich", "threadpoolctl", "typer",
+)  # fmt: skip
+
+
+class Place:
+    """Folders full of modules that must not be executed, and the file in which they would say so."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.mark = root, root / "executed.txt"
+        names = {*sys.stdlib_module_names, *STARTED_BY_PYTHON, *INSTALLED}
+        self.text = f"open({str(self.mark)!r}, 'a').write(__name__ + ' of ' + __file__ + chr(10))\n"
+        self.names = sorted(names - {"__main__"})
+        self.here = self.fill(root / "here")
+
+    def fill(self, folder: Path) -> Path:
+        """The folder with the modules in it, made if need be."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for module in self.names:
+            (folder / f"{module}.py").write_text(self.text, encoding="utf-8")
+        for program in PROGRAMS:
+            (folder / program).write_text(f"#!{sys.executable}\n{self.text}", encoding="utf-8")
+            (folder / program).chmod(0o755)
+        return folder
+
+    def run(self, *arguments: str, code: int | None = 0, **variables: str) -> Done:
+        """A command in the working directory. code: with which it ends, None for any. It executes nothing of ours."""
+        environment = {**ENVIRONMENT, "EPCHECK_RUNTIMES": str(self.root / "runtimes"), **variables}
+        environment.setdefault("PYTHONPATH", "")
+        done = epcheck(*arguments, cwd=self.here, env=environment, start=START)
+        assert not self.mark.exists(), (arguments, self.mark.read_text(encoding="utf-8"))
+        assert code is None or done.code == code, (arguments, done.out, done.err)
+        assert "Traceback" not in done.err, done.err
+        return done
+
+    def suite(self, name: str) -> str:
+        """The folder of a small run, with the modules in it."""
+        self.run("run", "--target", "cpu", "--op", "Relu", "--limit", "3", "--root", f"../runs-{name}")
+        (folder,) = (found for found in (self.root / f"runs-{name}").iterdir() if found.is_dir())
+        return str(self.fill(folder))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    made = Place(tmp_path)
+    node = helper.make_node("Relu", ["x"], ["y"], name="relu")
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy"]
+    graph = helper.make_graph([node], "relu", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    for folder in (made.here, made.fill(tmp_path / "models")):
+        onnx.save(model, folder / "model.onnx")
+    return made
+
+
+def test_a_model_is_validated_in_a_folder_of_modules(place: Place) -> None:
+    place.run("validate", "model.onnx", "--target", "cpu", "--no-culprit")
+
+
+@pytest.mark.parametrize("path", [os.pathsep, "."])
+def test_an_entry_of_pythonpath_that_means_the_working_directory_is_left_out(place: Place, path: str) -> None:
+    """What Python imports before anything of ours does is not among these modules."""
+    for file in place.here.glob("*.py"):
+        if file.stem not in IMPORTED_LATE:
+            file.unlink()
+    place.run("validate", "../models/model.onnx", "--target", "cpu", "--no-culprit", PYTHONPATH=path)
+
+
+@pytest.mark.slow
+def test_no_command_on_models_executes_a_module_of_a_folder_that_it_reads(place: Place) -> None:
+    run, model = place.run, "../models/model.onnx"
+    run("validate", model, "--target", "reference", "--baseline", "cpu")
+    run("doctor", model, "--float16")
+    run("reduce", model, "--target", "cpu", "--baseline", "reference", code=2)
+    run("harvest", model, "--out", "../harvested")
+    run("repro", run("list", "--op", "Relu").out.split()[0], "--out", "../repro")
+    for folder in (place.root / "repro").rglob("*/"):
+        place.fill(folder)
+    run("replay", str(place.fill(place.root / "repro")), "--target", "cpu")
+    run("run", "--target", "cpu", "--source", str(place.fill(place.root / "harvested")), "--root", "../of-harvested")
+    run("probe", "--target", "cpu", "--op", "Relu", "--each", "1", "--out", "../claims.json")
+    run("fuzz", "--target", "cpu", "--op", "Relu", "--minutes", "0.02", "--out", "../fuzz")
+    run("coverage", "--target", "cpu")
+    run("status")
+
+
+@pytest.mark.slow
+def test_no_command_on_runs_executes_a_module_of_a_folder_that_it_reads(place: Place) -> None:
+    run, first, second = place.run, place.suite("1"), place.suite("2")
+    run("run", "--resume", first)
+    run("report", first)
+    run("diff", first, second)
+    run("merge", first, "--out", "../merged")
+    run("expect", "--from", first, "--reason", "none", "--file", "../expected.toml")
+    run("report-bug", first, code=2)
+    run("coverage", "--run", first, code=1)
+    run("store", "add", first, second, "--store", "../store")
+    place.fill(place.root / "store")
+    for command in ("list", "check"):
+        run("store", command, "--store", "../store")
+    run("trend", "--store", "../store")
+    run("site", "../store", "--out", "../site")
+    run("nightly", "--target", "cpu", "--op", "Relu", "--store", "../store", "--root", "../nights", "--out", "../night")
+
+
+@pytest.mark.slow
+def test_no_command_that_runs_pip_executes_a_module_of_the_working_directory(place: Place) -> None:
+    no_index = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    assert "cannot be made" in place.run("env", "create", "webgpu", code=2, **no_index).err
+    place.run("validate", "../models/model.onnx", "--target", "cpu@1.20.1", code=2, **no_index)
+    place.run("bisect", "Relu-14/*", "--target", "cpu", code=2, **no_index)
+    place.run("lab", "status", code=None)
+    place.run("env", "list")
+
+
+def test_the_process_that_makes_reports_executes_no_module_of_a_run(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place.suite("1")
+    monkeypatch.setattr(data_process, "LARGE_BYTES", 1)
+    monkeypatch.chdir(place.here)
+    with data_process.started(Path(folder)) as process:
+        assert process is not None
+        assert process.problems() == ""
+    assert not place.mark.exists(), place.mark.read_text(encoding="utf-8")
