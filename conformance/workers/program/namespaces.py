@@ -35,7 +35,7 @@ AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE = -100, 0x1000, 0x8000
 TREE_CLONE, TREE_CLOEXEC, FROM_DESCRIPTOR = 1, os.O_CLOEXEC if sys.platform == "linux" else 0, 4
 RDONLY, NOSUID, NODEV, NOEXEC, REC, PRIVATE, BIND = 1, 2, 4, 8, 1 << 14, 1 << 18, 1 << 12
 
-PR_SET_DUMPABLE, PR_SET_NAME, PR_CAPBSET_DROP = 4, 15, 24
+PR_GET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME, PR_CAPBSET_DROP = 2, 4, 15, 24
 CAPABILITY_VERSION, CAP_DAC_OVERRIDE, CAPABILITIES = 0x20080522, 1, 64
 """Of root's capabilities the one that lets it open files of others stays: what it may write is bounded otherwise."""
 
@@ -165,8 +165,11 @@ def guard_children(library: ctypes.CDLL) -> None:
         end_children()
         os._exit(128 + signal.SIGTERM)
 
-    library.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     signal.signal(signal.SIGTERM, end)
+    at_end = ctypes.c_int(0)
+    library.prctl(PR_GET_PDEATHSIG, ctypes.byref(at_end), 0, 0, 0)
+    if at_end.value:
+        library.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     nothing = os.open(os.devnull, os.O_RDWR)
     _become(library, GUARD, nothing)
     status = _wait_for(worker, end)
