@@ -32,8 +32,7 @@ from epcheck.conformance.workers import wine_server
 from epcheck.conformance.workers.job_object import EnclosedProcess
 from epcheck.conformance.workers.program import jail
 
-SWITCH = "EPCHECK_JAIL"
-"""Environment variable: `off` starts every process without its jail, `landlock` without namespaces."""
+SWITCH = jail.SWITCH
 
 PROBE_S = 10.0
 """How long it may take to find out what the system can hold, in seconds."""

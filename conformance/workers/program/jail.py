@@ -53,6 +53,9 @@ OWN_DEVICES = ("shm", "pts", "ptmx")
 LEVELS = NAMESPACES, LANDLOCK, NONE = "namespaces", "landlock", "none"
 """How much the system can hold: a container; without one Landlock, seccomp and a guard; nothing."""
 
+SWITCH = "EPCHECK_JAIL"
+"""Environment variable: `off` starts every process without its jail, `landlock` without namespaces."""
+
 IN_FORCE = "EPCHECK_JAILED"
 """Environment variable of a process in a jail: `describe_level` there, which programs in Wine cannot ask for."""
 

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from . import backends, jail, machine
 from .serve import serve, take_streams
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--describe", action="store_true")
     parser.add_argument("--jail", type=json.loads, default={})
     options = parser.parse_args(arguments)
-    jail.enter(options.jail)
+    jail.enter(_policy_of_description() if options.describe else options.jail)
     leads_group = options.backend.startswith("python:") and not jail.entered  # a jail has a guard
     if leads_group:
         end_group_with_us()
@@ -79,6 +80,15 @@ def main(arguments: list[str]) -> None:
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
     serve(*(streams or take_streams()), backend, facts)
+
+
+def _policy_of_description() -> dict[str, Any]:
+    """What a library may do while it is asked which provider it holds: nothing is known of it then but that CUDA's
+    driver, which it may load, needs a socket and names its threads."""
+    if os.environ.get(jail.SWITCH) == "off":
+        return {}
+    has_cuda = Path("/dev/nvidiactl").exists()
+    return {"writable": ["/proc/self"] if has_cuda else [], "locks": True, "local_sockets": has_cuda}
 
 
 def put_on_path(folders: list[str]) -> None:

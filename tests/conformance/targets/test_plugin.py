@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from epcheck.conformance.targets import config
 from epcheck.conformance.targets.plugin import Plugin, device_of
 from epcheck.conformance.targets.specification import resolve
-from epcheck.conformance.targets.target import TargetError
+from epcheck.conformance.targets.target import WORKER, TargetError
 
 
 def broken_library(folder: Path) -> Path:
@@ -101,3 +102,21 @@ def test_what_proves_placement_is_no_fact_of_a_target() -> None:
     cpu = resolve("cpu")
     assert cpu.stated_facts() == {}
     assert replace(cpu, config={**cpu.config, "a.b": "1"}).stated_facts() == {"session_config": "a.b=1"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the jail is Linux's")
+@pytest.mark.parametrize("switch", ["", "landlock"])
+def test_a_library_that_is_asked_for_its_provider_is_jailed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switch: str
+) -> None:
+    """What it runs when it is loaded stands for any of its code."""
+    code = tmp_path / "code.py"
+    code.write_text(f"import socket\ntry: open({str(tmp_path / 'written')!r}, 'w')\nexcept OSError: print('no file')\n"
+                    "try: socket.socket()\nexcept OSError: print('no socket')\n")  # fmt: skip
+    monkeypatch.setenv("EPCHECK_JAIL", switch)
+    line = [sys.executable, str(WORKER), "onnxruntime", "--prelude", str(code), "--plugin"]
+    line += [Plugin(library=str(broken_library(tmp_path))).arguments()[1], "--describe"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.stderr.split("\n")[:2] == ["no file", "no socket"]
+    assert not (tmp_path / "written").exists()
+    assert "none.so" in json.loads(done.stdout)["trouble"]
