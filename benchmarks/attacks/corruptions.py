@@ -2,10 +2,15 @@
 
     python benchmarks/attacks/corruptions.py                        # 2,000 accidents
     python benchmarks/attacks/corruptions.py --count 100 --kinds journal,cache
+    python benchmarks/attacks/corruptions.py --count 1000 --kinds columns,rows  # files of a store as others write them
 
 An accident is a flipped bit, another digit, a cut, a hole, zeros, a repeated part, or one of whole lines. It happens to
 the journal or `run.json` of a run, to a file of a store, to the cache, to a folder of `epcheck harvest` or of
 `epcheck repro`. Whoever reads the file afterwards must say one sentence, or what the undamaged file says.
+
+A file of a store is also written anew as a stranger may (`columns`, `rows`): other types, names and order of columns,
+row groups, encodings, metadata, rows and ends. `diff`, `trend`, `site`, `store list` and `store check` then each say a
+sentence, or, where the content means the same, what they said before.
 """
 
 from __future__ import annotations
@@ -13,15 +18,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import shutil
+import signal
 import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +39,7 @@ import hypothesis  # noqa: E402
 from command_line import call  # noqa: E402
 from damage import damaged, damaged_lines  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+from parquet_mutations import OF_COLUMNS, OF_CONTENT, Mutation, mutated  # noqa: E402
 from stored_nights import a_night, keep  # noqa: E402
 from stored_records import a_run, many, stored  # noqa: E402
 
@@ -48,18 +57,26 @@ RECORDS = tuple(many(24))
 RUN = a_run(len(RECORDS))
 ENTRIES = {f"key {number}".encode(): f"value {number}".encode() * 20 for number in range(300)}
 CASE = "Slice-13/float32/axes_omitted_steps[initializer]"
+SIZE = re.compile(r"[\d.,]+ (bytes|[kM]B)\b")
+"""Of a file that is written otherwise."""
+
+SECONDS = 30
+"""Within which a command ends."""
+
 SQL = "SELECT * EXCLUDE (record) FROM outcomes ORDER BY run_id, target, case_id"
 
 
 @dataclass(frozen=True)
 class Kind:
     """path: the file to which accidents happen. answer: what is read of it; a part of `whole` at least. fault: what is
-    wrong with an answer; empty for nothing. has_lines: whether accidents happen to its lines, too."""
+    wrong with an answer; empty for nothing. has_lines: whether accidents happen to its lines, too.
+    mutations: what happens in place of accidents."""
 
     path: Path
     answer: Callable[[], Any]
     fault: Callable[[Any, Any], str]
     has_lines: bool = False
+    mutations: Sequence[Mutation] = ()
 
 
 def same(truth: Any, answer: Any) -> str:
@@ -110,6 +127,48 @@ def store(folder: Path) -> Kind:
         return table.to_pylist(), [found.run for found in opened.runs]
 
     return Kind(max(place.glob("*.parquet")), answer, same)
+
+
+def _read_by_commands(folder: Path) -> tuple[Path, Callable[[], Any]]:
+    """A file of a store, and what the commands that read it say, each within SECONDS."""
+    folder.mkdir()
+    paths = [keep(folder / "store", a_night(day), RECORDS).relative_to(folder) for day in (1, 2)]
+    commands = (
+        ("diff", *map(str, paths), "--json", "diff.json"), ("trend", "--store", "store", "--html", "trend.html"),
+        ("site", "store", "--out", "site"), ("store", "list", "--store", "store"),
+        ("store", "check", "--store", "store"),
+    )  # fmt: skip
+
+    def answer() -> Any:
+        answers = []
+        with contextlib.chdir(folder):
+            for command in commands:
+                with limited_to(SECONDS):
+                    done = call(*command)
+                if done.code not in (0, 1, 2) or not done.out + done.err:
+                    raise AssertionError(f"{command}: exit code {done.code}, and no sentence")
+                is_sentence = command[0] == "diff" and done.err
+                answers.append(str(a_sentence(done.err)) if is_sentence else SIZE.sub("", done.out) + done.err)
+        return answers
+
+    return folder / paths[1], answer
+
+
+def columns(folder: Path) -> Kind:
+    """A file of a store with other columns: all commands say what they said, or what is wrong with the file."""
+    path, answer = _read_by_commands(folder / "columns")
+
+    def fault(truth: Any, found: Any) -> str:
+        is_refused = found[0].startswith(f"epcheck: store/{path.name}: ") and all(path.name in words for words in found)
+        return "" if is_refused else same(truth, found)
+
+    return Kind(path, answer, fault, mutations=OF_COLUMNS)
+
+
+def rows(folder: Path) -> Kind:
+    """A file of a store with other content as well, of which nobody knows what is right."""
+    path, answer = _read_by_commands(folder / "rows")
+    return Kind(path, answer, lambda _truth, _found: "", mutations=OF_CONTENT)
 
 
 def outcomes(folder: Path) -> Kind:
@@ -168,7 +227,7 @@ def repro(folder: Path) -> Kind:
 
 
 KINDS = {"journal": journal, "report": reported, "run.json": description, "store": store, "outcomes": outcomes,
-         "cache": cache, "harvest": harvest, "repro": repro}  # fmt: skip
+         "cache": cache, "harvest": harvest, "repro": repro, "columns": columns, "rows": rows}  # fmt: skip
 
 
 class SentenceError(EpcheckError, ValueError):
@@ -179,6 +238,21 @@ def a_sentence(text: str) -> Exception:
     """The error that a command ended with; another one if that is no sentence."""
     lines = text.strip().splitlines()
     return SentenceError(lines[0]) if len(lines) == 1 else AssertionError(f"{len(lines)} lines: {text[:300]}")
+
+
+@contextlib.contextmanager
+def limited_to(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError where it takes longer."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"it takes longer than {seconds} s")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
 
 
 def a_model(folder: Path) -> Path:
@@ -209,9 +283,12 @@ def accidents(content: bytes, count: int, seed: int, has_lines: bool) -> Iterato
 def attack(name: str, kind: Kind, count: int, seed: int) -> tuple[Counter[str], list[str]]:
     """What came of the accidents of a kind: how often which, and the faults."""
     content, truth = kind.path.read_bytes(), kind.answer()
+    changes = accidents(content, count, seed, kind.has_lines)
+    if kind.mutations:
+        changes = (mutated(content, Random(f"{seed} {at}"), kind.mutations)[1] for at in range(count))
     counts: Counter[str] = Counter()
     faults: list[str] = []
-    for number, changed in enumerate(accidents(content, count, seed, kind.has_lines)):
+    for number, changed in enumerate(changes):
         kind.path.write_bytes(changed)
         try:
             fault = kind.fault(truth, kind.answer())

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from epcheck.conformance.records.run import Run
+from epcheck.reports.runs import parquet
 from epcheck.reports.runs.fingerprint import FingerprintClass, fingerprint_class
 from epcheck.reports.runs.run_folder import OUTCOMES, RUN, StoreError, read_run, replacing
 from epcheck.reports.store.run_file import (
@@ -28,10 +29,13 @@ from epcheck.reports.store.run_file import (
     first_line,
     is_run_id,
     read_file,
+    shown,
 )
 from epcheck.reports.store.store import Store, open_store
 from epcheck.reports.store.writer_lock import only_writer
 from epcheck.reports.write import write_outcomes
+
+_KEY = ["run_id", "target", "case_id"]
 
 
 class Addition(StrEnum):
@@ -217,7 +221,7 @@ def _foreign_files(folder: Path) -> Iterator[FileProblem]:
     """What is in the folder and is no file of a store."""
     for path in folder.iterdir():
         if path.suffix != SUFFIX or path.name[0] == ".":
-            yield FileProblem(path, ProblemKind.FOREIGN, f"{path}: is no file of a store")
+            yield FileProblem(path, ProblemKind.FOREIGN, f"{shown(path)}: is no file of a store")
 
 
 def _problem(stored: StoredRun) -> FileProblem | None:
@@ -234,9 +238,10 @@ def _row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
 
 def _check_rows(stored: StoredRun, rows: pa.Table) -> int:
     """The number of rows, all of which are of the run and no two of the same target and case."""
+    rows = rows.select(_KEY).cast(parquet.SCHEMA.empty_table().select(_KEY).schema)
     if pc.any(pc.not_equal(rows["run_id"], stored.run_id)).as_py():
         raise FileProblemError(stored.path, ProblemKind.DAMAGED, "has rows of another run")
-    if rows.group_by(["target", "case_id"]).aggregate([]).num_rows != rows.num_rows:
+    if rows.group_by(list(_KEY[1:])).aggregate([]).num_rows != rows.num_rows:
         raise FileProblemError(stored.path, ProblemKind.DUPLICATE, "has two rows of the same target and case")
     return int(rows.num_rows)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from epcheck.reports.runs import parquet
 from epcheck.reports.runs.run_folder import StoreError
+from epcheck.reports.store.columns import MAY_LACK, columns_of
 from epcheck.reports.store.run_file import FileProblemError, ProblemKind, StoredRun, check_data, first_line
 from epcheck.reports.store.store import Store
 
@@ -26,11 +27,12 @@ def connect(runs: Iterable[StoredRun]) -> duckdb.DuckDBPyConnection:
     by_name = str(len({run.schema for run in runs}) > 1).lower()  # it reads every footer, so only where it is needed
     database = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
     source = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = {by_name})" if paths else "nothing"
+    columns = ", ".join(columns_of(max((run.schema for run in runs), default=parquet.SCHEMA_VERSION)))
     try:
         database.execute("SET enable_progress_bar = false")
         if not paths:
             database.register("nothing", parquet.SCHEMA.empty_table())
-        database.execute(f"CREATE VIEW outcomes AS SELECT * FROM {source}")
+        database.execute(f"CREATE VIEW outcomes AS SELECT {columns} FROM {source}")
     except duckdb.Error as error:
         database.close()
         raise StoreError(f"the store cannot be asked ({first_line(error)}); see: epcheck store check") from None
@@ -45,11 +47,15 @@ def query(runs: Sequence[StoredRun], sql: str, **tables: pa.Table) -> pa.Table:
     for run in runs:
         check_data(run)
     try:
-        return _answer(runs, sql, tables)
+        answer = _answer(runs, sql, tables)
     except (duckdb.Error, StoreError) as error:
         for run in runs:
             _check_alone(run, sql, tables)
         raise _query_failed(error) from None
+    for name in answer.column_names:
+        if name in parquet.SCHEMA.names and name not in MAY_LACK and answer[name].null_count:
+            _refuse_rows_without(name, runs)
+    return answer
 
 
 def query_store(store: Store, sql: str) -> tuple[pa.Table, Store]:
@@ -87,6 +93,13 @@ def _check_alone(run: StoredRun, sql: str, tables: Mapping[str, pa.Table]) -> No
     except (duckdb.Error, StoreError) as error:
         check_rows(run)
         raise _query_failed(error) from None
+
+
+def _refuse_rows_without(name: str, runs: Iterable[StoredRun]) -> None:
+    """Raise FileProblemError for the first file with a row that lacks the value of a column."""
+    for run in runs:
+        if _answer([run], f"SELECT 1 FROM outcomes WHERE {name} IS NULL LIMIT 1", {}).num_rows:
+            raise FileProblemError(run.path, ProblemKind.DAMAGED, f"has rows without a value in the column '{name}'")
 
 
 def _query_failed(error: Exception) -> StoreError:

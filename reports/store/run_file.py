@@ -24,12 +24,11 @@ from epcheck.reports.checksum import CHANGED, PARQUET_KEY, check_footer, footer_
 from epcheck.reports.runs import parquet
 from epcheck.reports.runs.parquet import TargetCounts
 from epcheck.reports.runs.run_folder import StoreError
+from epcheck.reports.store.columns import fault_of_columns
 
 SUFFIX = ".parquet"
 
 _MAGIC = b"PAR1"
-_PLAIN_COLUMNS = {field.name for field in parquet.SCHEMA if not pa.types.is_list(field.type)}
-_OLDEST = 2
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -57,7 +56,7 @@ class FileProblemError(StoreError):
     """A file of a store cannot be used."""
 
     def __init__(self, path: Path, kind: ProblemKind, what: str) -> None:
-        super().__init__(f"{path}: {what}")
+        super().__init__(f"{shown(path)}: {what}")
         self.problem = FileProblem(path, kind, str(self))
 
 
@@ -141,9 +140,8 @@ def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
     """The run that the metadata of a file describes. Raises FileProblemError."""
     fields: Mapping[bytes, bytes] = metadata.metadata or {}
     schema = _checked_version(path, fields)
-    wanted = {name for name in _PLAIN_COLUMNS if parquet.SINCE_VERSION.get(name, _OLDEST) <= schema}
-    if missing := wanted - set(metadata.schema.names):
-        raise FileProblemError(path, ProblemKind.DAMAGED, f"lacks the column '{min(missing)}'")
+    if fault := fault_of_columns(metadata, schema):
+        raise FileProblemError(path, ProblemKind.DAMAGED, f"{fault}; write it again with: epcheck report RUN --parquet")
     try:
         run = run_from_json(strict_json.loads(fields[parquet.RUN_KEY.encode()]))
         counts = strict_json.loads(fields[parquet.COUNTS_KEY.encode()])
@@ -166,6 +164,8 @@ def is_run_id(name: str) -> bool:
 
 def _metadata(path: Path) -> pq.FileMetaData:
     """The footer of the file. The magic bytes tell a file that was cut off from one that never was Parquet."""
+    if shown(path) != str(path):  # neither pyarrow nor DuckDB opens it
+        raise FileProblemError(path, ProblemKind.FOREIGN, "its path is not UTF-8; rename it")
     if not path.is_file():  # a pipe would never end
         raise FileProblemError(path, ProblemKind.FOREIGN, "is not a file")
     with pa.OSFile(str(path)) as file:
@@ -203,6 +203,11 @@ def _checked_version(path: Path, fields: Mapping[bytes, bytes]) -> int:
         newer = f"has schema {int(text[:9])}, newer than this epcheck reads ({parquet.SCHEMA_VERSION}); upgrade epcheck"
         raise FileProblemError(path, ProblemKind.NEWER, newer)
     return int(text[:9])
+
+
+def shown(path: Path) -> str:
+    """A path as text that every file and terminal takes: bytes that are no UTF-8 as escapes."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
 
 
 def first_line(error: Exception) -> str:

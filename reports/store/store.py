@@ -23,6 +23,7 @@ from epcheck.reports.store.run_file import (
     StoredRun,
     parse_metadata,
     read_metadata,
+    shown,
 )
 
 VARIABLE = "EPCHECK_STORE"
@@ -98,5 +99,5 @@ def _attempt(read: Callable[[Path], T], path: Path) -> T | FileProblem:
 
 
 def _duplicate(extra: StoredRun, kept: StoredRun) -> FileProblem:
-    sentence = f"{extra.path}: holds run {kept.run_id}, as {kept.path.name} does; delete one of them"
+    sentence = f"{shown(extra.path)}: holds run {kept.run_id}, as {kept.path.name} does; delete one of them"
     return FileProblem(extra.path, ProblemKind.DUPLICATE, sentence)

@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import hypothesis
@@ -15,6 +16,7 @@ import pytest
 from command_line import call
 from damage import damaged, examples, with_hostile_values
 from hypothesis import strategies as st
+from parquet_mutations import OF_CONTENT, mutated
 from stored_nights import a_night, keep
 from stored_records import many
 
@@ -98,6 +100,18 @@ def test_a_strangers_file_ends_no_command(store: Path, data: st.DataObject) -> N
     changed = data.draw(with_hostile_values(run if which else counts))
     path.write_bytes(of_a_stranger(store, *((changed, counts) if which else (run, changed))))
     check_all()
+    path.write_bytes(before)
+
+
+@examples(25)
+@hypothesis.given(seed=st.integers(0, 2**32))
+def test_a_file_that_is_written_otherwise_ends_no_command(store: Path, seed: int) -> None:
+    """1,000 of them: benchmarks/attacks/corruptions.py --kinds columns,rows."""
+    path = second_night(store)
+    before = path.read_bytes()
+    path.write_bytes(mutated(before, Random(seed), OF_CONTENT)[1])
+    check_all()
+    assert call("diff", *map(str, sorted(store.glob("*.parquet")))).code in (0, 1, 2)
     path.write_bytes(before)
 
 
