@@ -36,6 +36,9 @@ CREDENTIALS = getattr(socket, "SO_PASSCRED", 0)
 SENDER = struct.Struct("=3i")
 """What it says: process, user, group."""
 
+SPARE = 1.5
+"""How much more a container may take than its workers, with the files that the system keeps for it."""
+
 NEVER_FORKED = 1
 """The exit code of a worker that its fork server could not fork: it is started again."""
 
@@ -73,6 +76,8 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
     bounds = dict(confinement.policy(target) or {})
     if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
         bounds["end_with_parent"] = True
+    if "writable" in bounds:
+        bounds["group_bytes"] = _group_bytes(target, workers=(os.cpu_count() or 1) if further else 1)
     if further and _shares_container(target):
         command = [*confinement.launcher(bounds), *further, *command]
     elif bounds and sys.platform == "linux":
@@ -82,6 +87,11 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
         command += further
     make = partial(confinement.started, is_bound=target.is_jailed)
     return start_process(command, env=target.environment, make=make, bufsize=BUFFER, **options)
+
+
+def _group_bytes(target: Target, workers: int) -> int:
+    """Memory that a container may take: more than the runner lets its workers take, which it ends with a reason."""
+    return int(workers * SPARE * target.memory_bytes)
 
 
 class ForkedWorker:

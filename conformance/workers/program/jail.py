@@ -71,8 +71,9 @@ def enter(policy: dict[str, Any]) -> None:
     policy: writable: folders and files below which it may write; temp: where temporary files go; copied: folders of
     which it writes to a copy, or where there are no namespaces to themselves; local_sockets: whether it may open Unix
     sockets, which in namespaces reach nobody outside; locks: whether it may lock files, and change their modes; strict:
-    whether it starts no process and opens no socket at all; level: the highest of LEVELS that is tried;
-    end_with_parent. Only with `writable` it is bound.
+    whether it starts no process and opens no socket at all; level: the highest of LEVELS that is tried; group_bytes:
+    memory of all processes of a container together, where there can be a control group; end_with_parent. Only with
+    `writable` it is bound.
     """
     if sys.platform != "linux":
         return

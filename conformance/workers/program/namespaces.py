@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .cgroups import MOST_PROCESSES, join_groups, remove_groups
 from .watch import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, end_children
 
 CLONE = {"x86_64": 56, "aarch64": 220}
@@ -78,14 +79,17 @@ def contain(library: ctypes.CDLL, policy: Mapping[str, Any], devices: Iterable[s
     os.close(maps_pipe)
     os.close(to_guard)
     if init > 0:
+        groups: list[Path] = []
         with contextlib.suppress(OSError):
+            groups = join_groups(init, policy)
             _map_identities(init)
             os.write(to_init, b"+")
         os.close(to_init)
         if os.read(status_pipe, 1) == b"+":
-            _guard_container(library, init, status_pipe)
+            _guard_container(library, init, status_pipe, groups)
         refused = os.read(status_pipe, 4096).decode(errors="replace") or "users cannot be mapped"
         os.waitpid(init, 0)
+        remove_groups(groups)
     os.close(status_pipe)
     return refused
 
@@ -115,9 +119,14 @@ def _begin(library: ctypes.CDLL, maps_pipe: int) -> None:
 
 def _keep_worker(library: ctypes.CDLL, policy: Mapping[str, Any], to_guard: int) -> str:
     """As init: have a worker, which returns, reap what it leaves, and end with it."""
+    import resource
+
     worker = os.fork()
     if worker == 0:
         os.close(to_guard)
+        # Within, the system counts those of the user namespace, except root's.
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES,) * 2)
         if any(path.startswith("/proc") for path in policy["writable"]):
             own = _tree(library, "/proc/self")
             _set_read_only(library, own, False)
@@ -145,9 +154,10 @@ def _become(library: ctypes.CDLL, name: str, kept: int) -> None:
         os.chdir("/")
 
 
-def _guard_container(library: ctypes.CDLL, init: int, status_pipe: int) -> None:
+def _guard_container(library: ctypes.CDLL, init: int, status_pipe: int, groups: list[Path]) -> None:
     _become(library, GUARD, status_pipe)
     status = _wait_for(init, lambda: os.kill(init, signal.SIGKILL))
+    remove_groups(groups)
     of_worker = os.read(status_pipe, 4)
     _end_like(struct.unpack("=i", of_worker)[0] if len(of_worker) == 4 else status)
 
@@ -222,8 +232,12 @@ def _mount(library: ctypes.CDLL, policy: Mapping[str, Any], devices: Iterable[st
     if policy.get("local_sockets"):
         _hide_sockets(library, "/", points)
     for number, (path, tree) in enumerate(copies):
-        _attach(library, tree, path)
-        _mount_copy(library, path, f"/proc/{number}")
+        if any(point.startswith(f"{path}/") for point in points):
+            os.close(tree)
+            _mount_beside(library, path)
+        else:
+            _attach(library, tree, path)
+            _mount_copy(library, path, f"/proc/{number}")
     for path, tree in trees:
         _attach(library, tree, path)
     _make_devices(library, nodes)
@@ -245,11 +259,12 @@ def _hide_sockets(library: ctypes.CDLL, folder: str, points: list[str]) -> None:
         return
     with contextlib.suppress(PermissionError):
         for entry in os.scandir(folder):
-            mode = entry.stat(follow_symlinks=False).st_mode
-            if stat.S_ISDIR(mode) and entry.path not in NO_SOCKETS:
-                _hide_sockets(library, entry.path, points)
-            elif stat.S_ISSOCK(mode):
-                _do_mount(library, os.devnull, entry.path, None, BIND)
+            with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode) and entry.path not in NO_SOCKETS:
+                    _hide_sockets(library, entry.path, points)
+                elif stat.S_ISSOCK(mode):
+                    _do_mount(library, os.devnull, entry.path, None, BIND)
 
 
 def _mount_copy(library: ctypes.CDLL, path: str, place: str) -> None:
@@ -262,13 +277,32 @@ def _mount_copy(library: ctypes.CDLL, path: str, place: str) -> None:
     _do_mount(library, "overlay", ".", "overlay", 0, options)
 
 
+def _mount_beside(library: ctypes.CDLL, path: str) -> None:
+    """As `_mount_copy` for a folder with other mounts below, which no overlay holds: what is written to it is in
+    memory, and what is there now can be read below it."""
+    now = []
+    for entry in os.scandir(path):
+        if not entry.is_symlink() and (entry.is_dir() or entry.is_file()):
+            with contextlib.suppress(FileNotFoundError):
+                now.append((entry.path, _tree(library, entry.path), entry.is_dir()))
+    _do_mount(library, "tmpfs", path, "tmpfs", NOSUID | NODEV, TMPFS)
+    for below, tree, is_folder in now:
+        _make_place(below, is_folder)
+        _attach(library, tree, below)
+
+
+def _make_place(path: str, is_folder: bool) -> None:
+    """Something that can be mounted on."""
+    if is_folder:
+        Path(path).mkdir()
+    else:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+
+
 def _make_devices(library: ctypes.CDLL, nodes: list[tuple[str, int]]) -> None:
     _do_mount(library, "tmpfs", "/dev", "tmpfs", NOSUID | NOEXEC, "mode=755,size=64k")
     for path, tree in nodes:
-        if stat.S_ISDIR(os.fstat(tree).st_mode):
-            Path(path).mkdir()
-        else:
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        _make_place(path, stat.S_ISDIR(os.fstat(tree).st_mode))
         _attach(library, tree, path)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         Path("/dev", name).symlink_to(f"/proc/self/fd/{number}")

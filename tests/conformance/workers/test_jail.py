@@ -33,7 +33,7 @@ from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.client import WorkerClient
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import guarded_by, resident_bytes
-from epcheck.conformance.workers.program import jail, namespaces, seccomp
+from epcheck.conformance.workers.program import cgroups, jail, namespaces, seccomp
 
 PROGRAM = Path(jailed_program.__file__)
 
@@ -286,6 +286,29 @@ def test_memory_is_that_of_all_processes_together_and_not_of_their_guard(level: 
         assert resident_bytes(worker) > 4 * (40 << 20)
         assert resident_bytes(process.pid) - resident_bytes(worker) < 30 << 20
         process.terminate()
+
+
+CAN_GROUP = os.access("/sys/fs/cgroup/memory", os.W_OK)
+
+
+@on_linux
+@pytest.mark.skipif(not (CAN_GROUP and confinement.has_namespaces()), reason="we may make no control group here")
+def test_a_control_group_bounds_memory_that_no_process_has_mapped_and_goes_with_the_container() -> None:
+    program = "import os; file = os.memfd_create('x'); [os.write(file, bytes(1 << 20)) for _ in range(400)]"
+    for bounds, code in (({"group_bytes": 100 << 20}, -signal.SIGKILL), ({}, 0)):
+        with subprocess.Popen([*bound({"writable": [], **bounds}, "own user"), "-c", program]) as process:
+            process.wait()
+        assert process.returncode == code
+        assert list(Path("/sys/fs/cgroup").glob(f"*/**/{cgroups.OWN}{process.pid}")) == []
+
+
+@on_linux
+@pytest.mark.skipif(not (IS_ROOT and confinement.has_namespaces()), reason="it starts processes as somebody else")
+def test_somebody_starts_so_many_processes_in_a_container_and_no_more() -> None:
+    program = "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC))"
+    command = [*bound({"writable": []}, "nobody"), "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, **USERS["nobody"])
+    assert done.stdout.strip() == f"({cgroups.MOST_PROCESSES}, {cgroups.MOST_PROCESSES})"
 
 
 @on_linux
