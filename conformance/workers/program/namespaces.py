@@ -59,6 +59,8 @@ def contain(library: ctypes.CDLL, policy: Mapping[str, Any], devices: Iterable[s
     """
     if platform.machine() not in CLONE:
         return f"no numbers for {platform.machine()}"
+    if len(list(Path("/proc/self/task").iterdir())) > 1:  # a library's, which the child would wait for
+        return "the process has threads"
     maps_pipe, to_init = os.pipe()
     status_pipe, to_guard = os.pipe()
     holding = ctypes.PyDLL(None, use_errno=True)  # with Python's lock, which the child has to have, too

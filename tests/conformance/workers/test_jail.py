@@ -528,6 +528,20 @@ def test_a_container_that_cannot_be_completed_leaves_the_process_as_it_was() -> 
 
 
 @on_linux
+def test_a_process_with_threads_goes_without_namespaces_and_does_not_hang() -> None:
+    """numpy's BLAS waits for its threads when it is forked."""
+    program = (
+        f"import sys, threading, time; sys.path.insert(0, {str(WORKER.parents[1])!r}); from program import jail\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "jail.enter({'writable': [], 'strict': True}); started = threading.Thread(target=print, args=('it runs',))\n"
+        "started.start(); started.join(); print(jail.describe_level())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout.startswith("it runs\n")
+    assert "without namespaces (the process has threads)" in done.stdout
+
+
+@on_linux
 def test_temporary_files_of_workers_go_with_a_command_that_a_signal_ends(tmp_path: Path) -> None:
     """Outside of a run a signal ends the process at once, without what is done at its end otherwise."""
     program = (
