@@ -21,6 +21,7 @@ from epcheck.conformance.judging.opinion_row import from_row, to_row
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
+from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.opinion import Difference, Mismatch, Opinion
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling import run_history
@@ -239,9 +240,10 @@ def test_an_opinion_is_that_of_the_same_answers_alone(path: Path) -> None:
             opinions = run_history.opinions(kept, CPU, facts)
             assert opinions is not None
             assert opinions.of(["Slice-13/float32"]) == {}
-            opinions.put("Slice-13/float32", b"digest", ("pass",))
+            row = to_row(Opinion("cpu", "pass", accuracy=Accuracy(2, 0.5, 0.75, (1, 1))), "bits")
+            opinions.put("Slice-13/float32", b"digest", row)
             opinions.write()
-            assert opinions.of(["Slice-13/float32"]) == {"Slice-13/float32": {b"digest": ("pass",)}}
+            assert opinions.of(["Slice-13/float32"]) == {"Slice-13/float32": {b"digest": row}}
 
 
 def falsely_expected(name: str) -> Case:
