@@ -93,7 +93,7 @@ def _installed() -> Iterator[tuple[str, str]]:
     if sys.platform != "win32":
         found = lab.status()
         yield "DirectML lab", _lab_in_words(found) if found.installed else "not installed"
-    yield "jail", confinement.in_words()
+    yield "jail", confinement.describe_jail()
     kept = cache_status()
     yield "cache", f"{kept.entries:,} entries, {kept.size_bytes / 1e6:.0f} MB"
 

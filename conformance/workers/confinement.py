@@ -1,4 +1,4 @@
-"""Where a worker may write, and whether it may talk to others: what `program/jail.py` has the system enforce; on
+"""Where a worker may write, and whom it may talk to: what `program/jail.py` has the system enforce; on
 Windows what `job_object.py` has.
 
 A worker of ONNX Runtime is bound by default, for a model may exploit a bug of its provider; a callable is not: it is
@@ -26,12 +26,17 @@ import platformdirs
 import psutil
 
 from epcheck.conformance.records import file_lock
+from epcheck.conformance.start_process import run_process
 from epcheck.conformance.targets.target import WORKER, Target
+from epcheck.conformance.workers import wine_server
 from epcheck.conformance.workers.job_object import EnclosedProcess
 from epcheck.conformance.workers.program import jail
 
 SWITCH = "EPCHECK_JAIL"
-"""Environment variable: `off` starts every process without its jail."""
+"""Environment variable: `off` starts every process without its jail, `landlock` without namespaces."""
+
+PROBE_S = 10.0
+"""How long it may take to find out what the system can hold, in seconds."""
 
 UNLOCKED_S = 0.5
 """How long a folder for temporary files may be there before its process has locked it."""
@@ -60,10 +65,18 @@ def policy(target: Target) -> dict[str, Any] | None:
         if "cache" in name.lower() and value and (os.sep in value or not value.isalnum()):
             allowed.append(_made(Path(value).absolute()))
     if target.in_lab:
-        return {"writable": allowed, "local_sockets": True}
+        copied = wine_server.folders(target.environment, target.writable)
+        kept = [folder for folder in allowed if folder not in copied]
+        return {**_most(), "writable": kept, "copied": copied, "local_sockets": True, "locks": True}
     if target.provider in ON_CUDA:
-        return {"writable": [*allowed, "/proc/self"], "temp": temp(), "local_sockets": True}
-    return {"writable": allowed, "temp": temp()}
+        further = {"local_sockets": True, "locks": True}
+        return {**_most(), "writable": [*allowed, "/proc/self"], "temp": temp(), **further}
+    return {**_most(), "writable": allowed, "temp": temp(), "locks": bool(allowed)}
+
+
+def _most() -> dict[str, Any]:
+    """The highest level that the user wants."""
+    return {"level": jail.LANDLOCK} if os.environ.get(SWITCH) == jail.LANDLOCK else {}
 
 
 def policy_of_all(targets: Iterable[Target]) -> dict[str, Any] | None:
@@ -73,12 +86,13 @@ def policy_of_all(targets: Iterable[Target]) -> dict[str, Any] | None:
     if not found or len(found) < len(policies):
         return None
     writable = sorted({folder for each in found for folder in each["writable"]})
-    return {"writable": writable, "temp": temp(), "local_sockets": any(each.get("local_sockets") for each in found)}
+    asked = {key: any(each.get(key) for each in found) for key in ("local_sockets", "locks")}
+    return {**_most(), "writable": writable, "temp": temp(), **asked}
 
 
 def launcher(bounds: Mapping[str, Any]) -> tuple[str, ...]:
     """What stands before a command that is executed within these bounds."""
-    return sys.executable, "-I", "-S", str(Path(jail.__file__)), json.dumps(bounds)
+    return sys.executable, "-I", "-S", str(WORKER), "--within", json.dumps(bounds)
 
 
 def started(command: Sequence[str], *, is_bound: bool = True, **options: Any) -> subprocess.Popen[bytes]:
@@ -95,21 +109,46 @@ def is_off() -> bool:
     return os.environ.get(SWITCH, "") == "off"
 
 
-def in_words() -> str:
-    """What this system keeps workers from."""
+@cache
+def find_level(most: str) -> str:
+    """What the system holds of a process: `jail.describe_level` in one that was bound. most: the value of SWITCH."""
+    bounds = {"writable": [], "local_sockets": True, **({"level": jail.LANDLOCK} if most == jail.LANDLOCK else {})}
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return run_process(launcher(bounds), timeout=PROBE_S).stdout.strip() or jail.NONE
+    return jail.NONE
+
+
+def has_namespaces() -> bool:
+    """Whether workers that are bound are in namespaces of their own on this system."""
+    if sys.platform != "linux" or is_off():
+        return False
+    return find_level(os.environ.get(SWITCH, "")).startswith(jail.NAMESPACES)
+
+
+def describe_jail() -> str:
+    """What this system keeps workers from, and what it cannot."""
     if is_off():
         return f"off: {SWITCH} is 'off'"
     if sys.platform == "win32":
         return ("workers end with the runner, with all that they start, and commit no more memory than the machine has "
                 "(job objects); nothing bounds files and network")  # fmt: skip
     if sys.platform != "linux":
-        return "none: this system has no Landlock and no seccomp"
-    parts = jail.available()
-    kept = ["write only to folders of their own"] if parts["landlock"] else []
-    kept += ["open no socket"] if parts["seccomp"] else []
-    lacks = [name for name, version in (("Landlock", parts["landlock"]), ("seccomp", parts["seccomp"])) if not version]
-    without = f"; this kernel has no {' and no '.join(lacks)}" if lacks else f" (Landlock {parts['landlock']}, seccomp)"
-    return f"workers {', '.join([*kept, 'gain no privileges'])}{without}"
+        return "none: this system has no namespaces, no Landlock and no seccomp"
+    found = find_level(os.environ.get(SWITCH, ""))
+    has, lacks = found.partition("without")[0], []
+    holds = ["gain no privileges"]
+    if jail.NAMESPACES in has:
+        holds += ["write only to folders of their own", "reach no other process, socket or terminal"]
+        lacks += [] if "seccomp" in has else ["system calls"]
+    else:
+        holds += ["write only to folders of their own"] if "Landlock" in has else []
+        holds += ["open no socket"] if "seccomp" in has else []
+        lacks += [] if "Landlock" in has else ["where they write"]
+        lacks += [] if "seccomp" in has else ["sockets and system calls"]
+        lacks += ["what they see of other processes"]
+        lacks += ["sockets that CUDA's and the lab's workers reach"] if "seccomp" in has else []
+    without = f"; not bounded: {', '.join(lacks)}" if lacks else ""
+    return f"workers {', '.join(holds)} ({found}){without}"
 
 
 def _driver_caches() -> Iterator[Path]:

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -21,13 +22,22 @@ from typing import IO, Any, Protocol, cast
 from epcheck.conformance.start_process import start_process
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers import confinement
-from epcheck.conformance.workers.program.fork import EXITED, FORK, FORKED, MESSAGE
+from epcheck.conformance.workers.program.fork import BECAME, EXITED, FORK, FORKED, MESSAGE
 
 BUFFER = 1 << 18
 """Bytes. Many frames travel in one system call: each one costs a thread its turn at the interpreter."""
 
 PATIENCE_S = 2.0
 """How long a fork server that was told to end may take, in seconds: one that is stopped never would."""
+
+CREDENTIALS = getattr(socket, "SO_PASSCRED", 0)
+"""The option of a socket with which the kernel says who has sent a message; 0 where it has none."""
+
+SENDER = struct.Struct("=3i")
+"""What it says: process, user, group."""
+
+SPARE = 1.5
+"""How much more a container may take than its workers, with the files that the system keeps for it."""
 
 NEVER_FORKED = 1
 """The exit code of a worker that its fork server could not fork: it is started again."""
@@ -48,8 +58,13 @@ class Child(Protocol):
 
 
 def can_fork(target: Target) -> bool:
-    """Whether workers of the target may be forks."""
-    return target.forks and sys.platform != "win32"
+    """Whether workers of the target may be forks, or are started by a process in one container for all of them."""
+    return (target.forks and sys.platform != "win32") or _shares_container(target)
+
+
+def _shares_container(target: Target) -> bool:
+    """Whether its workers are programs in one container: those of the lab, with a server of Wine for all of them."""
+    return target.in_lab and confinement.policy(target) is not None and confinement.has_namespaces()
 
 
 def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[bytes]:
@@ -57,15 +72,26 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
     options: dict[str, Any] = {"start_new_session": True, **streams}
     if sys.platform == "win32":
         options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP, **streams}
-    command = [*target.command, target.worker, *target.arguments, *further]
+    command = [*target.command, target.worker, *target.arguments]
     bounds = dict(confinement.policy(target) or {})
     if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
         bounds["end_with_parent"] = True
-    if bounds and sys.platform == "linux":
+    if "writable" in bounds:
+        bounds["group_bytes"] = _group_bytes(target, workers=(os.cpu_count() or 1) if further else 1)
+    if further and _shares_container(target):
+        command = [*confinement.launcher(bounds), *further, *command]
+    elif bounds and sys.platform == "linux":
         within = ["--jail", json.dumps(bounds)]
-        command = [*command, *within] if target.owns_group else [*confinement.launcher(bounds), *command]
+        command = [*command, *further, *within] if target.owns_group else [*confinement.launcher(bounds), *command]
+    else:
+        command += further
     make = partial(confinement.started, is_bound=target.is_jailed)
     return start_process(command, env=target.environment, make=make, bufsize=BUFFER, **options)
+
+
+def _group_bytes(target: Target, workers: int) -> int:
+    """Memory that a container may take: more than the runner lets its workers take, which it ends with a reason."""
+    return int(workers * SPARE * target.memory_bytes)
 
 
 class ForkedWorker:
@@ -79,6 +105,7 @@ class ForkedWorker:
         self.returncode: int | None = None
         self._server = server
         self._pid = 0
+        self.is_server = False
         self._forked, self._exited = threading.Event(), threading.Event()
 
     @property
@@ -111,9 +138,9 @@ class ForkedWorker:
         """It was ended, and its fork server does not report that: the server is stopped or hangs."""
         self._server.kill()
 
-    def set_forked(self, pid: int) -> None:
-        """The fork server reports its process id."""
-        self._pid = pid
+    def set_forked(self, pid: int, is_server: bool) -> None:
+        """It reports its process id itself. is_server: it is its fork server, which had threads and could not fork."""
+        self._pid, self.is_server = pid, is_server
         self._forked.set()
 
     def set_exited(self, returncode: int) -> None:
@@ -198,17 +225,20 @@ class ForkServer:
             number = theirs.fileno()
             streams = {"stdin": nothing, "stdout": nothing, "stderr": stderr}
             self.process = self._start_process("--fork-server", str(number), pass_fds=[number], **streams)
+        if CREDENTIALS:
+            ours.setsockopt(socket.SOL_SOCKET, CREDENTIALS, 1)
         self._control = ours
         threading.Thread(target=self._read, args=(ours,), name=f"{self._name} fork server", daemon=True).start()
 
     def _read(self, control: socket.socket) -> None:
-        with control, contextlib.suppress(OSError), control.makefile("rb") as reports:
-            while len(message := reports.read(MESSAGE.size)) == MESSAGE.size:
-                kind, number, value = MESSAGE.unpack(message)
+        with control, contextlib.suppress(OSError):
+            while (report := _receive(control)) is not None:
+                kind, number, value = report
+                is_forked = kind in (FORKED, BECAME)
                 with self._lock:
-                    child = self._workers.get(number) if kind == FORKED else self._workers.pop(number, None)
-                if child is not None and kind == FORKED:
-                    child.set_forked(value)
+                    child = self._workers.get(number) if is_forked else self._workers.pop(number, None)
+                if child is not None and is_forked:
+                    child.set_forked(value, kind == BECAME)
                 elif child is not None and kind == EXITED:
                     child.set_exited(value)
         with self._lock:
@@ -219,7 +249,7 @@ class ForkServer:
 
     def _end_workers(self, left: list[ForkedWorker]) -> None:
         """The fork server has ended, and nobody reports the exits of its workers; or it is its first worker itself."""
-        itself = [child for child in left if child.is_forked and child.pid == self.process.pid]
+        itself = [child for child in left if child.is_server]
         for child in left:
             if child.is_forked and child not in itself:
                 child.kill()
@@ -229,6 +259,18 @@ class ForkServer:
         returncode = self.process.returncode
         for child in itself or left:
             child.set_exited(returncode)
+
+
+def _receive(control: socket.socket) -> tuple[int, int, int] | None:
+    """The next message, with the sender's process id as this process sees it in the place of that which it has itself;
+    None where there are no more."""
+    message, sent, _, _ = control.recvmsg(MESSAGE.size, socket.CMSG_SPACE(SENDER.size))
+    if len(message) < MESSAGE.size:  # one arrives whole: it was sent whole
+        return None
+    kind, number, value = MESSAGE.unpack(message)
+    if kind in (FORKED, BECAME) and sent:
+        value = SENDER.unpack(sent[0][2][: SENDER.size])[0]
+    return kind, number, value
 
 
 def piped(target: Target) -> subprocess.Popen[bytes]:

@@ -23,6 +23,8 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers import confinement, wine_server
 from epcheck.conformance.workers.fork_server import BUFFER, Child, ForkedWorker, ForkServer, piped
 from epcheck.conformance.workers.program import protocol
+from epcheck.conformance.workers.program.namespaces import GUARD, INIT
+from epcheck.conformance.workers.program.watch import children_of
 from epcheck.conformance.workers.session_options import session_options
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ PATIENCE_S = 1.0
 
 DYING_S = 10.0
 """How long a process that was killed may take to give its memory back, in seconds."""
+
+MEASURE_AFTER_S = 0.1
+"""How old a measurement of memory may be, in seconds: for each the system is asked for children."""
 
 NOISE = ("fixme:", ":message:dxil")
 """What Wine's graphics stack writes to stderr in healthy runs."""
@@ -123,6 +128,8 @@ class WorkerProcess:
         self._answers = _GatedPipe(cast(io.RawIOBase, self.process.stdout.raw))  # type: ignore[attr-defined]
         self._ended = {self._read: threading.Event(), self._read_log: threading.Event()}
         self._observed: psutil.Process | None = None
+        self._guarded = self._resident_bytes = 0
+        self._measured_at = 0.0
         for serve in (self._write, self._read, self._read_log, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
         self._unsent: list[bytes] = []
@@ -160,11 +167,14 @@ class WorkerProcess:
         return "\n".join(self._log)
 
     def resident_bytes(self) -> int:
-        """Resident memory of the process; 0 when it is gone."""
-        try:
-            return int(self._psutil().memory_info().rss)
-        except psutil.Error:
+        """Resident memory of the process and of what it has started; 0 when it is gone. It is measured anew after
+        MEASURE_AFTER_S."""
+        if self.process.poll() is not None:
             return 0
+        now = time.monotonic()
+        if now - self._measured_at > MEASURE_AFTER_S:
+            self._measured_at, self._resident_bytes = now, resident_bytes(self._worker_id())
+        return self._resident_bytes
 
     def cpu_seconds(self, children: bool) -> float:
         """CPU time that the process has used; 0 when it is gone. children: and its children, which costs more."""
@@ -175,10 +185,21 @@ class WorkerProcess:
             return 0.0
         return sum(map(_cpu_seconds, family))
 
+    def _worker_id(self) -> int:
+        """The process id of the worker itself: that of what was started may be its guard's."""
+        pid = self.process.pid
+        if isinstance(self.process, ForkedWorker):
+            return pid
+        if not self._guarded:
+            found = guarded_by(pid)
+            self._guarded = 0 if found == pid else found
+        return self._guarded or pid
+
     def _psutil(self) -> psutil.Process:
         """Raises psutil.Error when it has ended: Windows forgets such a process."""
-        if self._observed is None or self._observed.pid != self.process.pid:
-            self._observed = psutil.Process(self.process.pid)
+        pid = self._worker_id()
+        if self._observed is None or self._observed.pid != pid:
+            self._observed = psutil.Process(pid)
         return self._observed
 
     def kill(self, because: str) -> None:
@@ -188,7 +209,7 @@ class WorkerProcess:
         if self.process.poll() is not None:
             return
         try:
-            family = self._psutil().children(recursive=True)
+            family = psutil.Process(self.process.pid).children(recursive=True)
         except psutil.Error:
             family = []
         for member in family:
@@ -196,6 +217,9 @@ class WorkerProcess:
                 member.kill()
             except psutil.Error:
                 continue
+        if self._worker_id() != self.process.pid:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(PATIENCE_S)  # its guard ends after all that it guards
         self._kill_group()
         self.process.kill()
         if self.target.in_lab:
@@ -275,6 +299,49 @@ class WorkerProcess:
         if self.target.owns_group and sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def guarded_by(pid: int) -> int:
+    """The worker that a process guards, as `program/namespaces.py` has it; the process itself where it is no guard, or
+    has no worker yet."""
+    if sys.platform != "linux" or _name(pid) != GUARD:
+        return pid
+    for child in children_of(pid):
+        if _name(child) != INIT:
+            return child
+        return next(iter(children_of(child)), pid)
+    return pid
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a worker and of what it has started, all together; 0 when it is gone. What several of them
+    share counts once, where the system tells."""
+    family, counted = [pid], 0
+    for member in family:
+        family += children_of(member) if sys.platform == "linux" else ()
+    if len(family) == 1:
+        return _resident_bytes(pid)
+    for member in family:
+        try:
+            lines = Path(f"/proc/{member}/smaps_rollup").read_text(encoding="ascii", errors="replace").splitlines()
+            counted += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
+        except OSError:
+            counted += _resident_bytes(member)
+    return counted
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
 
 
 def _cpu_seconds(process: psutil.Process) -> float:

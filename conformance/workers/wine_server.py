@@ -5,12 +5,19 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import psutil
 
 NAME, PREFIX = "wineserver", "WINEPREFIX"
+
+
+def folders(environment: Mapping[str, str] | None, writable: Iterable[str]) -> list[str]:
+    """A worker's prefix, and the folder in /tmp in which its server has its socket, if it may write there."""
+    prefix = (environment or {}).get(PREFIX)
+    sockets = [name for name in writable if Path(name).parent == Path("/tmp") and "wine" in Path(name).name]
+    return [*([prefix] if prefix else []), *sockets]
 
 
 def continue_stopped(environment: Mapping[str, str] | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -38,6 +39,14 @@ def right(_model: bytes, feeds: Feeds) -> dict[str, Array]:
 def opens_a_socket(_model: bytes, feeds: Feeds) -> dict[str, Array]:
     with socket.socket(socket.AF_INET):
         return {"y": feeds["x"]}
+
+
+def leaves_processes(_model: bytes, feeds: Feeds) -> dict[str, Array]:
+    """In a session of its own and without a parent; its last argument is told by the environment."""
+    command = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)", os.environ["NAME_OF_A_TEST"]]
+    for _ in range(2):
+        subprocess.run(["sh", "-c", 'setsid "$@" </dev/null >/dev/null 2>&1 &', "sh", *command], check=True)
+    return {"y": feeds["x"]}
 
 
 def writes_a_file(_model: bytes, feeds: Feeds) -> dict[str, Array]:

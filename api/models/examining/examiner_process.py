@@ -28,6 +28,7 @@ from epcheck.api.models.examining.messages import Received
 from epcheck.conformance.start_process import module_environment, start_process
 from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.fork_server import Child, ForkedWorker, ForkServer
+from epcheck.conformance.workers.process import guarded_by, resident_bytes
 
 LOG_LINES, LINE_BYTES = 20, 4096
 JOIN_S = 0.1
@@ -82,15 +83,12 @@ class ExaminerProcess:
             reader.join(JOIN_S)
 
     def resident_bytes(self) -> int:
-        try:
-            return int(psutil.Process(self._process.pid).memory_info().rss)
-        except psutil.Error:
-            return 0
+        return resident_bytes(guarded_by(self._process.pid))
 
     def is_stopped(self) -> bool:
         """Whether it, or who is to fork it, was stopped: SIGSTOP; a debugger's stops are others."""
         try:
-            return bool(psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED)
+            return bool(psutil.Process(guarded_by(self._process.pid)).status() == psutil.STATUS_STOPPED)
         except psutil.Error:
             return False
 

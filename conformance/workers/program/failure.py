@@ -12,11 +12,14 @@ FORBIDDEN = (
     "epcheck.toml change that)"
 )
 
+REFUSALS = ("ermission denied", "peration not permitted", "ead-only file system")
+"""What the system's error says where the jail refuses something."""
+
 
 def failure(error: BaseException) -> dict[str, str]:
     """An exception as an answer has it: its type, and its message, cut after MAX_MESSAGE characters."""
     message = str(error)
     cut = f" ... ({len(message)} characters)" if len(message) > MAX_MESSAGE else ""
-    if jail.entered and "ermission denied" in message:
+    if jail.entered and any(words in message for words in REFUSALS):
         cut += FORBIDDEN
     return {"error": type(error).__name__, "message": message[:MAX_MESSAGE] + cut}

@@ -1,6 +1,8 @@
 """The fork server's process: it has imported what a backend needs, and forks a worker for each request on a socket.
 
-Both sides send MESSAGE: what it says, the number that the client gave the worker, and a value.
+Both sides send MESSAGE: what it says, the number that the client gave the worker, and a value. A worker itself says
+that it is forked: the credentials of that message hold its process id as the client sees it, which in a pid namespace
+is another than its own.
 """
 
 from __future__ import annotations
@@ -14,21 +16,30 @@ import struct
 import threading
 from collections.abc import Callable
 
+from .watch import adopt_orphans, children_of, end_children
+
 MESSAGE = struct.Struct("<BQq")
 """What it says, the number of a worker, a value."""
 
-FORK, FORKED, EXITED = 1, 2, 3
-"""What a message says: fork this worker, whose stdin, stdout and stderr come along; it has this process id; it ended
-with this exit code."""
+FORK, FORKED, EXITED, BECAME = 1, 2, 3, 4
+"""What a message says: fork this worker, whose stdin, stdout and stderr come along; it is forked, and has this process
+id; it ended with this exit code; the fork server is this worker itself from now on."""
 
 
-def fork_workers(descriptor: int, before_second: Callable[[], None] | None = None) -> bool:
+def fork_workers(
+    descriptor: int, before_second: Callable[[], None] | None = None, ends_what_is_left: bool = True
+) -> bool:
     """Fork a worker for each request on the socket. True in a worker, False when the requests have ended.
 
     Where something that was imported runs threads, which a fork loses, the process becomes its first worker itself.
     before_second: called once a second worker is asked for; it imports what one worker alone may never need.
+    ends_what_is_left: processes that a worker leaves when it ends are ended, however they have left its session; not
+    where one serves the next worker, too.
     """
     control = socket.socket(fileno=descriptor)
+    if ends_what_is_left:
+        adopt_orphans()
+    ours = set(children_of(os.getpid()))
     can_fork = threading.active_count() == 1
     wake, awake = os.pipe()
     os.set_blocking(awake, False)
@@ -43,7 +54,9 @@ def fork_workers(descriptor: int, before_second: Callable[[], None] | None = Non
         ready, _, _ = select.select([control.fileno(), wake], [], [])
         if wake in ready:
             os.read(wake, 4096)
-            report_exits(control, workers)
+            ended = report_exits(control, workers)
+            if ended and ends_what_is_left:
+                end_children({*ours, *workers})
         if control.fileno() not in ready:
             continue
         message, streams, _, _ = socket.recv_fds(control, MESSAGE.size, 3)
@@ -59,8 +72,9 @@ def fork_workers(descriptor: int, before_second: Callable[[], None] | None = Non
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             if can_fork:
                 os.setsid()
-            else:
-                control.sendall(MESSAGE.pack(FORKED, number, os.getpid()))
+            if ends_what_is_left:
+                adopt_orphans()
+            control.sendall(MESSAGE.pack(FORKED if can_fork else BECAME, number, os.getpid()))
             control.close()
             for place, stream in enumerate(streams):
                 os.dup2(stream, place)
@@ -69,15 +83,16 @@ def fork_workers(descriptor: int, before_second: Callable[[], None] | None = Non
             return True
         workers[pid] = number
         workers_forked += 1
-        control.sendall(MESSAGE.pack(FORKED, number, pid))
         for stream in streams:
             os.close(stream)
 
 
-def report_exits(control: socket.socket, workers: dict[int, int]) -> None:
-    """Report which workers have ended, and how. workers: process id -> number."""
+def report_exits(control: socket.socket, workers: dict[int, int]) -> bool:
+    """Report which workers have ended, and how; whether one has. workers: process id -> number."""
+    before = len(workers)
     for pid in list(workers):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
             control.sendall(MESSAGE.pack(EXITED, workers.pop(pid), code))
+    return len(workers) < before

@@ -38,7 +38,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--jail", type=json.loads, default={})
     options = parser.parse_args(arguments)
     jail.enter(options.jail)
-    if options.backend.startswith("python:"):
+    leads_group = options.backend.startswith("python:") and not jail.entered  # a jail has a guard
+    if leads_group:
         end_group_with_us()
     end_forks_with_us()
     watch = ParentWatch()
@@ -62,16 +63,17 @@ def main(arguments: list[str]) -> None:
 
     @functools.cache
     def facts() -> dict[str, str]:
-        return {**machine.facts(), **backend.facts(), **getattr(sys, "_epcheck_facts", dict)()}
+        own = {"jail": jail.describe_level()}
+        return {**machine.facts(), **own, **backend.facts(), **getattr(sys, "_epcheck_facts", dict)()}
 
     if is_fork_server:
         facts()
         from .fork import fork_workers
 
         watch.stop()
-        if not fork_workers(options.fork_server):
+        if not fork_workers(options.fork_server, ends_what_is_left=bool(jail.entered)):
             return
-        if options.backend.startswith("python:") and threading.active_count() == 1:
+        if leads_group and threading.active_count() == 1:
             end_group_with_us()
         ParentWatch()
     gc.freeze()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import threading
+from collections.abc import Container
+from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 _guarding: list[bool] = []
 """Not empty while the process is forked that outlives this one."""
@@ -42,10 +45,52 @@ def end_with_parent() -> None:
     if sys.platform != "linux":
         return
     import ctypes
-    import signal
 
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Have processes whose parent has ended, among what this one starts, become its children: it is measured with them,
+    and who ends its family finds them. Does nothing where the system cannot (it is Linux's prctl)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children_of(pid: int) -> list[int]:
+    """The children of a process of ours that is one thread, or of all its threads; none where it has ended, or the
+    system has no /proc."""
+    found: list[int] = []
+    try:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (thread / "children").read_text().split())
+    except OSError:  # it has ended, or the kernel keeps no such list
+        return [] if Path("/proc/self/task", str(os.getpid()), "children").exists() else _with_parent(pid)
+    return found
+
+
+def _with_parent(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(entry.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
+                found.append(int(entry.parent.name))
+    return found
+
+
+def end_children(kept: Container[int] = ()) -> None:
+    """End all children but those, and what becomes a child while they end: who adopts orphans ends what they left."""
+    while left := [pid for pid in children_of(os.getpid()) if pid not in kept]:
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.waitpid(pid, 0)
 
 
 def end_group_with_us() -> None:
@@ -54,8 +99,6 @@ def end_group_with_us() -> None:
     Does nothing where the system has no process groups, and where this process does not lead its own."""
     if sys.platform == "win32" or os.getpgid(0) != os.getpid():
         return
-    import signal
-
     ended, _ = os.pipe()  # whose other end is closed when this process, and each fork of it, has ended
     _guarding.append(True)
     child = os.fork()

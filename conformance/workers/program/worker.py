@@ -2,6 +2,7 @@
 
     python worker.py BACKEND [--prelude FILE] [--path FOLDER]... [--fork-server SOCKET] [--plugin JSON [--describe]]
         [--jail JSON]
+    python worker.py --within POLICY ...
 
 BACKEND: `onnxruntime`, `reference` (onnx.reference.ReferenceEvaluator), `directml` (DirectML without ONNX Runtime; it
 takes a program in the place of a model) or `python:module:function` (any callable (model, feeds) -> outputs).
@@ -11,6 +12,7 @@ file descriptor; the process
 imports everything once and forks a worker for each request on it (`fork.py`). --plugin: the library that `onnxruntime`
 takes a provider from (`backends/plugin.py`); with --describe it only writes one line of JSON, the `provider` that the
 library holds and the `trouble` that there is with it, and ends. --jail: what the system is to keep it from (`jail.py`).
+--within: it does not run sessions, but executes a command in that jail.
 
 The frames over stdin and stdout are described in `protocol.py`. epcheck need not be importable: this file loads the
 folder it stands in as the package `epcheck_worker`, so a copy of the folder is a worker anywhere.
@@ -38,7 +40,10 @@ def main(arguments: list[str]) -> None:
     package = importlib.util.module_from_spec(spec)
     sys.modules[PACKAGE] = package
     spec.loader.exec_module(package)
-    importlib.import_module(f"{PACKAGE}.main").main(arguments)
+    if arguments[:1] == ["--within"]:
+        importlib.import_module(f"{PACKAGE}.jail").main(arguments[1:])
+    else:
+        importlib.import_module(f"{PACKAGE}.main").main(arguments)
 
 
 if __name__ == "__main__":

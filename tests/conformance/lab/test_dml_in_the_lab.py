@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -32,6 +33,10 @@ from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask, run_plan
 from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import DML, Target
+from epcheck.conformance.workers import confinement
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import guarded_by
+from epcheck.conformance.workers.program.namespaces import GUARD
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
@@ -155,6 +160,39 @@ def test_the_lab_is_left_running_while_another_uses_it(dml: Target) -> None:
         ("before", PASS, 1),
         ("after", PASS, 1),
     ]
+
+
+@pytest.mark.skipif(not confinement.has_namespaces(), reason="this system has no namespaces for us")
+def test_a_run_has_a_server_of_its_own_which_ends_with_it_and_leaves_the_prefix_as_it_was(dml: Target) -> None:
+    prefix = Path(str((dml.environment or {})["WINEPREFIX"]))
+
+    def files() -> dict[str, tuple[int, int]]:
+        found = {path: path.lstat() for path in prefix.rglob("*")}
+        return {str(path): (about.st_size, about.st_mtime_ns) for path, about in found.items()}
+
+    def servers(container: str) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter(["name"]):
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.info["name"].startswith("wineserver") and container_of(process) == container:
+                    found.append(process)
+        return found
+
+    def container_of(process: psutil.Process) -> str:
+        return str(Path(f"/proc/{process.pid}/ns/pid").readlink())
+
+    before = files()
+    with closing(IdleWorkers(keep=1)) as workers:
+        records: list[Record] = []
+        run_plan(Plan(identities(2), (dml,)), records.append, idle_workers=workers)
+        assert [record.status for record in records] == [PASS] * 2
+        (guard,) = (child for child in psutil.Process().children() if child.name() == GUARD)
+        container = container_of(psutil.Process(guarded_by(guard.pid)))
+        assert container != container_of(psutil.Process())
+        (wine_server,) = servers(container)
+    assert not wine_server.is_running()
+    assert servers(container) == []
+    assert files() == before
 
 
 @pytest.mark.usefixtures("dml")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 import time
@@ -18,6 +19,7 @@ from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived, ProcessExited, WorkerProcess
@@ -105,6 +107,29 @@ def test_a_target_that_does_not_fork_is_started_from_scratch(idle_workers: IdleW
     assert isinstance(events.get(timeout=20), FrameReceived)
     assert parent_of(process) == psutil.Process()
     process.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux adopts orphans")
+@pytest.mark.parametrize("level", ["", "landlock"])
+def test_what_a_worker_leaves_ends_with_it_and_its_fork_server_goes_on(
+    idle_workers: IdleWorkers, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    name = f"left-by-a-worker-{os.getpid()}-{level}"
+    monkeypatch.setenv("NAME_OF_A_TEST", name)
+    monkeypatch.setenv(confinement.SWITCH, level)
+    target = backend("leaves_processes", jail=True)
+    found: list[Record] = []
+    run_plan(Plan(identities(1), (target,)), found.append, idle_workers=idle_workers)
+    assert [record.status for record in found] == [PASS]
+    (worker,) = own_workers()
+    fork_server = worker.parent()
+    assert fork_server is not None
+    left = [process for process in psutil.process_iter(["cmdline"]) if name in (process.info["cmdline"] or ())]
+    assert len(left) > 1
+    worker.kill()
+    gone, alive = psutil.wait_procs(left, timeout=5)
+    assert (len(gone), alive) == (len(left), [])
+    assert fork_server.is_running()
 
 
 def test_what_fails_to_import_is_reported_as_ever() -> None:

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
+import platform
+import queue
+import signal
+import struct
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jailed_program
+import psutil
 import pytest
 from small_cases import backend, identity, records_of
 
 from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import resolve
-from epcheck.conformance.targets.target import TargetError
+from epcheck.conformance.targets.target import WORKER, TargetError
 from epcheck.conformance.workers import confinement
-from epcheck.conformance.workers.program import jail
+from epcheck.conformance.workers.client import WorkerClient
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.process import guarded_by, resident_bytes
+from epcheck.conformance.workers.program import cgroups, jail, namespaces, seccomp
 
 PROGRAM = Path(jailed_program.__file__)
 
@@ -28,29 +42,90 @@ needs_landlock = pytest.mark.skipif(not jail.available()["landlock"], reason="th
 needs_seccomp = pytest.mark.skipif(not jail.available()["seccomp"], reason="this kernel has no seccomp")
 
 ALLOWED = ("write its own file", "write a temporary file", "rename its own file", "remove its own file",
-           "write to /dev/null", "read a foreign file", "open a pair of sockets")  # fmt: skip
+           "write to /dev/null", "read a foreign file", "open a pair of sockets", "start a program")  # fmt: skip
 
 SOCKETS = ("open an IPv4 socket", "open an IPv6 socket", "open a Unix socket", "open a netlink socket",
            "open a ring of requests")  # fmt: skip
 
 OF_PRIVILEGES = ("make a device", "mount")
-FORBIDDEN = tuple(name for name in jailed_program.ATTEMPTS if name not in (*ALLOWED, *SOCKETS, *OF_PRIVILEGES))
+ELSEWHERE = tuple(name for name in jailed_program.ATTEMPTS if name not in (*ALLOWED, *SOCKETS, *OF_PRIVILEGES))
+
+UNNAMED = 65534
+"""A user who is nobody."""
+
+IS_ROOT = sys.platform != "win32" and os.geteuid() == 0
+USERS = {"own user": {}, "nobody": {"user": UNNAMED, "group": UNNAMED, "extra_groups": []}}
+LEVELS = [level for level in jail.LEVELS[:2] if level == jail.LANDLOCK or confinement.has_namespaces()]
+WAYS = [(level, user) for level in LEVELS for user in (USERS if IS_ROOT else ("own user",))]
 
 
-def tries(folder: Path, bounds: dict[str, Any]) -> dict[str, Any]:
-    own, foreign = folder / "own", folder / "foreign"
-    own.mkdir()
-    foreign.mkdir()
-    (foreign / "kept").write_text("kept")
-    command = [*confinement.launcher({"writable": [str(own)], "temp": str(own), **bounds}), sys.executable]
-    done = subprocess.run([*command, str(PROGRAM), str(own), str(foreign)], capture_output=True, text=True, check=True)
-    after = {"foreign": sorted(path.name for path in foreign.iterdir()), "kept": (foreign / "kept").read_text()}
-    return {**json.loads(done.stdout), **after}
+@cache
+def interpreter(user: str) -> str:
+    """A Python that this user may execute."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            subprocess.run([python, "-I", "-S", str(WORKER), "--within", "{}"], check=True, **USERS[user])
+            return python
+    pytest.skip("no interpreter that everybody may execute")
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return tries(tmp_path_factory.mktemp("jail"), {})
+ENTER = (
+    f"import sys; sys.path.insert(0, {str(WORKER.parents[1])!r}); from program import jail; import json, runpy\n"
+    f"jail.enter(json.loads(sys.argv.pop(1))); runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
+)
+
+
+def bound(bounds: dict[str, Any], user: str) -> list[str]:
+    return [interpreter(user), *confinement.launcher(bounds)[1:], interpreter(user)]
+
+
+@contextlib.contextmanager
+def folders(user: str) -> Iterator[tuple[Path, Path]]:
+    """A folder of the program's own, and a foreign one, both of that user: permissions keep it from nothing."""
+    owner = USERS[user].get("user", -1)
+    with tempfile.TemporaryDirectory() as name:
+        own, foreign = Path(name, "own"), Path(name, "foreign")
+        for folder in (own, foreign):
+            folder.mkdir()
+        (foreign / "kept").write_text("kept")
+        for path in (Path(name), own, foreign, foreign / "kept"):
+            os.chown(path, owner, owner)
+        yield own, foreign
+
+
+@cache
+def tries(level: str, user: str, further: str = "{}") -> dict[str, Any]:
+    """What the program finds, and what is outside before and after it. further: of the policy."""
+    with folders(user) as (own, foreign):
+        bounds = {"writable": [str(own)], "temp": str(own), "level": level, **json.loads(further)}
+        victim = [interpreter(user), str(Path(__file__).with_name("victim_program.py")), str(foreign)]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with subprocess.Popen(victim, **pipes, **USERS[user]) as process:
+            assert process.stdin
+            assert process.stdout
+            named, states = process.stdout.readline().strip(), []
+
+            def look() -> None:
+                assert process.stdin
+                assert process.stdout
+                process.stdin.write("\n")
+                process.stdin.flush()
+                kept = foreign / "kept"
+                found, about = sorted(path.name for path in foreign.iterdir()), kept.stat()
+                file = [kept.read_text(), about.st_mode, about.st_uid, about.st_mtime, os.listxattr(kept)]
+                states.append({**json.loads(process.stdout.readline()), "files": found, "file": file})
+
+            look()
+            command = [interpreter(user), "-c", ENTER, json.dumps(bounds), str(own), str(foreign), named]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, **USERS[user])
+            assert done.returncode == 0, done.stderr
+            look()
+    return {**json.loads(done.stdout), "before": states[0], "after": states[1]}
+
+
+@pytest.fixture(scope="module", params=WAYS, ids=" ".join)
+def found(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {**tries(*request.param), "wanted level": request.param[0]}
 
 
 @on_linux
@@ -60,11 +135,33 @@ def test_what_a_provider_needs_works(found: dict[str, Any], attempt: str) -> Non
 
 
 @on_linux
+def test_the_level_that_is_wanted_is_in_force_and_said(found: dict[str, Any]) -> None:
+    assert found["level"].startswith("namespaces, ") == (found["wanted level"] == "namespaces")
+    assert (found["process"] == 2) == (found["wanted level"] == "namespaces")
+    assert ("without namespaces" in found["level"]) == (found["wanted level"] == "landlock")
+
+
+@on_linux
 @needs_landlock
-@pytest.mark.parametrize("attempt", FORBIDDEN)
-def test_nothing_is_written_elsewhere_and_nobody_else_is_touched(found: dict[str, Any], attempt: str) -> None:
+@pytest.mark.parametrize("attempt", ELSEWHERE)
+def test_nothing_is_written_elsewhere(found: dict[str, Any], attempt: str) -> None:
     assert found["attempts"][attempt] != ""
-    assert (found["foreign"], found["kept"]) == (["kept"], "kept")
+
+
+@on_linux
+@needs_landlock
+@needs_seccomp
+@pytest.mark.parametrize("attempt", jailed_program.OF_OTHERS)
+def test_nobody_else_is_touched(found: dict[str, Any], attempt: str) -> None:
+    assert found["attempts"][attempt] not in ("", "Bad address", "Invalid argument")
+
+
+@on_linux
+@needs_landlock
+@needs_seccomp
+def test_what_is_outside_is_as_it_was(found: dict[str, Any]) -> None:
+    assert found["after"] == found["before"]
+    assert (found["after"]["heard"], found["after"]["nice"], found["after"]["memory"]) == ([], 0, 0)
 
 
 @on_linux
@@ -83,16 +180,167 @@ def test_what_root_may_do_is_refused(found: dict[str, Any], attempt: str) -> Non
 @on_linux
 def test_no_privilege_is_gained_or_kept_but_to_open_files(found: dict[str, Any]) -> None:
     assert (found["no new privileges"], found["core"]) == ("1", [0, 0])
-    assert all(held in (0, 1 << jail.CAP_DAC_OVERRIDE) for held in found["capabilities"])
+    *held, bounding = found["capabilities"]
+    assert all(capabilities in (0, 1 << namespaces.CAP_DAC_OVERRIDE) for capabilities in held)
+    assert bounding in (0, 1 << namespaces.CAP_DAC_OVERRIDE) or (
+        held == [0] * 4 and found["wanted level"] == jail.LANDLOCK
+    )
 
 
 @on_linux
 @needs_seccomp
-def test_the_lab_may_talk_to_the_server_of_wine_and_not_to_the_network(tmp_path: Path) -> None:
-    attempts = tries(tmp_path, {"local_sockets": True})["attempts"]
-    opened = {name: attempts[name] for name in SOCKETS}
+@pytest.mark.parametrize(("level", "user"), WAYS)
+def test_what_may_open_unix_sockets_opens_no_others_and_in_namespaces_reaches_nobody(level: str, user: str) -> None:
+    found = tries(level, user, '{"local_sockets": true, "locks": true}')
+    opened = {name: found["attempts"][name] for name in SOCKETS}
     assert opened.pop("open a Unix socket") == ""
     assert set(opened.values()) == {"Permission denied"}
+    reached = [name for name in ("connect to a foreign socket", "send a datagram") if not found["attempts"][name]]
+    assert reached == ([] if level == jail.NAMESPACES else ["connect to a foreign socket", "send a datagram"])
+    assert (found["after"]["heard"] == []) == (level == jail.NAMESPACES)
+    assert found["attempts"]["lock a foreign file"] == ""
+
+
+@on_linux
+@needs_seccomp
+@pytest.mark.parametrize(("level", "user"), WAYS)
+def test_what_is_strict_starts_nothing_and_opens_nothing(level: str, user: str) -> None:
+    found = tries(level, user, '{"strict": true}')
+    refused = [name for name, error in found["attempts"].items() if error]
+    assert {"start a program", "make a foreign file in a child", "open a pair of sockets", *SOCKETS} <= set(refused)
+    assert found["attempts"]["write its own file"] == ""
+    assert found["after"] == found["before"]
+
+
+@on_linux
+@pytest.mark.skipif(not confinement.has_namespaces(), reason="this system has no namespaces for us")
+def test_what_is_copied_is_changed_only_within() -> None:
+    with folders("own user") as (own, foreign):
+        bounds = {"writable": [str(own)], "copied": [str(foreign)], "local_sockets": True, "locks": True}
+        program = (
+            f"from pathlib import Path; kept = Path({str(foreign / 'kept')!r}); kept.write_text('changed')\n"
+            f"Path('/tmp/of-a-test').touch(); Path({str(own / 'own')!r}).write_text(kept.read_text()); kept.unlink()"
+        )
+        subprocess.run([*bound(bounds, "own user"), "-c", program], check=True)
+        assert ((own / "own").read_text(), (foreign / "kept").read_text()) == ("changed", "kept")
+        assert not Path("/tmp/of-a-test").exists()
+
+
+ENDS = {"import sys; sys.exit(3)": 3, "import os; os.abort()": -6, "import os; os.kill(os.getpid(), 9)": -9,
+        "import ctypes; ctypes.string_at(0)": -11, "": 0}  # fmt: skip
+
+
+@on_linux
+@pytest.mark.parametrize("program", ENDS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_runs_in_the_jail_ends_as_it_would_elsewhere(level: str, program: str) -> None:
+    done = subprocess.run([*bound({"writable": [], "level": level}, "own user"), "-c", program], check=False)
+    assert done.returncode == ENDS[program]
+
+
+@on_linux
+@pytest.mark.parametrize(("level", "user"), WAYS)
+@pytest.mark.parametrize("ends", ["by itself", "by its guard"])
+def test_no_process_outlives_its_jail(level: str, user: str, ends: str) -> None:
+    """Not in a session of its own, not without a parent, not with both."""
+    name = f"left-{os.getpid()}-{level}-{user.replace(' ', '-')}-{ends.replace(' ', '-')}"
+    command = [*bound({"writable": [], "level": level}, user), str(PROGRAM), name, "leave"]
+    with subprocess.Popen(command, **USERS[user]) as process:
+        deadline = time.monotonic() + 10
+        while len(processes_of(name)) < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        if ends == "by its guard":
+            process.terminate()
+    assert process.returncode in (3, -signal.SIGTERM, 128 + signal.SIGTERM)
+    deadline = time.monotonic() + 2
+    while processes_of(name) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert processes_of(name) == []
+
+
+def processes_of(name: str) -> list[int]:
+    """Those that were left, and run."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cmdline()[-1:] == [name] and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
+
+
+@on_linux
+@pytest.mark.parametrize("level", LEVELS)
+def test_memory_is_that_of_all_processes_together_and_not_of_their_guard(level: str) -> None:
+    program = (
+        "import os, sys, time\nfor _ in range(3):\n if os.fork() == 0 and os.fork() == 0: break\n"
+        "kept = bytearray(os.urandom(1)) * (40 << 20); print('x', flush=True); time.sleep(60)"
+    )
+    command = [*bound({"writable": [], "level": level}, "own user"), "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        for _ in range(4):
+            process.stdout.readline()
+        worker = guarded_by(process.pid)
+        assert worker != process.pid
+        assert resident_bytes(worker) > 4 * (40 << 20)
+        assert resident_bytes(process.pid) - resident_bytes(worker) < 30 << 20
+        process.terminate()
+
+
+CAN_GROUP = os.access("/sys/fs/cgroup/memory", os.W_OK)
+
+
+@on_linux
+@pytest.mark.skipif(not (CAN_GROUP and confinement.has_namespaces()), reason="we may make no control group here")
+def test_a_control_group_bounds_memory_that_no_process_has_mapped_and_goes_with_the_container() -> None:
+    program = "import os; file = os.memfd_create('x'); [os.write(file, bytes(1 << 20)) for _ in range(400)]"
+    for bounds, code in (({"group_bytes": 100 << 20}, -signal.SIGKILL), ({}, 0)):
+        with subprocess.Popen([*bound({"writable": [], **bounds}, "own user"), "-c", program]) as process:
+            process.wait()
+        assert process.returncode == code
+        assert list(Path("/sys/fs/cgroup").glob(f"*/**/{cgroups.OWN}{process.pid}")) == []
+
+
+@on_linux
+@pytest.mark.skipif(not (IS_ROOT and confinement.has_namespaces()), reason="it starts processes as somebody else")
+def test_somebody_starts_so_many_processes_in_a_container_and_no_more() -> None:
+    program = "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC))"
+    command = [*bound({"writable": []}, "nobody"), "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, **USERS["nobody"])
+    assert done.stdout.strip() == f"({cgroups.MOST_PROCESSES}, {cgroups.MOST_PROCESSES})"
+
+
+@on_linux
+def test_unknown_calls_and_those_of_other_architectures_are_refused() -> None:
+    program = seccomp.make_filter("x86_64", {}, inside=True)
+    assert verdict(program, 0xC000003E, 0) == seccomp.RET_ALLOW
+    assert verdict(program, 0x40000003, 20) == seccomp.RET_ERRNO | errno.EPERM
+    assert verdict(program, 0xC000003E, seccomp.X32) == seccomp.RET_ERRNO | errno.EPERM
+    assert verdict(program, 0xC000003E, 467) == seccomp.RET_ERRNO | errno.ENOSYS
+    assert verdict(program, 0xC000003E, 435) == seccomp.RET_ERRNO | errno.ENOSYS
+    assert verdict(program, 0xC000003E, 165) == seccomp.RET_ERRNO | errno.EPERM
+    for_arm = seccomp.make_filter("aarch64", {"strict": True}, inside=False)
+    assert verdict(for_arm, 0xC00000B7, 63) == seccomp.RET_ALLOW
+    assert verdict(for_arm, 0xC00000B7, 220, 17) == seccomp.RET_ERRNO | errno.EPERM  # a process
+    assert verdict(for_arm, 0xC00000B7, 220, 0x3D0F00) == seccomp.RET_ALLOW  # a thread
+    assert verdict(for_arm, 0xC00000B7, 221) == seccomp.RET_ERRNO | errno.EPERM
+
+
+def verdict(program: list[tuple[int, ...]], architecture: int, call: int, first: int = 0) -> int:
+    """What the kernel does with a call: it executes such a program."""
+    data = struct.pack("=IIQ6Q", call, architecture, 0, first, 0, 0, 0, 0, 0)
+    at, loaded = 0, 0
+    while True:
+        code, if_true, if_false, value = program[at]
+        if code == seccomp.RETURN:
+            return value
+        if code == seccomp.LOAD:
+            (loaded,) = struct.unpack_from("=I", data, value)
+            if_true = if_false = 0
+        holds = {seccomp.EQUALS: loaded == value, seccomp.ABOVE: loaded > value, seccomp.AT_LEAST: loaded >= value,
+                 seccomp.ANY_BIT: bool(loaded & value)}.get(code, True)  # fmt: skip
+        at += 1 + (if_true if holds else if_false)
 
 
 @on_linux
@@ -110,7 +358,8 @@ def test_a_callable_in_the_jail_says_why_its_socket_is_refused() -> None:
 def test_a_callable_in_the_jail_writes_where_it_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FILE_OF_A_TEST", str(tmp_path / "written"))
     (record,) = records_of([identity("a")], backend("writes_a_file", jail=True)).values()
-    assert ("Permission denied" in record.reason, (tmp_path / "written").exists()) == (True, False)
+    assert "the worker may write only to folders of its own" in record.reason
+    assert not (tmp_path / "written").exists()
     (record,) = records_of([identity("a")], backend("writes_a_file", jail=True, writable=(str(tmp_path),))).values()
     assert (record.status, (tmp_path / "written").exists()) == (PASS, True)
 
@@ -157,7 +406,7 @@ def test_who_starts_workers_that_are_free_is_free() -> None:
 def test_an_option_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(confinement.SWITCH, "off")
     assert confinement.policy(resolve("cpu")) is None
-    assert confinement.in_words() == "off: EPCHECK_JAIL is 'off'"
+    assert confinement.describe_jail() == "off: EPCHECK_JAIL is 'off'"
 
 
 def test_the_configuration_decides_for_a_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,24 +440,54 @@ def test_what_the_configuration_cannot_mean_is_refused(
 
 @on_linux
 @pytest.mark.parametrize(
-    ("landlock", "seccomp", "words"),
+    ("found", "words"),
     [
-        (7, 1, "workers write only to folders of their own, open no socket, gain no privileges (Landlock 7, seccomp)"),
-        (0, 1, "workers open no socket, gain no privileges; this kernel has no Landlock"),
-        (4, 0, "workers write only to folders of their own, gain no privileges; this kernel has no seccomp"),
-        (0, 0, "workers gain no privileges; this kernel has no Landlock and no seccomp"),
+        (
+            "namespaces, Landlock 7, seccomp",
+            "workers gain no privileges, write only to folders of their own, reach no other process, socket or "
+            "terminal (namespaces, Landlock 7, seccomp)",
+        ),
+        (
+            "Landlock 7, seccomp; without namespaces (Operation not permitted)",
+            "workers gain no privileges, write only to folders of their own, open no socket (Landlock 7, seccomp; "
+            "without namespaces (Operation not permitted)); not bounded: what they see of other processes, sockets "
+            "that CUDA's and the lab's workers reach",
+        ),
+        (
+            "seccomp; without namespaces (x), Landlock",
+            "workers gain no privileges, open no socket (seccomp; without namespaces (x), Landlock); not bounded: "
+            "where they write, what they see of other processes, sockets that CUDA's and the lab's workers reach",
+        ),
+        (
+            "without namespaces (x), Landlock, seccomp",
+            "workers gain no privileges (without namespaces (x), Landlock, seccomp); not bounded: where they write, "
+            "sockets and system calls, what they see of other processes",
+        ),
     ],
 )
-def test_status_claims_what_the_kernel_has(
-    monkeypatch: pytest.MonkeyPatch, landlock: int, seccomp: int, words: str
-) -> None:
-    monkeypatch.setattr(jail, "available", lambda: {"landlock": landlock, "seccomp": seccomp})
-    assert confinement.in_words() == words
+def test_status_claims_what_the_kernel_has(monkeypatch: pytest.MonkeyPatch, found: str, words: str) -> None:
+    monkeypatch.delenv(confinement.SWITCH, raising=False)
+    monkeypatch.setattr(confinement, "find_level", lambda _most: found)
+    assert confinement.describe_jail() == words
+
+
+@on_linux
+def test_the_facts_of_a_run_name_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = {"": confinement.find_level(""), "landlock": confinement.find_level("landlock"), "off": "none"}
+    for value, level in levels.items():
+        monkeypatch.setenv(confinement.SWITCH, value)
+        client = WorkerClient(replace(resolve("cpu"), forks=False), queue.SimpleQueue(), IdleWorkers())
+        client.start()
+        while not client.is_ready:
+            client.handle(client.events.get(timeout=60))
+        stated = client.facts["jail"]
+        client.retire()
+        assert stated == level
 
 
 def test_windows_has_job_objects_and_says_what_they_do_not_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
-    words = confinement.in_words()
+    words = confinement.describe_jail()
     assert words.startswith("workers end with the runner")
     assert words.endswith("(job objects); nothing bounds files and network")
 
@@ -224,13 +503,42 @@ def test_what_the_kernel_is_said_to_have_is_what_it_does(found: dict[str, Any]) 
 def test_a_kernel_without_any_of_it_runs_the_worker_all_the_same(tmp_path: Path) -> None:
     """As where a container's own filter refuses the calls: nothing raises."""
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import jail; jail.CREATE_RULESET = 100_000; jail.CALLS = {};"
-        f"jail.enter({{'writable': []}}); open({str(tmp_path / 'written')!r}, 'w'); print(jail.available())"
+        f"import sys; sys.path.insert(0, {str(WORKER.parents[1])!r}); from program import jail, namespaces, seccomp\n"
+        "jail.CREATE_RULESET = 100_000; seccomp.ARCHITECTURES = {}; namespaces.CLONE = {}\n"
+        f"jail.enter({{'writable': []}}); open({str(tmp_path / 'written')!r}, 'w'); print(jail.describe_level())"
     )
-    folder = str(Path(jail.__file__).parent)
-    done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "{'landlock': 0, 'seccomp': 0}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    words = f"without namespaces (no numbers for {platform.machine()}), Landlock, seccomp"
+    assert done.stdout.strip() == words
     assert (tmp_path / "written").exists()
+
+
+@on_linux
+def test_a_container_that_cannot_be_completed_leaves_the_process_as_it_was() -> None:
+    """Not half of it: the worker goes on at the next level, in the namespaces of who started it."""
+    program = (
+        f"import sys, os; sys.path.insert(0, {str(WORKER.parents[1])!r}); from program import jail, namespaces\n"
+        "def refuse(*_): raise OSError('proc cannot be mounted')\n"
+        "namespaces._make_devices = refuse; before = os.readlink('/proc/self/ns/net')\n"
+        "jail.enter({'writable': []}); print(jail.describe_level(), os.readlink('/proc/self/ns/net') == before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"Landlock {jail.available()['landlock']}, seccomp; without namespaces (")
+    assert done.stdout.endswith(") True\n")
+
+
+@on_linux
+def test_a_process_with_threads_goes_without_namespaces_and_does_not_hang() -> None:
+    """numpy's BLAS waits for its threads when it is forked."""
+    program = (
+        f"import sys, threading, time; sys.path.insert(0, {str(WORKER.parents[1])!r}); from program import jail\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "jail.enter({'writable': [], 'strict': True}); started = threading.Thread(target=print, args=('it runs',))\n"
+        "started.start(); started.join(); print(jail.describe_level())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout.startswith("it runs\n")
+    assert "without namespaces (the process has threads)" in done.stdout
 
 
 @on_linux
