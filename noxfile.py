@@ -102,7 +102,7 @@ def attacks(session: nox.Session) -> None:
     `nox -s attacks -- kills --count 50` does one of them, with its options.
     """
     name, *options = session.posargs or ("",)
-    for program in [name] if name else ["corruptions", "disks", "kills", "models", "starts"]:
+    for program in [name] if name else ["corruptions", "disks", "kills", "models", "peer", "starts"]:
         session.run("python", f"benchmarks/attacks/{program}.py", *options)
 
 

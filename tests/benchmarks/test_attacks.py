@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("the attacks are made with POSIX signals and processes", allow_module_level=True)
 
-from attacks import attacked, corruptions, crafted_models, kills, models, scenes, shards, starts, victims
+from attacks import attacked, corruptions, crafted_models, kills, models, peer, scenes, shards, starts, victims
 from attacks.attacked import Ended
+from attacks.jailed import arena, attempt, forgeries
 from command_line import Done
 
 
@@ -178,3 +180,82 @@ def test_a_shard_that_ends_without_its_counts_is_a_fault(tmp_path: Path) -> None
     parser = argparse.ArgumentParser()
     shards.add_options(parser)
     assert shards.in_shards(str(program), parser.parse_args(["--jobs", "2"])) == 1
+
+
+def test_a_peer_tries_many_things_that_are_different() -> None:
+    assert len(attempt.ATTEMPTS) >= 150
+    assert {each.kind for each in attempt.ATTEMPTS.values()} >= {
+        "files",
+        "sockets",
+        "signals",
+        "shared",
+        "locks",
+        "left",
+    }
+    assert set(attempt.chosen("sockets,kill.*")) >= {"connect-over-tcp", "kill-by-queue"}
+    assert attempt.chosen("") == [*attempt.ATTEMPTS]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the jail is Linux's")
+def test_a_peer_reaches_what_no_jail_keeps_it_from() -> None:
+    names = ["write-a-file", "kill", "connect-over-tcp", "set-a-semaphore"]
+    user = "user" if os.getuid() else "root"
+    free = peer.play_elsewhere("callable", "off", user, names)
+    assert (free.not_run, set(free.reached), peer.faults(free)) == ("", set(names), 0)
+    bound = peer.play_elsewhere("callable", "default", user, names[:3])
+    assert bound.not_run == ""
+    if "Landlock 6" in bound.jail or "Landlock 7" in bound.jail:
+        assert (bound.reached, bound.otherwise_left) == ({}, [])
+
+
+def test_what_a_level_states_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = peer.Round("worker", "default", "root", "Landlock 7", reached={"a": "x", "b": "y"}, otherwise_left=["z"])
+    monkeypatch.setattr(peer, "STATED", {"landlock": frozenset({"a"})})
+    assert peer.faults(found) == 2
+    assert [" stated: " in text for text in peer.lines_of(found)] == [True, False, False]
+
+
+def test_what_a_peer_mounts_ends_with_its_round() -> None:
+    assert peer.apart(["program"], False) == ["unshare", "--mount", "--propagation", "private", "program"]
+    assert peer.apart(["program"], True)[:4] == ["unshare", "--mount", "--propagation", "private"]
+
+
+def test_no_file_of_the_system_is_touched_by_an_attempt() -> None:
+    for path in (Path(attempt.__file__).parent).glob("on_*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not any(f'"{folder}' in text for folder in ("/etc", "/usr", "/var", "/home", "/root", "/boot", "/lib"))
+
+
+def test_a_folder_of_a_peer_is_removed_without_what_its_links_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_text("kept")
+    (tmp_path / "round" / "sub").mkdir(parents=True)
+    (tmp_path / "round" / "sub" / "link").symlink_to(tmp_path / "kept")
+    arena.remove_tree(tmp_path / "round")
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    assert (tmp_path / "kept" / "file").read_text() == "kept"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_a_mount_below_a_folder_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "43 27 254:0 /etc /tmp/round/sub rw - ext4 /dev/vda rw\n44 27 0:39 / /tmp/rounds rw - tmpfs none rw\n"
+    monkeypatch.setattr(Path, "read_text", lambda _self: line)
+    assert arena.mounts_below(Path("/tmp/round")) == ["/tmp/round/sub"]
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "written", "pages", "fault"),
+    [
+        (2, b"epcheck: cannot be examined", [], [], ""),
+        (1, b"Traceback (most recent call last)", [], [], "traceback"),
+        (-9, b"", [], [], "exit code -9"),
+        (0, b"\x1b]0;peer\x07", [], [], "control sequences"),
+        (0, b"", ["peer-escaped"], [], "written"),
+        (0, b"", [], ["<p><script>alert(1)</script>"], "script"),
+    ],
+)
+def test_how_a_command_may_end_on_a_forgery(
+    code: int, printed: bytes, written: list[str], pages: list[str], fault: str
+) -> None:
+    found = forgeries.fault(code, printed, written, pages)
+    assert (bool(found), fault in found) == (bool(fault), True)
