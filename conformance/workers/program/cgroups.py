@@ -68,8 +68,8 @@ def _parents(most_bytes: int) -> Iterator[tuple[Path, dict[str, int]]]:
 def _delegates(folder: Path) -> bool:
     """Whether it is of version 2, ours, and gives its groups both limits."""
     with contextlib.suppress(OSError):
-        given = (folder / "cgroup.subtree_control").read_text().split()
-        return {"memory", "pids"} <= set(given) and os.access(folder, os.W_OK)
+        kinds = (folder / "cgroup.subtree_control").read_text().split()
+        return {"memory", "pids"} <= set(kinds) and os.access(folder, os.W_OK)
     return False
 
 
