@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from typing import Any
 ROOT, OWN = Path("/sys/fs/cgroup"), "epcheck-"
 MOST_PROCESSES = 8192
 """With their threads; a driver may start some for each core."""
+
+PATIENCE, AGAIN_S = 10, 0.002
+"""How often the removal of a group is tried, and after how many seconds each."""
 
 
 def join_groups(process: int, policy: Mapping[str, Any]) -> list[Path]:
@@ -41,10 +45,14 @@ def join_groups(process: int, policy: Mapping[str, Any]) -> list[Path]:
 
 
 def remove_groups(groups: list[Path]) -> None:
-    """Their processes have ended."""
+    """Their processes have ended; the system may take a moment to forget them."""
     for group in groups:
-        with contextlib.suppress(OSError):
-            group.rmdir()
+        for _ in range(PATIENCE):
+            with contextlib.suppress(OSError):
+                group.rmdir()
+            if not group.exists():
+                break
+            time.sleep(AGAIN_S)
 
 
 def _parents(most_bytes: int) -> Iterator[tuple[Path, dict[str, int]]]:
