@@ -109,13 +109,9 @@ def judge(place: arena.Arena, found: Round) -> None:
 
 def jail_in_words(environment: dict[str, str]) -> str:
     """What `epcheck status` says of the jail."""
-    line = [
-        sys.executable,
-        "-P",
-        "-c",
-        "from epcheck.conformance.workers import confinement; print(confinement.in_words())",
-    ]
-    return subprocess.run(line, env=environment, capture_output=True, text=True).stdout.strip()
+    done = subprocess.run([*forgeries.EPCHECK, "status"], env=environment, capture_output=True, text=True)
+    lines = [text.strip() for text in done.stdout.splitlines()]
+    return next((text.removeprefix("jail").strip() for text in lines if text.startswith("jail")), "")
 
 
 def forge_all(level: str, commands: list[str]) -> Round:
