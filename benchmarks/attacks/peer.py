@@ -38,7 +38,11 @@ ORDINARY = 65534
 JAIL = "EPCHECK_JAIL"
 MOST_WITHOUT_EFFECT = 10
 
-STATED: dict[str, frozenset[str]] = {"namespaces": frozenset(), "landlock": frozenset()}
+RUN = "keep-a-program-from-being-written"
+STATED: dict[str, frozenset[str]] = {
+    "namespaces": frozenset((RUN,)),
+    "landlock": frozenset((RUN, "write-a-file-of-shared-memory", "make-a-file-of-shared-memory")),
+}
 """Level, as `epcheck status` has it -> the attempts that SECURITY.md says it does not hold."""
 
 

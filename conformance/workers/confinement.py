@@ -130,8 +130,8 @@ def describe_jail() -> str:
     if sys.platform != "linux":
         return "none: this system has no namespaces, no Landlock and no seccomp"
     found = find_level(os.environ.get(SWITCH, ""))
-    has, lacks = found.partition("without")[0], []
-    holds = ["gain no privileges"]
+    has = found.partition("without")[0]
+    holds, lacks = ["gain no privileges"], ["what they read", "that a program cannot be written while they run it"]
     if jail.NAMESPACES in has:
         holds += ["write only to folders of their own", "reach no other process, socket or terminal"]
         lacks += [] if "seccomp" in has else ["system calls"]
@@ -140,10 +140,9 @@ def describe_jail() -> str:
         holds += ["open no socket"] if "seccomp" in has else []
         lacks += [] if "Landlock" in has else ["where they write"]
         lacks += [] if "seccomp" in has else ["sockets and system calls"]
-        lacks += ["what they see of other processes"]
+        lacks += ["what they see of other processes", "files in /dev/shm"]
         lacks += ["sockets that CUDA's and the lab's workers reach"] if "seccomp" in has else []
-    without = f"; not bounded: {', '.join(lacks)}" if lacks else ""
-    return f"workers {', '.join(holds)} ({found}){without}"
+    return f"workers {', '.join(holds)} ({found}); not bounded: {', '.join(lacks)}"
 
 
 def _driver_caches() -> Iterator[Path]:

@@ -19,41 +19,38 @@ from typing import Any
 ALWAYS = """
 read 0 63, write 1 64, open 2 -, close 3 57, stat 4 -, fstat 5 80, lstat 6 -, poll 7 -, lseek 8 62, mmap 9 222,
 mprotect 10 226, munmap 11 215, brk 12 214, rt_sigaction 13 134, rt_sigprocmask 14 135, rt_sigreturn 15 139,
-pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, access 21 -, pipe 22 -, select 23 -,
-sched_yield 24 124, mremap 25 216, msync 26 227, mincore 27 232, madvise 28 233, dup 32 23, dup2 33 -,
-pause 34 -, nanosleep 35 101, getitimer 36 102, alarm 37 -, setitimer 38 103, getpid 39 172, sendfile 40 71,
-shutdown 48 210, getsockname 51 204, getpeername 52 205, setsockopt 54 208, getsockopt 55 209, sendmsg 46 211,
-recvmsg 47 212, recvfrom 45 207, sendmmsg 307 269, recvmmsg 299 243, exit 60 93, wait4 61 260, kill 62 129,
-uname 63 160, fsync 74 82, fdatasync 75 83, truncate 76 45, ftruncate 77 46, getdents 78 -, getcwd 79 17,
-chdir 80 49, fchdir 81 50, rename 82 -, mkdir 83 -, rmdir 84 -, creat 85 -, link 86 -, unlink 87 -,
-symlink 88 -, readlink 89 -, umask 95 166, gettimeofday 96 169, getrlimit 97 163, getrusage 98 165,
-sysinfo 99 179, times 100 153, getuid 102 174, getgid 104 176, geteuid 107 175, getegid 108 177,
-setpgid 109 154, getppid 110 173, getpgrp 111 -, setsid 112 157, getgroups 115 158, getresuid 118 148,
-getresgid 120 150, getpgid 121 155, getsid 124 156, setrlimit 160 164, capget 125 90, capset 126 91,
-rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigqueueinfo 129 138, rt_sigsuspend 130 133,
-sigaltstack 131 132, personality 135 92, statfs 137 43, fstatfs 138 44, getpriority 140 141,
-sched_getparam 143 121, sched_getscheduler 145 120, sched_get_priority_max 146 125,
-sched_get_priority_min 147 126, sched_rr_get_interval 148 127, mlock 149 228, munlock 150 229, mlockall 151 230,
-munlockall 152 231, prctl 157 167, arch_prctl 158 -, sync 162 81, gettid 186 178, readahead 187 213,
-tkill 200 130, time 201 -, futex 202 98, sched_getaffinity 204 123, set_thread_area 205 -,
-get_thread_area 211 -, epoll_create 213 -, getdents64 217 61, set_tid_address 218 96, restart_syscall 219 128,
-fadvise64 221 223, timer_create 222 107, timer_settime 223 110, timer_gettime 224 108, timer_getoverrun 225 109,
-timer_delete 226 111, clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115, exit_group 231 94,
-epoll_wait 232 -, epoll_ctl 233 21, tgkill 234 131, waitid 247 95, ioprio_get 252 31, inotify_init 253 -,
-inotify_add_watch 254 27, inotify_rm_watch 255 28, openat 257 56, mkdirat 258 34, unlinkat 263 35,
-renameat 264 38, linkat 265 37, symlinkat 266 36, readlinkat 267 78, faccessat 269 48, pselect6 270 72,
-ppoll 271 73, newfstatat 262 79, set_robust_list 273 99, get_robust_list 274 100, splice 275 76, tee 276 77,
-sync_file_range 277 84, vmsplice 278 75, epoll_pwait 281 22, signalfd 282 -, timerfd_create 283 85,
-eventfd 284 -, fallocate 285 47, timerfd_settime 286 86, timerfd_gettime 287 87, signalfd4 289 74,
-eventfd2 290 19, epoll_create1 291 20, dup3 292 24, pipe2 293 59, inotify_init1 294 26, preadv 295 69,
-pwritev 296 70, rt_tgsigqueueinfo 297 240, getcpu 309 168, sched_getattr 315 275, renameat2 316 276,
-seccomp 317 277, getrandom 318 278, memfd_create 319 279, membarrier 324 283, mlock2 325 284,
-copy_file_range 326 285, preadv2 327 286, pwritev2 328 287, pkey_mprotect 329 288, pkey_alloc 330 289,
-pkey_free 331 290, statx 332 291, rseq 334 293, pidfd_open 434 434, close_range 436 436, openat2 437 437,
-faccessat2 439 439, epoll_pwait2 441 441, landlock_create_ruleset 444 444, landlock_add_rule 445 445,
-landlock_restrict_self 446 446, futex_waitv 449 449, get_mempolicy 239 236, mbind 237 235,
-set_mempolicy 238 237, getxattr 191 8, lgetxattr 192 9, fgetxattr 193 10, listxattr 194 11, llistxattr 195 12,
-flistxattr 196 13, cachestat 451 451, syncfs 306 267, mknod 133 -, mknodat 259 33
+pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, access 21 -, pipe 22 -, select 23 -, sched_yield 24 124,
+mremap 25 216, msync 26 227, mincore 27 232, madvise 28 233, dup 32 23, dup2 33 -, pause 34 -, nanosleep 35 101,
+getitimer 36 102, alarm 37 -, setitimer 38 103, getpid 39 172, sendfile 40 71, shutdown 48 210, getsockname 51 204,
+getpeername 52 205, setsockopt 54 208, getsockopt 55 209, sendmsg 46 211, recvmsg 47 212, recvfrom 45 207,
+sendmmsg 307 269, recvmmsg 299 243, exit 60 93, wait4 61 260, kill 62 129, uname 63 160, fsync 74 82, fdatasync 75 83,
+truncate 76 45, ftruncate 77 46, getdents 78 -, getcwd 79 17, chdir 80 49, fchdir 81 50, rename 82 -, mkdir 83 -,
+rmdir 84 -, creat 85 -, link 86 -, unlink 87 -, symlink 88 -, readlink 89 -, umask 95 166, gettimeofday 96 169,
+getrlimit 97 163, getrusage 98 165, sysinfo 99 179, times 100 153, getuid 102 174, getgid 104 176, geteuid 107 175,
+getegid 108 177, setpgid 109 154, getppid 110 173, getpgrp 111 -, setsid 112 157, getgroups 115 158,
+getresuid 118 148, getresgid 120 150, getpgid 121 155, getsid 124 156, setrlimit 160 164, capget 125 90,
+capset 126 91, rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigqueueinfo 129 138, rt_sigsuspend 130 133,
+sigaltstack 131 132, personality 135 92, statfs 137 43, fstatfs 138 44, getpriority 140 141, sched_getparam 143 121,
+sched_getscheduler 145 120, sched_get_priority_max 146 125, sched_get_priority_min 147 126,
+sched_rr_get_interval 148 127, mlock 149 228, munlock 150 229, mlockall 151 230, munlockall 152 231, prctl 157 167,
+arch_prctl 158 -, sync 162 81, gettid 186 178, readahead 187 213, tkill 200 130, time 201 -, futex 202 98,
+sched_getaffinity 204 123, set_thread_area 205 -, get_thread_area 211 -, epoll_create 213 -, getdents64 217 61,
+set_tid_address 218 96, restart_syscall 219 128, fadvise64 221 223, timer_create 222 107, timer_settime 223 110,
+timer_gettime 224 108, timer_getoverrun 225 109, timer_delete 226 111, clock_gettime 228 113, clock_getres 229 114,
+clock_nanosleep 230 115, exit_group 231 94, epoll_wait 232 -, epoll_ctl 233 21, tgkill 234 131, waitid 247 95,
+ioprio_get 252 31, openat 257 56, mkdirat 258 34, unlinkat 263 35, renameat 264 38, linkat 265 37, symlinkat 266 36,
+readlinkat 267 78, faccessat 269 48, pselect6 270 72, ppoll 271 73, newfstatat 262 79, set_robust_list 273 99,
+get_robust_list 274 100, splice 275 76, tee 276 77, sync_file_range 277 84, vmsplice 278 75, epoll_pwait 281 22,
+signalfd 282 -, timerfd_create 283 85, eventfd 284 -, fallocate 285 47, timerfd_settime 286 86,
+timerfd_gettime 287 87, signalfd4 289 74, eventfd2 290 19, epoll_create1 291 20, dup3 292 24, pipe2 293 59,
+preadv 295 69, pwritev 296 70, rt_tgsigqueueinfo 297 240, getcpu 309 168, sched_getattr 315 275, renameat2 316 276,
+seccomp 317 277, getrandom 318 278, memfd_create 319 279, membarrier 324 283, mlock2 325 284, copy_file_range 326 285,
+preadv2 327 286, pwritev2 328 287, pkey_mprotect 329 288, pkey_alloc 330 289, pkey_free 331 290, statx 332 291,
+rseq 334 293, pidfd_open 434 434, close_range 436 436, openat2 437 437, faccessat2 439 439, epoll_pwait2 441 441,
+landlock_create_ruleset 444 444, landlock_add_rule 445 445, landlock_restrict_self 446 446, futex_waitv 449 449,
+get_mempolicy 239 236, mbind 237 235, set_mempolicy 238 237, getxattr 191 8, lgetxattr 192 9, fgetxattr 193 10,
+listxattr 194 11, llistxattr 195 12, flistxattr 196 13, cachestat 451 451, syncfs 306 267, mknod 133 -,
+mknodat 259 33
 """
 """A call, its number on x86_64, and on aarch64. Each acts on the process itself, on what it has opened, or on files,
 which are bounded by other means; `kill` and its like by the pid namespace or Landlock."""
@@ -80,8 +77,11 @@ fchownat 260 54, fchmodat 268 53, utimensat 280 88
 """
 """They change mode, owner and times of a file: Landlock does not bound them, a tree that is mounted read-only does."""
 
-OF_WINE = "ptrace 101 117, modify_ldt 154 -, process_vm_readv 310 270, process_vm_writev 311 271"
-"""Its server reads and sets registers and memory of its programs."""
+OF_WINE = """
+ptrace 101 117, modify_ldt 154 -, process_vm_readv 310 270, process_vm_writev 311 271, inotify_init 253 -,
+inotify_add_watch 254 27, inotify_rm_watch 255 28, inotify_init1 294 26
+"""
+"""Its server reads and sets registers and memory of its programs, and watches folders: a user has few instances."""
 
 ARCHITECTURES = {"x86_64": (0xC000003E, 1, 317), "aarch64": (0xC00000B7, 2, 277)}
 """Machine -> its AUDIT_ARCH, its column in these lists, and the number of `seccomp` itself."""
@@ -99,8 +99,9 @@ AF_UNIX, NOT_STREAM = 1, 0b10
 NEW_NAMESPACES, THREAD = 0x7E020000, 0x00010000
 """CLONE_NEW*, CLONE_THREAD."""
 
-TO_TERMINALS = (0x5412, 0x541C, 0x540E, 0x5423, 0x8901, 0x8902)
-"""TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD; FIOSETOWN and SIOCSPGRP, which have signals sent."""
+TO_OTHERS_BY_IOCTL = (0x5412, 0x541C, 0x540E, 0x5423, 0x8901, 0x8902, 0x40086602, 0x40046602, 0x401C5820, 0x40087602)
+"""TIOCSTI, TIOCLINUX, TIOCSCTTY, TIOCSETD; FIOSETOWN and SIOCSPGRP, which have signals sent; FS_IOC_SETFLAGS,
+FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR and FS_IOC_SETVERSION, for which a file that is open for reading is enough."""
 
 TO_OTHERS, OF_LOCKS = (8, 10, 15, 1024, 1026), (6, 7, 37, 38)
 """F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY: they have signals sent. F_SETLK, F_SETLKW, F_OFD_SETLK*."""
@@ -187,7 +188,7 @@ def _by_arguments(name: str, policy: Mapping[str, Any], inside: bool) -> list[tu
         return [_refuse(errno.EACCES)]
     tests: dict[str, list[tuple[int, int, int, bool]]] = {
         "clone": [(0, ANY_BIT, NEW_NAMESPACES, False), *([(0, ANY_BIT, THREAD, True)] if strict else [])],
-        "ioctl": [(1, EQUALS, request, False) for request in TO_TERMINALS],
+        "ioctl": [(1, EQUALS, request, False) for request in TO_OTHERS_BY_IOCTL],
         "fcntl": [(1, EQUALS, of, False) for of in (*TO_OTHERS, *(() if policy.get("locks") else OF_LOCKS))],
         "socket": [(0, EQUALS, AF_UNIX, True)],
         "socketpair": [(0, EQUALS, AF_UNIX, True), *([] if local else [(1, ANY_BIT, NOT_STREAM, False)])],

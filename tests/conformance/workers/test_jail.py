@@ -438,6 +438,9 @@ def test_what_the_configuration_cannot_mean_is_refused(
         load_config()
 
 
+ALWAYS = "not bounded: what they read, that a program cannot be written while they run it"
+
+
 @on_linux
 @pytest.mark.parametrize(
     ("found", "words"),
@@ -445,23 +448,24 @@ def test_what_the_configuration_cannot_mean_is_refused(
         (
             "namespaces, Landlock 7, seccomp",
             "workers gain no privileges, write only to folders of their own, reach no other process, socket or "
-            "terminal (namespaces, Landlock 7, seccomp)",
+            f"terminal (namespaces, Landlock 7, seccomp); {ALWAYS}",
         ),
         (
             "Landlock 7, seccomp; without namespaces (Operation not permitted)",
             "workers gain no privileges, write only to folders of their own, open no socket (Landlock 7, seccomp; "
-            "without namespaces (Operation not permitted)); not bounded: what they see of other processes, sockets "
-            "that CUDA's and the lab's workers reach",
+            f"without namespaces (Operation not permitted)); {ALWAYS}, what they see of other processes, files in "
+            "/dev/shm, sockets that CUDA's and the lab's workers reach",
         ),
         (
             "seccomp; without namespaces (x), Landlock",
-            "workers gain no privileges, open no socket (seccomp; without namespaces (x), Landlock); not bounded: "
-            "where they write, what they see of other processes, sockets that CUDA's and the lab's workers reach",
+            f"workers gain no privileges, open no socket (seccomp; without namespaces (x), Landlock); {ALWAYS}, "
+            "where they write, what they see of other processes, files in /dev/shm, sockets that CUDA's and the lab's "
+            "workers reach",
         ),
         (
             "without namespaces (x), Landlock, seccomp",
-            "workers gain no privileges (without namespaces (x), Landlock, seccomp); not bounded: where they write, "
-            "sockets and system calls, what they see of other processes",
+            f"workers gain no privileges (without namespaces (x), Landlock, seccomp); {ALWAYS}, where they write, "
+            "sockets and system calls, what they see of other processes, files in /dev/shm",
         ),
     ],
 )
