@@ -84,11 +84,11 @@ def main(arguments: list[str]) -> None:
 
 def _policy_of_description() -> dict[str, Any]:
     """What a library may do while it is asked which provider it holds: nothing is known of it then but that CUDA's
-    driver, which it may load, needs a socket and names its threads."""
+    driver, which it may load, needs a socket, locks its cache and names its threads."""
     if os.environ.get(jail.SWITCH) == "off":
         return {}
     has_cuda = Path("/dev/nvidiactl").exists()
-    return {"writable": ["/proc/self"] if has_cuda else [], "locks": True, "local_sockets": has_cuda}
+    return {"writable": ["/proc/self"] if has_cuda else [], "locks": has_cuda, "local_sockets": has_cuda}
 
 
 def put_on_path(folders: list[str]) -> None:
