@@ -203,7 +203,10 @@ _ARRAY, _TUPLE = "array", "tuple"
 
 
 def _plain(value: Any) -> Any:
-    """A truth in builtin types: dataclasses, arrays and tuples are lists that begin with their name."""
+    """A truth in builtin types: dataclasses, arrays and tuples are lists that begin with their name. A scalar of numpy,
+    which arithmetic makes of arrays without dimensions, is such an array, or a float."""
+    if isinstance(value, np.generic):
+        value = float(value) if isinstance(value, float) else np.asarray(value)
     if isinstance(value, np.ndarray):
         return [_ARRAY, *tensor("", value)[1:]]
     if type(value) in _FIELDS:

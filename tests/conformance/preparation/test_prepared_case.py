@@ -15,6 +15,7 @@ from epcheck.conformance.preparation import case_facts, prepared_case
 from epcheck.conformance.preparation.prepared_case import PreparedCase, PreparedRow
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.truth import Output, Outputs
 
 FEW = ("Slice", "TopK", "Transpose", "Gather", "ReduceSum", "Gemm", "SequenceAt")
 
@@ -161,3 +162,12 @@ def test_what_is_surely_right_is_what_the_comparison_accepts() -> None:
     assert prepared.expected == (names, values.tobytes() + indices.tobytes())
     refused = prepared_case.of(suite.case_by_id("Slice-13/float32/refused_step_0[runtime]").build())
     assert (refused.must_be_refused, refused.expected, refused.expected_bits) == (True, ([], b""), "")
+
+
+@pytest.mark.parametrize("value", [np.float16(1.5), np.int8(-3), np.float64(0.1), np.bool_(True)])
+def test_a_truth_that_is_a_scalar_of_numpy_travels(value: Any) -> None:
+    """Arithmetic with arrays without dimensions gives them."""
+    built = dataclasses.replace(identity("a").build(), truth=Outputs((Output("y", value),)))
+    prepared = prepared_case.of(built)
+    (output,) = prepared_case.from_row(built.case, prepared_case.to_row(prepared)).truth.outputs  # type: ignore[union-attr]
+    assert (output.value, np.asarray(output.value).dtype) == (value, value.dtype)
