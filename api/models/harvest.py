@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -93,13 +93,22 @@ def harvest(options: HarvestOptions, *, progress: Progress = SILENT) -> Harvest:
         for name, path in models_of(options.models):
             request = _Request(path, name, options, target)
             if options.own_process:
-                model = examine(_harvest, request, path, say, options.deadline_s, (target,))
+                model = _with_name(examine(_harvest, request, path, say, options.deadline_s, (target,)), name)
             else:
                 model = _harvest(request, say)
             kept = harvest_folder.write(options.out, model)
             cases = kept.cases
             found.append(ModelHarvest(name, model.total, len(model.nodes), kept.new, model.left_out))
     return Harvest(options.out, cases, tuple(found))
+
+
+def _with_name(model: HarvestedModel, name: str) -> HarvestedModel:
+    """The harvest under our own name of the model: under another one it would replace what the folder has of that."""
+    return replace(
+        model, name=name,
+        nodes=tuple(replace(node, models={name: sum(node.models.values())}) for node in model.nodes),
+        left_out=tuple(replace(each, model=name) for each in model.left_out),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -364,3 +364,17 @@ def test_a_process_that_somebody_stopped_is_given_up(monkeypatch: pytest.MonkeyP
 def test_temporary_files_of_its_workers_go_with_our_process() -> None:
     """It may be killed, and ends without ado."""
     assert examine(temp) == confinement.temp()
+
+
+def test_who_examines_replaces_the_cases_of_no_other_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "add.onnx"
+    onnx.save(onnx.parser.parse_model(ADD), path)
+    harvest = importlib.import_module("epcheck.api.models.harvest")
+    options = api.HarvestOptions((path,), tmp_path / "out", target="cpu", own_process=False)
+    api.harvest(options)
+    honest = harvest._harvest(harvest._Request(path, "add.onnx", options, resolve("cpu")), lambda _words: None)
+    nodes = tuple(replace(node, models={"other.onnx": 1}) for node in honest.nodes)
+    forged = replace(honest, name="other.onnx", nodes=nodes)
+    monkeypatch.setattr(harvest, "examine", lambda *_arguments: forged)
+    api.harvest(replace(options, own_process=True))
+    assert "other.onnx" not in (tmp_path / "out" / "cases.jsonl").read_text(encoding="utf-8")
