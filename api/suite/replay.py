@@ -83,7 +83,10 @@ def replay(options: ReplayOptions) -> Iterator[Record]:
     targets = candidates if baseline is None else (*candidates, baseline)
     folders, names = {str(folder): folder for folder in _folders(options.folder)}, {each.name for each in candidates}
     for name, line in examine(_lines, wanted, options.folder, _unheard, DEADLINE_S, targets):
-        record = decode(line)
+        try:
+            record = decode(line)
+        except (ValueError, RecursionError):
+            raise ExaminationError(f"{options.folder}: cannot be examined: its records cannot be read") from None
         if name not in folders or record.candidate.target not in names:
             raise ExaminationError(f"{options.folder}: cannot be examined: its records are of something else")
         yield _with_command(record, options, folders[name])

@@ -29,6 +29,7 @@ from command_line import call
 from epcheck import api
 from epcheck.api.models.examining import examination, examiner, messages
 from epcheck.api.models.examining.examination import ExaminationError
+from epcheck.api.suite import replay as replay_module
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import MEBIBYTE
 from epcheck.conformance.test_data.model_file import ModelFileError
@@ -295,6 +296,18 @@ def test_who_examines_names_no_file_target_or_argument_of_a_command(
     assert (found.provider, found.level) == ("CPUExecutionProvider", "all")
     assert found.again == ("--target", "cpu", "--baseline", "reference", "--seed", "1", "--dim", "n=2")
     assert not stranger.exists()
+
+
+@pytest.mark.parametrize("line", ["../../x", "", "{}", "[" * 100_000, '{"case_id": "x"}'])
+def test_a_record_of_a_replay_that_cannot_be_read_is_one_sentence(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = "Relu-14/float32/ordinary[runtime]"
+    assert call("repro", case, "--out", str(tmp_path / "repro")).code == 0
+    (folder,) = {path.parent for path in (tmp_path / "repro").rglob("model.onnx")}
+    monkeypatch.setattr(replay_module, "examine", lambda *_: ((str(folder), line),))
+    with pytest.raises(ExaminationError, match="its records cannot be read"):
+        list(api.replay(api.ReplayOptions(folder, ("cpu",))))
 
 
 def test_a_validation_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
