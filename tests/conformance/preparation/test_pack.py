@@ -294,7 +294,7 @@ def test_cases_with_empty_outputs_keep_to_themselves() -> None:
 
 @pytest.mark.slow
 def test_packing_changes_no_verdict_on_cpu() -> None:
-    """Every case of which an expectation says that the CPU provider deviates, unpredicted here, and every eighth other.
+    """Every case of the suite, with everything that is wrong with the CPU provider and no expectation to predict it.
 
     One run with and without packs: what takes longest, the preparation of the cases, is done once for both.
     """
@@ -302,7 +302,7 @@ def test_packing_changes_no_verdict_on_cpu() -> None:
     cpu = replace(shipped, expectations=())
     alone = replace(cpu, name="alone", pack=1)
     found: dict[str, dict[str, Record]] = {cpu.name: {}, alone.name: {}}
-    cases = [case for case in whole_suite() if _is_of_sample(shipped, case) and not _is_unsteady(shipped, case)]
+    cases = [case for case in whole_suite() if not _is_unsteady(shipped, case)]
     run_plan(Plan(cases, (cpu, alone)), lambda r: found[r.candidate.target].update({r.case_id: r}))
     packed, apart = found.values()
     assert packed.keys() == apart.keys() == {case.id for case in cases}
@@ -310,7 +310,6 @@ def test_packing_changes_no_verdict_on_cpu() -> None:
     assert {r.candidate.shared for r in apart.values()} == {1}
     shared = [r.candidate.shared for r in packed.values() if r.status == "pass"]
     assert sum(count > 1 for count in shared) > 3000
-    assert sum(r.status != "pass" for r in apart.values()) > 100
     assert all(r.candidate.shared == 1 for r in packed.values() if r.status != "pass")
 
 
@@ -339,10 +338,6 @@ def _steady_sample(dml: Target) -> Iterator[Case]:
                 yield case
         elif number % 97 == 0 and not dml.expected(case.id):
             yield case
-
-
-def _is_of_sample(target: Target, case: Case) -> bool:
-    return zlib.crc32(case.id.encode()) % 8 == 0 or bool(target.expected(case.id))
 
 
 def _is_unsteady(target: Target, case: Case) -> bool:

@@ -54,6 +54,7 @@ def test_any_other_name_is_free(name: str) -> None:
     [
         ("validate", "model.onnx", "--target", "mine"), ("harvest", "model.onnx", "--out", "harvested"),
         ("run", "--target", "mine", "--op", "Relu", "--limit", "1", "--root", "runs"), ("status",),
+        ("coverage", "--target", "mine"),
         ("probe", "--target", "mine", "--op", "Relu", "--each", "1", "--out", "c.json"),
     ],
 )  # fmt: skip
