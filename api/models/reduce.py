@@ -15,6 +15,7 @@ from epcheck.api.models.option_types import Candidate, MostSeconds, MostSessions
 from epcheck.api.models.parsing import sizes_of
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess, Vulkan
+from epcheck.api.progress import SILENT
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.execution import evaluators
@@ -71,7 +72,7 @@ def reduce(options: ReduceOptions) -> Reduced:
     asked = evaluators.choose(options.target, options.baseline, options.vulkan)
     request = _Request(options, asked)
     if options.own_process:
-        reduced = examine(_reduce, request, options.model, _unheard, options.deadline_s, asked.targets)
+        reduced = examine(_reduce, request, options.model, SILENT.say, options.deadline_s, asked.targets)
     else:
         reduced = _reduce(request)
     if options.out is not None:
@@ -85,11 +86,7 @@ class _Request:
     evaluators: evaluators.Evaluators
 
 
-def _unheard(_words: str) -> None:
-    """Nobody is told what is being done."""
-
-
-def _reduce(request: _Request, _say: Callable[[str], None] = _unheard) -> Reduced:
+def _reduce(request: _Request, _say: Callable[[str], None] = SILENT.say) -> Reduced:
     options, asked = request.options, request.evaluators
     path = options.model
     parsed = model_file.parse(path)

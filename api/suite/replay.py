@@ -17,6 +17,7 @@ from onnx import helper
 from epcheck.api.models.examining.examination import ExaminationError, examine
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess
+from epcheck.api.progress import SILENT
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import DONE
 from epcheck.conformance.records.record import Record, decode, encode
@@ -82,7 +83,7 @@ def replay(options: ReplayOptions) -> Iterator[Record]:
         return
     targets = candidates if baseline is None else (*candidates, baseline)
     folders, names = {str(folder): folder for folder in _folders(options.folder)}, {each.name for each in candidates}
-    for name, line in examine(_lines, wanted, options.folder, _unheard, DEADLINE_S, targets):
+    for name, line in examine(_lines, wanted, options.folder, SILENT.say, DEADLINE_S, targets):
         try:
             record = decode(line)
         except (ValueError, RecursionError):
@@ -97,10 +98,6 @@ class _Wanted:
     options: ReplayOptions
     candidates: tuple[Target, ...]
     baseline: Target | None
-
-
-def _unheard(_words: str) -> None:
-    """Nobody is told what is being done."""
 
 
 def on_cpu(item: Record) -> set[str]:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from epcheck.api.models.examining.examination import examine
 from epcheck.api.option import Option
+from epcheck.api.progress import SILENT
 from epcheck.conformance.preparation import pack, prepared_case
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.pools import session_request
@@ -56,7 +57,7 @@ def repro(options: ReproOptions) -> Path:
         built = _build(case, target)
     else:
         request = _Request(case, target)
-        built = examine(_build_of_stranger, request, options.source, lambda _words: None, DEADLINE_S)
+        built = examine(_build_of_stranger, request, options.source, SILENT.say, DEADLINE_S)
         built = replace(built, known=replace(built.known, words=case.id, session={}, files={}))
     known = built.known if target is None else run_settings.settled(built.known, target, built.packed)
     return folders.write_case(case.id, built.model, built.feeds, known, options.out)
