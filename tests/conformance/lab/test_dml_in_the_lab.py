@@ -181,13 +181,16 @@ def test_a_run_has_a_server_of_its_own_which_ends_with_it_and_leaves_the_prefix_
     def container_of(process: psutil.Process) -> str:
         return str(Path(f"/proc/{process.pid}/ns/pid").readlink())
 
-    before = files()
+    def guards() -> set[int]:
+        return {child.pid for child in psutil.Process().children() if child.name() == GUARD}
+
+    before, others = files(), guards()
     with closing(IdleWorkers(keep=1)) as workers:
         records: list[Record] = []
         run_plan(Plan(identities(2), (dml,)), records.append, idle_workers=workers)
         assert [record.status for record in records] == [PASS] * 2
-        (guard,) = (child for child in psutil.Process().children() if child.name() == GUARD)
-        container = container_of(psutil.Process(guarded_by(guard.pid)))
+        (guard,) = guards() - others
+        container = container_of(psutil.Process(guarded_by(guard)))
         assert container != container_of(psutil.Process())
         (wine_server,) = servers(container)
     assert not wine_server.is_running()
