@@ -51,7 +51,8 @@ class DirectMLClient:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.worker = WorkerClient(target, queue.SimpleQueue(), IdleWorkers())
+        self._idle_workers = IdleWorkers()
+        self.worker = WorkerClient(target, queue.SimpleQueue(), self._idle_workers)
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -62,7 +63,7 @@ class DirectMLClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._resources:
+        with self._resources, contextlib.closing(self._idle_workers):
             self.worker.retire()
 
     @property

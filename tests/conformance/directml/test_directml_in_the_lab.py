@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import psutil
 import pytest
 
 from epcheck.conformance.directml import probing
@@ -42,6 +43,15 @@ def directml(installed_lab: None) -> Iterator[DirectMLClient]:  # noqa: ARG001
     """A worker with the real DirectML, in the lab of this machine."""
     with DirectMLClient(patient("directml")) as found:
         yield found
+
+
+@pytest.mark.usefixtures("installed_lab")
+def test_a_client_that_is_left_leaves_no_process() -> None:
+    before = {child.pid for child in psutil.Process().children()}
+    with DirectMLClient(patient("directml")) as client:
+        assert lives(client)
+        assert {child.pid for child in psutil.Process().children()} - before
+    assert {child.pid for child in psutil.Process().children()} - before == set()
 
 
 def lives(directml: DirectMLClient) -> bool:
