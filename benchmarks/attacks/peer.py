@@ -19,18 +19,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks")]
 
-from attacks.jailed import arena, forgeries  # noqa: E402
+from attacks.jailed import arena, forgeries, frames  # noqa: E402
 from attacks.jailed.all_attempts import ATTEMPTS, chosen  # noqa: E402
 
-FORGED = "forged answers"
-SCENES = ("examiner", "examiner of repro", "worker", "preparer", "callable", "described plugin", "plugin", FORGED)
+ANSWERS, FRAMES = "forged answers", "forged frames"
+SCENES = (
+    "examiner", "examiner of repro", "worker", "preparer", "callable", "described plugin", "plugin", ANSWERS, FRAMES,
+)  # fmt: skip
 LEVELS = ("default", "landlock", "off")
 USERS = ("root", "user")
 ROUND_S = 150.0
@@ -118,22 +121,28 @@ def jail_in_words(environment: dict[str, str]) -> str:
     return next((text.removeprefix("jail").strip() for text in lines if text.startswith("jail")), "")
 
 
-def forge_all(level: str, commands: list[str]) -> Round:
-    """Have the examining process of real commands send forged answers, and see what becomes of them."""
-    found = Round(FORGED, level, "user" if os.getuid() else "root")
-    for command in commands:
-        for name in forgeries.FORGERIES:
-            with tempfile.TemporaryDirectory(prefix="epcheck-peer-forged-") as folder:
-                home = Path(folder, "home")
-                home.mkdir()
-                environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"),
-                               "PYTHONPATH": str(ROOT / "benchmarks"), "COLUMNS": "200"}  # fmt: skip
-                environment.pop(JAIL, None)
-                if level != "default":
-                    environment[JAIL] = level
-                found.tried += 1
-                if wrong := forgeries.forge(command, name, Path(folder), environment):
-                    found.reached[f"{command}: {name}"] = wrong
+def forge_all(scene: str, level: str) -> Round:
+    """Have the examining process of real commands send forged answers, or a worker forged frames, and see what becomes
+    of them."""
+    found = Round(scene, level, "user" if os.getuid() else "root")
+    trials: dict[str, Callable[[Path, dict[str, str]], str]] = {
+        f"{command}: {name}": partial(forgeries.forge, command, name)
+        for command in forgeries.COMMANDS for name in forgeries.FORGERIES
+    }  # fmt: skip
+    if scene == FRAMES:
+        trials = {name: partial(frames.forge, name) for name in frames.FORGERIES}
+    for label, forge in trials.items():
+        with tempfile.TemporaryDirectory(prefix="epcheck-peer-forged-") as folder:
+            home = Path(folder, "home")
+            home.mkdir()
+            environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"),
+                           "PYTHONPATH": str(ROOT / "benchmarks"), "COLUMNS": "200"}  # fmt: skip
+            environment.pop(JAIL, None)
+            if level != "default":
+                environment[JAIL] = level
+            found.tried += 1
+            if wrong := forge(Path(folder), environment):
+                found.reached[label] = wrong
     return found
 
 
@@ -215,7 +224,7 @@ def main() -> int:
         return enter(sys.argv[2], Path(sys.argv[3]))
     if sys.argv[1:2] == ["--play"]:
         scene, level, names = sys.argv[2], sys.argv[3], sys.argv[4].split(",")
-        done = forge_all(level, [*forgeries.COMMANDS]) if scene == FORGED else play(scene, level, names)
+        done = forge_all(scene, level) if scene in (ANSWERS, FRAMES) else play(scene, level, names)
         print("ROUND", json.dumps(asdict(done)))
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

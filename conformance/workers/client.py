@@ -28,7 +28,7 @@ from epcheck.conformance.workers.process import (
     describe_exit,
 )
 from epcheck.conformance.workers.program import protocol
-from epcheck.conformance.workers.session_result import device_loss
+from epcheck.conformance.workers.session_result import STEPS, device_loss
 from epcheck.generators.error import EpcheckError
 
 STARTS = 3
@@ -112,7 +112,7 @@ class WorkerClient:
         self.busy_since = 0.0
         self._activity: Activity | None = None
         self._look_again = self._still_s = 0.0
-        self._step = ""
+        self._steps: tuple[str, ...] = ()
 
     @property
     def is_starting(self) -> bool:
@@ -136,7 +136,7 @@ class WorkerClient:
         assert self._process is not None
         if not self._under_way:
             self._busy_from(time.monotonic())
-            self._step = ""
+            self._steps = ()
         self._under_way.append(name)
         self._process.send(frame)
 
@@ -235,7 +235,7 @@ class WorkerClient:
         process, was_ready = self._process, self.is_ready
         assert process is not None
         process.kill(why)
-        lost = WorkerLost(why, kind, process.log_tail(), self._step, self._overtaxed)
+        lost = WorkerLost(why, kind, process.log_tail(), self._steps[-1] if self._steps else "", self._overtaxed)
         self._forget()
         if was_ready:
             return lost
@@ -307,17 +307,24 @@ class WorkerClient:
         if op == "hello":
             return self._shake_hands(header)
         if op == "at" and self._under_way:
-            self._step = str(header.get("stage"))
-            self._busy_from(event.at)
-            return None
+            return self._begin_step(str(header.get("stage")), event.at)
         if not self._under_way or header.get("id") != self._under_way[0]:
             return self.lose(f"its worker answered what nobody asked: {str(header.get('id'))[:80]!r}")
         if message := device_loss(header):
             return self.lose(f"the device was lost: {message}")
         self._under_way.popleft()
+        self._steps = ()
         self.stood_still_s = self._activity.longest_s if self._activity else 0.0
         self._busy_from(event.at)
         return event
+
+    def _begin_step(self, step: str, now: float) -> WorkerLost | None:
+        """Each step has the whole deadline, so a request has each of them once at most."""
+        if step not in STEPS or step in self._steps:
+            return self.lose(f"its worker began a step that it cannot begin: {step[:80]!r}")
+        self._steps = (*self._steps, step)
+        self._busy_from(now)
+        return None
 
     def _busy_from(self, now: float) -> None:
         """A request, or one of its steps, begins."""

@@ -14,6 +14,12 @@ there was no session; it failed at its creation; or at its run."""
 
 SUCCEEDED = (DONE, PLACED)
 
+STEPS = ("create", "run", "repeat", "timing")
+"""Steps of a `model` request, each of which a worker reports as it begins, once at most."""
+
+MAX_MESSAGE = 8192
+"""Characters of a worker's message that are read. Ours sends half as many."""
+
 DEVICE_LOST = re.compile(r"887A00(?:05|06|07|20)|DXGI_ERROR_DEVICE_(?:REMOVED|HUNG|RESET)", re.IGNORECASE)
 """How a provider reports that the device is gone: every later session of the process fails, too. The codes are those of
 DXGI_ERROR_DEVICE_REMOVED, _HUNG and _RESET and of DXGI_ERROR_DRIVER_INTERNAL_ERROR in winerror.h."""
@@ -57,7 +63,7 @@ class SessionResult(NamedTuple):
 
 def session_result(header: Mapping[str, Any]) -> SessionResult:
     """The result that a header holds. Raises KeyError, TypeError or ValueError when it holds none."""
-    stage = str(header["stage"])
+    stage = str(header["stage"])[:MAX_MESSAGE]
     return SessionResult(
         stage,
         "" if stage in SUCCEEDED else failure_message(header),
@@ -72,8 +78,9 @@ def session_result(header: Mapping[str, Any]) -> SessionResult:
 
 
 def failure_message(header: Mapping[str, Any]) -> str:
-    """The message of a session that failed, on one line; the exception's type where it has none. Raises KeyError."""
-    return " ".join(str(header["message"]).split()) or str(header["error"])
+    """The message of a session that failed, on one line, at most MAX_MESSAGE characters; the exception's type where it
+    has none. Raises KeyError."""
+    return (" ".join(str(header["message"]).split()) or str(header["error"]))[:MAX_MESSAGE]
 
 
 def device_loss(header: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ if sys.platform == "win32":
 
 from attacks import attacked, corruptions, crafted_models, kills, models, peer, scenes, shards, starts, victims
 from attacks.attacked import Ended
-from attacks.jailed import arena, attempt, forgeries
+from attacks.jailed import arena, attempt, forgeries, frames
 from command_line import Done
 
 
@@ -259,3 +259,16 @@ def test_how_a_command_may_end_on_a_forgery(
 ) -> None:
     found = forgeries.fault(code, printed, written, pages)
     assert (bool(found), fault in found) == (bool(fault), True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the jail is Linux's")
+@pytest.mark.parametrize("name", ["signs of life for ever", "a huge shape", "half a surrogate as a name"])
+def test_no_forged_frame_passes_or_holds_a_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setattr(frames, "DEADLINE_S", 60.0)  # longer than the test may take: nothing waits for it
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path / "home"),
+        "PYTHONPATH": str(Path(__file__).parents[2] / "benchmarks"),
+    }
+    assert frames.forge(name, tmp_path, environment) == ""

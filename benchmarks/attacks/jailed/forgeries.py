@@ -51,34 +51,35 @@ COMMANDS: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
 """Command -> its arguments, and what it may write beside the model: a file, or a folder with all that is in it."""
 
 
-def _frame(header: object, body: bytes = b"", head: int | None = None, size: int | None = None) -> bytes:
+def make_frame(header: object, body: bytes = b"", head: int | None = None, size: int | None = None) -> bytes:
+    """A frame as `protocol.py` has it. head, size: the lengths that it claims, those of its parts where None."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     lengths = struct.pack("<4sIQ", b"EPC1", len(text) if head is None else head, len(body) if size is None else size)
     return lengths + text + body
 
 
 def _done(document: bytes, tensors: list[Any] | None = None) -> bytes:
-    return _frame({"kind": "done", "tensors": tensors or [["document", "uint8", [len(document)]]]}, document)
+    return make_frame({"kind": "done", "tensors": tensors or [["document", "uint8", [len(document)]]]}, document)
 
 
 def _refused(module: str, name: str, sentence: str = HOSTILE) -> bytes:
-    return _frame({"kind": "refused", "module": module, "name": name, "sentence": sentence, "tensors": []})
+    return make_frame({"kind": "refused", "module": module, "name": name, "sentence": sentence, "tensors": []})
 
 
 def _words(text: object) -> bytes:
-    return _frame({"kind": "words", "text": text, "tensors": []})
+    return make_frame({"kind": "words", "text": text, "tensors": []})
 
 
 RAW: dict[str, bytes] = {
     "garbage": b"\x00garbage" * 100,
     "nothing": b"",
-    "huge header": _frame({}, head=0xFFFFFFFF),
-    "huge body": _frame({"kind": "done", "tensors": []}, size=1 << 63),
-    "a body that does not come": _frame({"kind": "done", "tensors": []}, size=1 << 29),
-    "a header that is no mapping": _frame([1, 2]),
-    "a deep header": _frame(b"[" * 200_000),
-    "an unknown kind": _frame({"kind": "eval", "tensors": []}),
-    "further fields": _frame({"kind": "alive", "tensors": [], "code": "x"}),
+    "huge header": make_frame({}, head=0xFFFFFFFF),
+    "huge body": make_frame({"kind": "done", "tensors": []}, size=1 << 63),
+    "a body that does not come": make_frame({"kind": "done", "tensors": []}, size=1 << 29),
+    "a header that is no mapping": make_frame([1, 2]),
+    "a deep header": make_frame(b"[" * 200_000),
+    "an unknown kind": make_frame({"kind": "eval", "tensors": []}),
+    "further fields": make_frame({"kind": "alive", "tensors": [], "code": "x"}),
     "words that are no text": _words([1]),
     "negative shape": _done(b"{}", [["document", "uint8", [-2]]]),
     "huge shape": _done(b"{}", [["document", "uint8", [1 << 62, 1 << 62]]]),
@@ -89,11 +90,13 @@ RAW: dict[str, bytes] = {
     "a module of the system": _refused("os", "system", "touch peer-escaped"),
     "a class of ours": _refused("epcheck.api.models.examining.examination", "ExaminationError"),
     "a class that takes more": _refused("epcheck.generators.error", "EpcheckError"),
-    "an error of the system": _frame({"kind": "system", "number": -7, "text": HOSTILE, "file": HOSTILE, "tensors": []}),
-    "a hostile sentence": _frame({"kind": "failed", "sentence": HOSTILE * 3, "tensors": []}),
-    "hostile words, and an end": _words(HOSTILE) + _frame({"kind": "failed", "sentence": "x", "tensors": []}),
+    "an error of the system": make_frame(
+        {"kind": "system", "number": -7, "text": HOSTILE, "file": HOSTILE, "tensors": []}
+    ),
+    "a hostile sentence": make_frame({"kind": "failed", "sentence": HOSTILE * 3, "tensors": []}),
+    "hostile words, and an end": _words(HOSTILE) + make_frame({"kind": "failed", "sentence": "x", "tensors": []}),
     "many messages": _words(HOSTILE) * 10_000,
-    "many signs of life": _frame({"kind": "alive", "tensors": []}) * 10_000,
+    "many signs of life": make_frame({"kind": "alive", "tensors": []}) * 10_000,
 }
 """What is sent in the place of an answer; then the process ends."""
 
@@ -181,7 +184,7 @@ def install(name: str) -> None:
         if isinstance(message, messages.Alive | messages.Words):
             return true_write(pipe, message, result)
         if name in RAW:
-            protocol.write_frame(pipe, [RAW[name]])
+            protocol.writemake_frame(pipe, [RAW[name]])
             os._exit(0)
         true_write(pipe, message, result)
         true_write(pipe, message, result)

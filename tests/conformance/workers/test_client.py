@@ -181,6 +181,24 @@ def test_an_answer_that_nobody_asked_for_is_the_loss_of_the_worker() -> None:
     assert lost(driven.frame(op="done", id="a", stage="done")).why == "its worker answered what nobody asked: 'a'"
 
 
+def test_a_worker_begins_each_step_of_a_request_once() -> None:
+    """Each step has the whole deadline: a worker that began one for ever would have no deadline at all."""
+    for steps, last in ((("create", "run", "run"), "run"), (("create", "x" * 200), "x" * 80)):
+        driven = Driven().ready()
+        driven.client.send("a", [])
+        *before, odd = [driven.frame(op="at", id="a", stage=step) for step in steps]
+        assert before == [None] * (len(steps) - 1)
+        assert lost(odd).why == f"its worker began a step that it cannot begin: {last!r}"
+
+
+def test_the_next_request_has_steps_of_its_own() -> None:
+    driven = Driven().ready()
+    for name in "ab":
+        driven.client.send(name, [])
+        assert driven.frame(op="at", id=name, stage="run") is None
+        assert isinstance(driven.frame(op="done", id=name, stage="done"), FrameReceived)
+
+
 def test_a_second_handshake_and_bytes_that_are_no_frame_are_its_loss() -> None:
     driven = Driven().ready()
     assert lost(driven.frame(**HANDSHAKE)).why == "its worker sent a malformed handshake"
