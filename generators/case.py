@@ -67,6 +67,7 @@ class Case:
 
     dtype: numpy dtype name, or several joined by '-' when the operator varies more than one type constraint.
     folder: where it was read from; empty for a case that this package makes.
+    kind: by which rule it was made, of `suite.KINDS`; empty for a case that an operator declares, or that was read.
     """
 
     operator: str
@@ -77,6 +78,7 @@ class Case:
     binding: str
     builder: Callable[[Case], BuiltCase] = field(compare=False, repr=False)
     folder: str = field(default="", compare=False)
+    kind: str = field(default="", compare=False)
 
     @property
     def operator_key(self) -> str:

@@ -274,20 +274,14 @@ def thinned(every: Iterable[Case]) -> Iterator[Case]:
     be refused."""
     groups: dict[tuple[str, int, str, str], list[Case]] = {}
     for case in every:
-        groups.setdefault((case.operator_key, case.since_version, case.dtype, kind_of(case)), []).append(case)
+        groups.setdefault((case.operator_key, case.since_version, case.dtype, case.kind), []).append(case)
     for each in groups.values():
         yield from (each[index] for index in sorted({0, len(each) // 2}))
 
 
-def kind_of(case: Case) -> str:
-    """By which rule a case is made: one of KINDS; empty for one of an operator's declaration."""
-    kinds = (package.kind_of(case) for package in _RULES)
-    return next(filter(None, kinds), "")
-
-
 def is_own(case: Case) -> bool:
     """Whether the case is built by this package alone, so that its id and the package's code say what it is."""
-    return kind_of(case) != "" or is_built_by(case, __package__)
+    return case.kind != "" or is_built_by(case, __package__)
 
 
 def matches(case_id: str, pattern: str) -> bool:

@@ -75,7 +75,7 @@ def of_run(claims: Claims, seen: Seen) -> Iterator[Triple]:
 
 def case_kinds(records: Iterable[record.Record] = ()) -> tuple[CaseKind, ...]:
     """Every kind of case that no operator declares itself, and what the records of a run say of them."""
-    kinds = {case.id: suite.kind_of(case) for case in suite.by_rule()}
+    kinds = {case.id: case.kind for case in suite.by_rule()}
     statuses: dict[str, Counter[str]] = {kind: Counter() for kind in suite.KINDS}
     for item in records:
         if item.case_id in kinds:

@@ -307,7 +307,12 @@ class WorkerClient:
         if op == "hello":
             return self._shake_hands(header)
         if op == "at" and self._under_way:
-            return self._begin_step(str(header.get("stage")), event.at)
+            step = str(header.get("stage"))
+            if step not in STEPS or step in self._steps:  # each step has the whole deadline
+                return self.lose(f"its worker began a step that it cannot begin: {step[:80]!r}")
+            self._steps = (*self._steps, step)
+            self._busy_from(event.at)
+            return None
         if not self._under_way or header.get("id") != self._under_way[0]:
             return self.lose(f"its worker answered what nobody asked: {str(header.get('id'))[:80]!r}")
         if message := device_loss(header):
@@ -317,14 +322,6 @@ class WorkerClient:
         self.stood_still_s = self._activity.longest_s if self._activity else 0.0
         self._busy_from(event.at)
         return event
-
-    def _begin_step(self, step: str, now: float) -> WorkerLost | None:
-        """Each step has the whole deadline, so a request has each of them once at most."""
-        if step not in STEPS or step in self._steps:
-            return self.lose(f"its worker began a step that it cannot begin: {step[:80]!r}")
-        self._steps = (*self._steps, step)
-        self._busy_from(now)
-        return None
 
     def _busy_from(self, now: float) -> None:
         """A request, or one of its steps, begins."""

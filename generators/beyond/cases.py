@@ -22,7 +22,8 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
 from epcheck.generators.truth import Outputs
 
-KINDS = {"beyond": "tensors of 9 dimensions: the right answer, or a clean refusal"}
+KIND = "beyond"
+KINDS = {KIND: "tensors of 9 dimensions: the right answer, or a clean refusal"}
 """What these cases are called -> what they are aimed at."""
 
 LAST = "rank_8"
@@ -60,19 +61,14 @@ def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]
     return {key: tuple(_of_operator(operator)) for key, operator in operators.items() if key not in OTHERWISE}
 
 
-def kind_of(case: Case) -> str:
-    """Which of KINDS the case is; empty for any other."""
-    return next(iter(KINDS)) if isinstance(case.builder, partial) and case.builder.func is _built else ""
-
-
 def _of_operator(operator: Operator[Any]) -> Iterator[Case]:
     samples = [sample for sample in operator.samples() if LAST in sample.name]
     for version in _versions(operator) if samples else ():
         for sample, dtypes in ((sample, dtypes) for dtypes in operator.dtypes(version) for sample in samples):
             if operator.bindings(sample, version, dtypes):
-                name = f"{next(iter(KINDS))}_{sample.name.replace(LAST, f'rank_{RANK}')}"
+                name = f"{KIND}_{sample.name.replace(LAST, f'rank_{RANK}')}"
                 words, builder = "-".join(dtypes), partial(_built, operator, sample)
-                yield Case(operator.name, operator.domain, version, words, name, graph.INITIALIZER, builder)
+                yield Case(operator.name, operator.domain, version, words, name, graph.INITIALIZER, builder, kind=KIND)
                 return
 
 

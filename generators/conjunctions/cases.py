@@ -15,7 +15,8 @@ from epcheck.generators.operator import Operator, built_of, random_source
 from epcheck.generators.parameter_spaces.cases import node_of
 from epcheck.generators.parameter_spaces.parameter_space import Parts
 
-KINDS = {"conjunction": "several conditions in one node, each of which other cases have alone"}
+KIND = "conjunction"
+KINDS = {KIND: "several conditions in one node, each of which other cases have alone"}
 """What these cases are called -> what they are aimed at."""
 
 
@@ -35,17 +36,12 @@ def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]
     return {key: tuple(own) for key, own in found.items()}
 
 
-def kind_of(case: Case) -> str:
-    """Which of KINDS the case is; empty for any other."""
-    return next(iter(KINDS)) if isinstance(case.builder, partial) and case.builder.func is _built else ""
-
-
 def _case(each: Conjunction, operator: Operator[Any]) -> Case:
     version = each.version or established_version(operator.name, operator.domain)
     binding = graph.INITIALIZER if len(each.inputs) > 1 else graph.RUNTIME
-    sample = f"{next(iter(KINDS))}_{each.name}"
+    sample = f"{KIND}_{each.name}"
     builder = partial(_built, each, operator)
-    return Case(operator.name, operator.domain, version, each.dtype, sample, binding, builder)
+    return Case(operator.name, operator.domain, version, each.dtype, sample, binding, builder, kind=KIND)
 
 
 def _built(each: Conjunction, operator: Operator[Any], case: Case) -> BuiltCase:

@@ -18,7 +18,8 @@ from epcheck.generators.case import Binding, BuiltCase, Case, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.operator import Operator, built_of, random_source
 
-KINDS = {"typed": "no, three and four dimensions in every dtype"}
+KIND = "typed"
+KINDS = {KIND: "no, three and four dimensions in every dtype"}
 """What these cases are called -> what they are aimed at."""
 
 RANKS = ("rank_4", "rank_3", "rank_0", "scalar")
@@ -52,11 +53,6 @@ def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]
     }
 
 
-def kind_of(case: Case) -> str:
-    """Which of KINDS the case is; empty for any other."""
-    return next(iter(KINDS)) if isinstance(case.builder, partial) and case.builder.func is _built else ""
-
-
 def _of_operator(operator: Operator[Any], rank: str) -> Iterator[Case]:
     version = established_version(operator.name, operator.domain)
     samples = [sample for sample in operator.samples() if _is_of_rank(sample.name, rank)]
@@ -69,9 +65,11 @@ def _of_operator(operator: Operator[Any], rank: str) -> Iterator[Case]:
     for dtypes in every:
         is_open = operator.name in OF_FRACTIONS and np.dtype(dtypes[0]).kind in "iu"
         if not is_open and dtypes not in {own for _, own in known}:
-            name = f"{next(iter(KINDS))}_{sample.name}"
+            name = f"{KIND}_{sample.name}"
             builder = partial(_built, operator, sample)
-            yield Case(operator.name, operator.domain, version, "-".join(dtypes), name, graph.INITIALIZER, builder)
+            yield Case(
+                operator.name, operator.domain, version, "-".join(dtypes), name, graph.INITIALIZER, builder, kind=KIND
+            )
 
 
 def _is_of_rank(name: str, rank: str) -> bool:

@@ -22,7 +22,8 @@ from epcheck.generators.optional import declarations
 from epcheck.generators.optional.optional_parts import OptionalParts
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Undefined
 
-KINDS = {"optional": "optional inputs, and optional outputs, in every combination"}
+KIND = "optional"
+KINDS = {KIND: "optional inputs, and optional outputs, in every combination"}
 """What these cases are called -> what they are aimed at."""
 
 NOT_LOWERED = NotLowered("the page defines no result")
@@ -44,11 +45,6 @@ def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]
         if parts.operator in operators:
             found.setdefault(parts.operator, []).extend(_of_parts(parts, operators[parts.operator]))
     return {key: tuple(own) for key, own in found.items()}
-
-
-def kind_of(case: Case) -> str:
-    """Which of KINDS the case is; empty for any other."""
-    return next(iter(KINDS)) if isinstance(case.builder, partial) and case.builder.func is _built else ""
 
 
 def combinations(parts: OptionalParts) -> Iterator[tuple[str, Combination]]:
@@ -78,8 +74,10 @@ def _of_parts(parts: OptionalParts, operator: Operator[Any]) -> Iterator[Case]:
         dtypes = next((each for each in every if operator.bindings(base, version, each)), every[0])
         for words, combination in combinations(parts):
             builder = partial(_built, parts, operator, combination)
-            sample = f"{next(iter(KINDS))}_{words}"
-            yield Case(operator.name, operator.domain, version, "-".join(dtypes), sample, graph.INITIALIZER, builder)
+            sample = f"{KIND}_{words}"
+            yield Case(
+                operator.name, operator.domain, version, "-".join(dtypes), sample, graph.INITIALIZER, builder, kind=KIND
+            )
 
 
 def _has(parts: OptionalParts, operator: Operator[Any], version: int) -> bool:

@@ -62,24 +62,18 @@ def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]
     }
 
 
-def kind_of(case: Case) -> str:
-    """Which of KINDS the case is; empty for any other."""
-    is_own = isinstance(case.builder, partial) and case.builder.func is _built
-    return case.sample.partition("_")[0] if is_own else ""
-
-
-def named_values(space: ParameterSpace) -> Iterator[tuple[str, Values]]:
-    """Sample -> the values of its node."""
+def named_values(space: ParameterSpace) -> Iterator[tuple[str, str, Values]]:
+    """(one of KINDS, what the name of the sample says behind it, the values of its node)."""
     usual = space.usual()
     for name, lengths in space.borders.items():
         for length in lengths:
-            yield f"{BORDER}_{name}_{length}", {**usual, name: length}
+            yield BORDER, f"{name}_{length}", {**usual, name: length}
     for name in space.empty:
-        yield f"{EMPTY}_{name}", {**usual, name: 0}
+        yield EMPTY, name, {**usual, name: 0}
     for row in all_pairs(space.choices, space.is_valid) if len(space.choices) > 1 else _each(space):
         values = {**usual, **row}
         words = [f"{name}_{_word(value)}" for name, value in row.items() if value != usual[name]]
-        yield "_".join((PAIRS, *(words or ["usual"]))), values
+        yield PAIRS, "_".join(words or ["usual"]), values
 
 
 def _each(space: ParameterSpace) -> Iterator[Values]:
@@ -100,14 +94,12 @@ def _word(value: Any) -> str:
 
 def _of_space(space: ParameterSpace, operator: Operator[Any]) -> Iterator[Case]:
     version = established_version(operator.name, operator.domain)
-    for sample, values in named_values(space):
-        builder = partial(_built, space.node, values, operator, None)
-        yield Case(operator.name, operator.domain, version, "float32", sample, graph.INITIALIZER, builder)
-    values = {**space.usual(), space.row: extremes.LENGTH}
-    for name, extreme in extremes.named(space):
-        builder = partial(_built, space.node, values, operator, extreme)
-        sample = f"{EXTREME}_{name}"
-        yield Case(operator.name, operator.domain, version, "float32", sample, graph.INITIALIZER, builder)
+    usual = {**space.usual(), space.row: extremes.LENGTH}
+    nodes = [(*each, None) for each in named_values(space)]
+    nodes += [(EXTREME, name, usual, extreme) for name, extreme in extremes.named(space)]
+    for kind, words, values, extreme in nodes:
+        sample, builder = f"{kind}_{words}", partial(_built, space.node, values, operator, extreme)
+        yield Case(operator.name, operator.domain, version, "float32", sample, graph.INITIALIZER, builder, kind=kind)
 
 
 def _built(write: Any, values: Values, operator: Operator[Any], extreme: Extremes | None, case: Case) -> BuiltCase:

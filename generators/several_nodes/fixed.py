@@ -21,7 +21,7 @@ from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.operator import Operator, random_source
 from epcheck.generators.several_nodes import graph_truth
 from epcheck.generators.several_nodes.graph_model import as_node, model
-from epcheck.generators.several_nodes.graph_sample import PREFIX, GraphSample
+from epcheck.generators.several_nodes.graph_sample import GraphSample
 from epcheck.generators.several_nodes.node_graph import NodeGraph
 from epcheck.generators.several_nodes.patterns import (
     convolution,
@@ -72,11 +72,6 @@ def is_fixed(case: Case) -> bool:
     return isinstance(case.builder, partial) and case.builder.func is _built
 
 
-def kind_of(case: Case) -> str:
-    """Which of KINDS the graph of a case is; empty for a case of a single node."""
-    return case.sample.split("_")[1] if case.sample.startswith(PREFIX) and is_fixed(case) else ""
-
-
 def _of_sample(sample: GraphSample, operators: Operators) -> Iterator[Case]:
     for dtype in sample.dtypes:
         sketch = Sketch(np.dtype(dtype), np.random.default_rng(0), sample.opset)
@@ -91,6 +86,7 @@ def _of_sample(sample: GraphSample, operators: Operators) -> Iterator[Case]:
             sample.sample,
             graphs.RUNTIME,
             partial(_built, sample, tuple(needed.values())),
+            kind=sample.kind,
         )
 
 

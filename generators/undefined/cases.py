@@ -25,7 +25,8 @@ from epcheck.generators.truth import Output, Outputs, Undefined
 from epcheck.generators.undefined import elementwise, indices
 from epcheck.generators.undefined.undefined_sample import Answer, UndefinedSample
 
-KINDS = {"undefined": "what the standard leaves undefined: refused or answered, and nothing worse"}
+KIND = "undefined"
+KINDS = {KIND: "what the standard leaves undefined: refused or answered, and nothing worse"}
 """What these cases are called -> what they are aimed at."""
 
 NOT_LOWERED = NotLowered("its description defines no more than the page")
@@ -47,15 +48,10 @@ def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]
     return {key: tuple(own) for key, own in found.items()}
 
 
-def kind_of(case: Case) -> str:
-    """Which of KINDS the case is; empty for any other."""
-    return next(iter(KINDS)) if isinstance(case.builder, partial) and case.builder.func is _built else ""
-
-
 def _case(sample: UndefinedSample, operator: Operator[Any]) -> Case:
     version = sample.version or established_version(operator.name, operator.domain)
     builder = partial(_built, sample, operator)
-    return Case(operator.name, operator.domain, version, sample.dtype, sample.sample, graph.RUNTIME, builder)
+    return Case(operator.name, operator.domain, version, sample.dtype, sample.sample, graph.RUNTIME, builder, kind=KIND)
 
 
 def _built(sample: UndefinedSample, operator: Operator[Any], case: Case) -> BuiltCase:

@@ -75,7 +75,7 @@ def fed(model: bytes, feeds: Mapping[str, Array]) -> tuple[object, ...]:
 
 def without_its_truth(case: Case) -> tuple[object, ...]:
     """What a provider is given, but for dtypes and ranks of the outputs, which only the truth knows."""
-    if suite.kind_of(case):
+    if case.kind:
         built = case.build()
         return fed(built.model, built.feeds)
     assert isinstance(case.builder, partial)
@@ -90,7 +90,7 @@ def without_its_truth(case: Case) -> tuple[object, ...]:
 def test_every_sample_that_is_declared_has_a_case() -> None:
     with_cases = collections.defaultdict(set)
     for case in whole_suite():
-        if not suite.kind_of(case):
+        if not case.kind:
             with_cases[case.operator_key].add(case.sample)
     for name, declared in suite.all_operators().items():
         samples = [sample.name for sample in declared.samples()]
@@ -150,7 +150,7 @@ def test_brackets_in_a_glob_are_literal() -> None:
 @pytest.mark.slow
 def test_thin_takes_two_cases_of_each_version_dtypes_and_rule_at_most() -> None:
     def group(case: Case) -> tuple[str, int, str, str]:
-        return case.operator_key, case.since_version, case.dtype, suite.kind_of(case)
+        return case.operator_key, case.since_version, case.dtype, case.kind
 
     thin = list(suite.cases(thin=True))
     counts = collections.Counter(map(group, thin))

@@ -117,7 +117,7 @@ def met(operator: str, among: frozenset[str] = frozenset()) -> frozenset[Propert
     found: set[Property] = set()
     with np.errstate(all="ignore"):
         for case in suite.cases([operator]):
-            if not suite.kind_of(case).startswith("graph") and (not among or case.id in among):
+            if not case.kind.startswith("graph") and (not among or case.id in among):
                 built = case.build()
                 found.update(properties(built.node, built.truth))
     return frozenset(found)

@@ -43,7 +43,7 @@ NO_MEANING = (ValueError, IndexError, KeyError, AssertionError, TypeError, ZeroD
 @cache
 def cases(operator: str) -> tuple[Case, ...]:
     """Of single nodes, all of which the truth of their operator defines."""
-    return tuple(case for case in suite.cases([operator]) if suite.kind_of(case) not in UNREAD)
+    return tuple(case for case in suite.cases([operator]) if case.kind not in UNREAD)
 
 
 @cache

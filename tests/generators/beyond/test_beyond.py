@@ -38,7 +38,7 @@ def test_every_operator_with_a_sample_of_8_dimensions_has_a_node_of_9() -> None:
         assert isinstance(made.truth, Outputs)
         assert made.truth.undefined == cases.WHY
         assert max(o.value.ndim for o in made.node.inputs if o is not None) == cases.RANK, case.id
-        assert suite.kind_of(case) == "beyond"
+        assert case.kind == "beyond"
 
 
 def test_the_new_axis_holds_the_values_and_the_same_in_reverse() -> None:

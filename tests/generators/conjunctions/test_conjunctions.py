@@ -59,7 +59,7 @@ def test_drawn_numbers_are_within_their_limits() -> None:
 def test_each_is_a_valid_node_of_a_name_of_its_own_and_goes_to_other_processes() -> None:
     assert len(ALL) == len(cases.conjunctions()) > 100
     assert [name for name, case in ALL.items() if isinstance(case.build().truth, Refusal)] == []
-    assert {cases.kind_of(case) for case in ALL.values()} == set(cases.KINDS) == {"conjunction"}
+    assert {case.kind for case in ALL.values()} == set(cases.KINDS) == {"conjunction"}
     case = next(iter(ALL.values()))
     assert pickle.loads(pickle.dumps(case)).id == case.id
 

@@ -34,7 +34,7 @@ def test_only_dtypes_without_such_a_sample_get_one() -> None:
     every = cases.cases(suite.all_operators())
     assert sum(map(len, every.values())) == 1861
     assert "float32" not in {case.dtype for case in every["Relu"]}
-    assert all(suite.kind_of(case) == "typed" for own in every.values() for case in own)
+    assert all(case.kind == "typed" for own in every.values() for case in own)
     assert not every.keys() & cases.OTHERWISE
 
 

@@ -34,7 +34,7 @@ def test_every_case_is_a_valid_model_that_no_provider_has_to_refuse() -> None:
         for case in own:
             made = case.build()
             assert not isinstance(made.truth, Refusal), case.id
-            assert cases.kind_of(case) in cases.KINDS
+            assert case.kind in cases.KINDS
             assert suite.is_own(case)
         onnx.checker.check_model(onnx.load_from_string(made.model), full_check=True)
         assert pickle.loads(pickle.dumps(case)).build().model == made.model

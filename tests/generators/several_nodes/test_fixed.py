@@ -39,7 +39,7 @@ def close(left: Array, right: Array) -> bool:
 
 
 def test_every_kind_has_graphs_and_there_are_some_hundred() -> None:
-    kinds = Counter(map(fixed.kind_of, ALL.values()))
+    kinds = Counter(case.kind for case in ALL.values())
     assert set(kinds) == set(KINDS)
     assert 400 <= len(ALL) <= 700
     assert {name: kinds[name] for name in ("between", "chain", "diamond")} == {"between": 4, "chain": 25, "diamond": 15}
@@ -54,7 +54,7 @@ def test_they_belong_to_the_operator_that_they_end_with() -> None:
 
 def test_the_thin_selection_keeps_every_kind() -> None:
     thin = [case for case in suite.cases(thin=True) if fixed.is_fixed(case)]
-    assert {fixed.kind_of(case) for case in thin} == set(KINDS)
+    assert {case.kind for case in thin} == set(KINDS)
     assert len(thin) < len(ALL) / 2
 
 
