@@ -38,6 +38,11 @@ ON_CPU = NotLowered("the DML EP's kernel computes it on the CPU")
 CPU_KERNEL = NotLowered("the DML EP registers ONNX Runtime's CPU kernel under its own name")
 NO_KERNEL = NotLowered("the DML EP has no kernel")
 
+OTHER_RANK = "one more dimension in each operand of 8 makes no node of 9"
+NO_TENSOR = "it takes or gives a sequence, an optional or a boolean, which no device holds"
+PAIRS_OF_DTYPES = "its dtypes are pairs, each of which has cases of its own"
+NO_ELEMENTS = "it gives no element of its input"
+
 
 @dataclass(frozen=True)
 class Operator(Generic[S]):
@@ -50,6 +55,11 @@ class Operator(Generic[S]):
     lower: the DirectML operator that the DML EP turns a node into; None where it executes nothing, or where that is no
     single operator. `NotLowered` where it never is one.
     varied: the type constraints whose dtypes make the dtype axis.
+    without_rank_9: why no node of 9 dimensions follows from a sample of 8; empty where one does.
+    new_axis_last: the ninth dimension is the last one. With a new axis in front of theirs, Scatter and ScatterElements
+    would write an element several times, and ONNX does not say which update counts.
+    without_rank_dtypes: why it has no case of 0, 3 and 4 dimensions in every dtype; empty where it has.
+    gives_fractions: the result of integers is a fraction, or less than 0, so that the page leaves it open.
     """
 
     name: str
@@ -60,6 +70,10 @@ class Operator(Generic[S]):
     lower: Callable[[Node], Lowering | None]
     varied: tuple[str, ...] = ("T",)
     domain: str = ""
+    without_rank_9: str = ""
+    new_axis_last: bool = False
+    without_rank_dtypes: str = ""
+    gives_fractions: bool = False
 
     @property
     def key(self) -> str:

@@ -38,27 +38,12 @@ PADS = "pads"
 FOR_EACH_AXIS = frozenset({"repeats", "scales"})
 """Inputs that have a number for each axis; 1 leaves the axis as it is."""
 
-OTHERWISE = frozenset(
-    {
-        "CenterCropPad", "ConcatFromSequence", "ConstantOfShape", "If", "Optional", "OptionalGetElement",
-        "OptionalHasElement", "Reshape", "ScatterND", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
-        "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap", "Shape", "Size", "SplitToSequence", "TopK",
-        "Unsqueeze",
-    }
-)  # fmt: skip
-"""Operators of which such a sample does not become one of more dimensions by itself, or which have no tensor at their
-ends that a device would hold."""
-
-BEHIND = frozenset({"Scatter", "ScatterElements"})
-"""Operators whose axis is the first one: with a new axis in front of it an element would have several updates, and ONNX
-does not say which of them counts."""
-
 NOT_LOWERED = NotLowered("DirectML has 8 dimensions")
 
 
 def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
     """Key of an operator -> its cases, in the version that is tried in every way."""
-    return {key: tuple(_of_operator(operator)) for key, operator in operators.items() if key not in OTHERWISE}
+    return {key: tuple(_of_operator(operator)) for key, operator in operators.items() if not operator.without_rank_9}
 
 
 def _of_operator(operator: Operator[Any]) -> Iterator[Case]:
@@ -82,7 +67,7 @@ def _versions(operator: Operator[Any]) -> list[int]:
 def _built(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
     node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
-    for is_front in (False, True) if operator.name in BEHIND else (True, False):
+    for is_front in (not operator.new_axis_last, operator.new_axis_last):
         raised = _raised(node, is_front)
         with np.errstate(all="ignore"):
             truth = operator.truth(raised)

@@ -34,22 +34,13 @@ HIGHER = "of_higher_rank"
 REFUSED = "refused"
 """What the names of samples begin with that must be refused: they come last."""
 
-OTHERWISE = frozenset(
-    {"BitCast", "Cast", "CastLike", "DequantizeLinear", "QuantizeLinear", "Shape", "Size", "SplitToSequence"}
-)
-"""Operators whose dtypes are pairs, each of which has cases of its own, or that give no element of their input."""
-
-
-OF_FRACTIONS = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "Shrink"})
-"""Operators whose result of integers is a fraction, or less than 0, so that the page leaves it open."""
-
 
 def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
     """Key of an operator -> its cases, in the version that is tried in every way."""
     return {
         key: tuple(case for rank in RANKS for case in _of_operator(operator, rank))
         for key, operator in operators.items()
-        if key not in OTHERWISE
+        if not operator.without_rank_dtypes
     }
 
 
@@ -63,7 +54,7 @@ def _of_operator(operator: Operator[Any], rank: str) -> Iterator[Case]:
         return
     sample = known[0][0]
     for dtypes in every:
-        is_open = operator.name in OF_FRACTIONS and np.dtype(dtypes[0]).kind in "iu"
+        is_open = operator.gives_fractions and np.dtype(dtypes[0]).kind in "iu"
         if not is_open and dtypes not in {own for _, own in known}:
             name = f"{KIND}_{sample.name}"
             builder = partial(_built, operator, sample)

@@ -95,7 +95,7 @@ def _word(value: Any) -> str:
 def _of_space(space: ParameterSpace, operator: Operator[Any]) -> Iterator[Case]:
     version = established_version(operator.name, operator.domain)
     usual = {**space.usual(), space.row: extremes.LENGTH}
-    nodes = [(*each, None) for each in named_values(space)]
+    nodes: list[tuple[str, str, Values, Extremes | None]] = [(*each, None) for each in named_values(space)]
     nodes += [(EXTREME, name, usual, extreme) for name, extreme in extremes.named(space)]
     for kind, words, values, extreme in nodes:
         sample, builder = f"{kind}_{words}", partial(_built, space.node, values, operator, extreme)

@@ -33,7 +33,7 @@ from epcheck.generators.families import narrow
 from epcheck.generators.families.broadcasting import Attributes, broadcast
 from epcheck.generators.families.narrow import NarrowSample
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import PAIRS_OF_DTYPES, Operator
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 Shape = tuple[int, ...]
@@ -334,7 +334,16 @@ def _cast_lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = (
-    CastOperator("Cast", _cast_samples, _cast_bindings, _cast_node, _cast_truth, _cast_lower, varied=("T1", "T2")),
+    CastOperator(
+        "Cast",
+        _cast_samples,
+        _cast_bindings,
+        _cast_node,
+        _cast_truth,
+        _cast_lower,
+        varied=("T1", "T2"),
+        without_rank_dtypes=PAIRS_OF_DTYPES,
+    ),
     Operator(
         "CastLike",
         partial(samples, "CastLike"),
@@ -343,5 +352,6 @@ OPERATORS = (
         truth,
         lower,
         ("T1", "T2"),
+        without_rank_dtypes=PAIRS_OF_DTYPES,
     ),
 )

@@ -413,6 +413,7 @@ OPERATORS = tuple(
         partial(node, row),
         partial(truth, row),
         partial(lower, row),
+        gives_fractions=row.name == "Shrink",
     )
     for row in ACTIVATIONS
 )

@@ -19,7 +19,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.families import elementwise
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import NO_KERNEL, Operator
+from epcheck.generators.operator import NO_KERNEL, PAIRS_OF_DTYPES, Operator
 from epcheck.generators.schema import NUMPY_NAMES
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -101,4 +101,8 @@ def truth(node: Node) -> Truth:
     return Outputs((Output("output", cast),))
 
 
-OPERATORS = (Operator("BitCast", samples, bindings, node, truth, NO_KERNEL, varied=("T1", "T2")),)
+OPERATORS = (
+    Operator(
+        "BitCast", samples, bindings, node, truth, NO_KERNEL, varied=("T1", "T2"), without_rank_dtypes=PAIRS_OF_DTYPES
+    ),
+)

@@ -9,6 +9,7 @@ the other.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import NO_KERNEL
+from epcheck.generators.operator import NO_KERNEL, OTHER_RANK
 
 Shape = tuple[int, ...]
 
@@ -78,4 +79,6 @@ def centred(node: Node) -> Array:
     return values
 
 
-OPERATORS = (movement("CenterCropPad", samples, centred, NO_KERNEL, established=18),)
+OPERATORS = (
+    replace(movement("CenterCropPad", samples, centred, NO_KERNEL, established=18), without_rank_9=OTHER_RANK),
+)

@@ -25,6 +25,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node
+from epcheck.generators.operator import OTHER_RANK
 
 NEGATIVE_AXES = 11
 """The first version of Flatten, Squeeze and Unsqueeze whose page counts axes from the back."""
@@ -231,8 +232,8 @@ def lower(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 
 OPERATORS = (
-    movement("Reshape", reshape_samples, reshaped, lower),
+    replace(movement("Reshape", reshape_samples, reshaped, lower), without_rank_9=OTHER_RANK),
     movement("Flatten", flatten_samples, flattened, lower),
     movement("Squeeze", squeeze_samples, squeezed, lower),
-    movement("Unsqueeze", unsqueeze_samples, unsqueezed, lower),
+    replace(movement("Unsqueeze", unsqueeze_samples, unsqueezed, lower), without_rank_9=OTHER_RANK),
 )

@@ -8,6 +8,7 @@ dtype and order. Reductions of bool are left out: the pages do not say what + is
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node
+from epcheck.generators.operator import OTHER_RANK
 from epcheck.generators.operators.movement.gather import checked
 
 MAX_AND_MIN = 18
@@ -181,7 +183,9 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 
 OPERATORS = (
-    movement("Scatter", scatter_samples, scattered_elements, lower_elements),
-    movement("ScatterElements", scatter_elements_samples, scattered_elements, lower_elements),
-    movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices),
+    replace(movement("Scatter", scatter_samples, scattered_elements, lower_elements), new_axis_last=True),
+    replace(
+        movement("ScatterElements", scatter_elements_samples, scattered_elements, lower_elements), new_axis_last=True
+    ),
+    replace(movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices), without_rank_9=OTHER_RANK),
 )

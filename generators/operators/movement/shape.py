@@ -10,7 +10,7 @@ or with a scalar index (which the shape inference of onnx refuses); NonZero-9 of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -45,7 +45,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import ON_CPU, Operator
+from epcheck.generators.operator import NO_ELEMENTS, ON_CPU, OTHER_RANK, Operator
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 INT64 = np.iinfo(np.int64)
@@ -485,9 +485,15 @@ def lower_trilu(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 _DATA_ONLY: frozenset[str] = frozenset()
 
 OPERATORS: tuple[Operator[Any], ...] = (
-    movement.movement("Shape", shape_samples, shape_of, ON_CPU),
-    movement.movement("Size", size_samples, size_of, ON_CPU),
-    (
+    *(
+        replace(
+            movement.movement(name, own_samples, result, ON_CPU),
+            without_rank_9=NO_ELEMENTS,
+            without_rank_dtypes=NO_ELEMENTS,
+        )
+        for name, own_samples, result in (("Shape", shape_samples, shape_of), ("Size", size_samples, size_of))
+    ),
+    replace(
         movement.movement(
             "ConstantOfShape",
             constant_samples,
@@ -495,7 +501,8 @@ OPERATORS: tuple[Operator[Any], ...] = (
             lower_constant,
             varied=("T2",),
             parameters=CONSTANT_PARAMETERS,
-        )
+        ),
+        without_rank_9=OTHER_RANK,
     ),
     (movement.movement("EyeLike", eye_samples, eye_like, lower_eye, varied=("T1",))),
     Operator("Range", range_samples, range_bindings, range_node, range_truth, lower_range),

@@ -37,7 +37,7 @@ from epcheck.generators.families.float8 import Float8Sample
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import PAIRS_OF_DTYPES, Operator
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 MICROSOFT = "com.microsoft"
@@ -581,7 +581,14 @@ def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> Quantizat
         return truth_of_float8(of) if _has_float8(of) else truth(of)
 
     return QuantizationOperator(
-        name, expressible, bindings, node, its_truth, lambda of: None if _has_float8(of) else lower(of), domain=domain
+        name,
+        expressible,
+        bindings,
+        node,
+        its_truth,
+        lambda of: None if _has_float8(of) else lower(of),
+        domain=domain,
+        without_rank_dtypes="" if domain else PAIRS_OF_DTYPES,
     )
 
 

@@ -424,6 +424,14 @@ def lower(node: Node) -> Lowering | None:
 
 
 OPERATORS = tuple(
-    Operator(name, partial(samples, name), partial(bindings, name), partial(node, name), truth, lower)
+    Operator(
+        name,
+        partial(samples, name),
+        partial(bindings, name),
+        partial(node, name),
+        truth,
+        lower,
+        gives_fractions=name in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"),
+    )
     for name in FUNCTIONS
 )

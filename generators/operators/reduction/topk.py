@@ -18,7 +18,7 @@ from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
 from epcheck.generators.directml.lowering import Lowering, missing, padded
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import OTHER_RANK, Operator, spread
 from epcheck.generators.truth import Refusal, Selection, Truth
 
 OUTPUTS = ("Values", "Indices")
@@ -279,4 +279,4 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (values,))
 
 
-OPERATORS = (Operator("TopK", samples, bindings, node, truth, lower),)
+OPERATORS = (Operator("TopK", samples, bindings, node, truth, lower, without_rank_9=OTHER_RANK),)

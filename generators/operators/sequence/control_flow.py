@@ -24,7 +24,7 @@ from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.kernels import subgraph
 from epcheck.generators.node import Node, Operand, Surroundings
-from epcheck.generators.operator import CPU_KERNEL, Operator, spread
+from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -204,4 +204,4 @@ def truth(node: Node) -> Truth:
     return Outputs(tuple(map(Output, node.results, subgraph.tensors_of(values))))
 
 
-OPERATORS = (Operator("If", samples, bindings, node, truth, CPU_KERNEL, varied=("V",)),)
+OPERATORS = (Operator("If", samples, bindings, node, truth, CPU_KERNEL, varied=("V",), without_rank_9=NO_TENSOR),)

@@ -25,7 +25,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.node import Node, Operand, Surroundings
-from epcheck.generators.operator import CPU_KERNEL, NO_KERNEL, Operator, spread
+from epcheck.generators.operator import CPU_KERNEL, NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import (
     LENGTH,
     ONNX_NAMES,
@@ -219,7 +219,16 @@ def _inside(node: Node, elements: Sequence[Array]) -> Outputs:
 
 
 OPERATORS = (
-    Operator("Optional", made_samples, made_bindings, made_node, made_truth, NO_KERNEL, varied=("V",)),
+    Operator(
+        "Optional",
+        made_samples,
+        made_bindings,
+        made_node,
+        made_truth,
+        NO_KERNEL,
+        varied=("V",),
+        without_rank_9=NO_TENSOR,
+    ),
     *(
         Operator(
             name,
@@ -229,6 +238,7 @@ OPERATORS = (
             truth,
             CPU_KERNEL,
             varied=("O",),
+            without_rank_9=NO_TENSOR,
         )
         for name in ("OptionalHasElement", "OptionalGetElement")
     ),

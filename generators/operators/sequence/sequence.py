@@ -24,7 +24,7 @@ from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
-from epcheck.generators.operator import CPU_KERNEL, Operator, spread
+from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.schema import NUMPY_NAMES
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -350,6 +350,8 @@ _SAMPLES: dict[str, tuple[Callable[[], Iterator[SequenceSample]], str]] = {
 """Operator -> its samples, and the type constraint whose dtypes its cases have."""
 
 OPERATORS = tuple(
-    Operator(name, samples, bindings, partial(node, name), truth, CPU_KERNEL, varied=(constraint,))
+    Operator(
+        name, samples, bindings, partial(node, name), truth, CPU_KERNEL, varied=(constraint,), without_rank_9=NO_TENSOR
+    )
     for name, (samples, constraint) in _SAMPLES.items()
 )

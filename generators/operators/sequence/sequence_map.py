@@ -21,7 +21,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.kernels import subgraph
 from epcheck.generators.node import Node, Operand, Surroundings
-from epcheck.generators.operator import NO_KERNEL, Operator, spread
+from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import construct, sequence_type
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -176,4 +176,6 @@ def truth(node: Node) -> Truth:
     return Outputs(tuple(map(Output, node.results, subgraph.tensors_of(sequences_out))))
 
 
-OPERATORS = (Operator("SequenceMap", samples, bindings, node, truth, NO_KERNEL, varied=("S",)),)
+OPERATORS = (
+    Operator("SequenceMap", samples, bindings, node, truth, NO_KERNEL, varied=("S",), without_rank_9=NO_TENSOR),
+)

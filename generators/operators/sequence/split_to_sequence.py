@@ -17,7 +17,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.families.movement import RefusedError, normalized, shape_of_rank
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
-from epcheck.generators.operator import NO_KERNEL, Operator, spread
+from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, TENSOR, read_length, read_tensors, sequence_type
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -145,4 +145,15 @@ def truth(node: Node) -> Truth:
     return Outputs((length, *(Output(f"{TENSOR}{index}", part) for index, part in enumerate(parts))))
 
 
-OPERATORS = (Operator("SplitToSequence", samples, bindings, node, truth, NO_KERNEL),)
+OPERATORS = (
+    Operator(
+        "SplitToSequence",
+        samples,
+        bindings,
+        node,
+        truth,
+        NO_KERNEL,
+        without_rank_9=NO_TENSOR,
+        without_rank_dtypes=NO_TENSOR,
+    ),
+)
