@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import product
 from typing import Any, Generic, TypeVar
@@ -14,6 +14,7 @@ from numpy.random.bit_generator import ISeedSequence
 
 from epcheck.generators import graph, schema
 from epcheck.generators.case import Binding, BuiltCase, Case, Sample
+from epcheck.generators.declaration.interaction import Interaction
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.truth import Outputs, Refusal, Selection, Truth
@@ -59,6 +60,7 @@ class Operator(Generic[S]):
     new_axis_last: the ninth dimension is the last one. With a new axis in front of theirs, Scatter and ScatterElements
     would write an element several times, and ONNX does not say which update counts.
     without_rank_dtypes: why it has no case of 0, 3 and 4 dimensions in every dtype; empty where it has.
+    interactions: nodes in which several conditions meet.
     gives_fractions: the result of integers is a fraction, or less than 0, so that the page leaves it open.
     """
 
@@ -74,6 +76,7 @@ class Operator(Generic[S]):
     new_axis_last: bool = False
     without_rank_dtypes: str = ""
     gives_fractions: bool = False
+    interactions: tuple[Interaction, ...] = field(default=(), hash=False)  # it holds lists of values
 
     @property
     def key(self) -> str:
@@ -113,6 +116,16 @@ class Operator(Generic[S]):
                             binding,
                             partial(_build, self, sample),
                         )
+
+
+def with_interactions(
+    operators: Iterable[Operator[Any]], interactions: Mapping[str, tuple[Interaction, ...]]
+) -> tuple[Operator[Any], ...]:
+    """The operators, each with the interactions that stand under its key. Raises ValueError for a key of none."""
+    every = {operator.key: operator for operator in operators}
+    if strange := interactions.keys() - every.keys():
+        raise ValueError(f"interactions of no operator: {', '.join(sorted(strange))}")
+    return tuple(replace(operator, interactions=interactions.get(key, ())) for key, operator in every.items())
 
 
 def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:

@@ -16,13 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.generators import onnx_tests, operators, schema
-from epcheck.generators.beyond import cases as beyond
 from epcheck.generators.case import Case
-from epcheck.generators.conjunctions import cases as conjunctions
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.every_dtype import cases as every_dtype
 from epcheck.generators.harvested import harvested_cases
 from epcheck.generators.operator import Operator, is_built_by
 from epcheck.generators.optional import cases as optional
@@ -30,6 +27,7 @@ from epcheck.generators.parameter_spaces import cases as parameter_spaces
 from epcheck.generators.restamped import restamping
 from epcheck.generators.restamped.restamping import Restamped
 from epcheck.generators.several_nodes import fixed, graph_sample
+from epcheck.generators.sources import interactions, rank_9, rank_dtypes
 from epcheck.generators.undefined import cases as undefined
 
 CLOSE = 3
@@ -93,16 +91,16 @@ def _groups() -> dict[str, str]:
     }
 
 
-_RULES = (parameter_spaces, undefined, optional, beyond, every_dtype, conjunctions, fixed)
+_RULES = (parameter_spaces, undefined, optional, rank_9, rank_dtypes, interactions, fixed)
 """The packages that make cases by rule."""
 
 KINDS: Mapping[str, str] = {
     **parameter_spaces.KINDS,
     **undefined.KINDS,
     **optional.KINDS,
-    **beyond.KINDS,
-    **every_dtype.KINDS,
-    **conjunctions.KINDS,
+    **rank_9.KINDS,
+    **rank_dtypes.KINDS,
+    **interactions.KINDS,
     **graph_sample.KINDS,
 }
 """Of cases that no operator declares itself -> what they are aimed at, in words."""

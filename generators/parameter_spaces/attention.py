@@ -14,10 +14,10 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding
+from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.node import Node
 from epcheck.generators.operators.attention.attention import AttentionSample, attention_node, multi_head_node
 from epcheck.generators.operators.attention.group_query_attention import GroupSample, OnnxSample, group_node, onnx_node
-from epcheck.generators.parameter_spaces.parameter_space import ParameterSpace, Parts, Values
 
 BOTH = (False, True)
 FLOAT32 = np.dtype("float32")

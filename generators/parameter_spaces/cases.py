@@ -16,6 +16,7 @@ from onnx.defs import OpSchema
 from epcheck.generators import graph, schema
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.claims import established_version
+from epcheck.generators.declaration.parameter_space import Extremes, ParameterSpace, Parts, Values
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator, built_of, random_source
 from epcheck.generators.parameter_spaces import (
@@ -29,7 +30,6 @@ from epcheck.generators.parameter_spaces import (
     windows,
 )
 from epcheck.generators.parameter_spaces.all_pairs import all_pairs
-from epcheck.generators.parameter_spaces.parameter_space import Extremes, ParameterSpace, Parts, Values
 
 OPTIONAL = OpSchema.FormalParameterOption.Optional
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from epcheck.generators.parameter_spaces.parameter_space import Extremes, ParameterSpace, Parts
+from epcheck.generators.declaration.parameter_space import Extremes, ParameterSpace, Parts
 
 LENGTH = 19
 """Elements of a row: two vectors of 8 and a rest; four of 4; one of 16."""

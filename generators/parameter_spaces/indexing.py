@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.node import Attribute
-from epcheck.generators.parameter_spaces.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 
 LENGTHS = (7, 16, 17, 33, 65, 129, 257, 1025, 4097)
 

@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.parameter_spaces.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
+from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 
 LENGTHS = (7, 16, 17, 33, 65, 129, 257, 1025, 4097)
 EDGES = ((0, 0), (1, 0), (0, 2), (3, 1))

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.parameter_spaces.parameter_space import ParameterSpace, Parts, Values
+from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 STATES = {"RNN": ("initial_h",), "GRU": ("initial_h",), "LSTM": ("initial_h", "initial_c")}

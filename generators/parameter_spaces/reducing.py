@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.parameter_spaces.parameter_space import (
+from epcheck.generators.declaration.parameter_space import (
     ANY_NUMBER,
     ANY_VALUE,
     ParameterSpace,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.node import Attribute
-from epcheck.generators.parameter_spaces.parameter_space import ParameterSpace, Parts, Values
 
 WIDTHS = (16, 17, 33, 65, 129, 257, 1025)
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.node import Attribute
-from epcheck.generators.parameter_spaces.parameter_space import (
+from epcheck.generators.declaration.parameter_space import (
     ANY_NUMBER,
     ANY_VALUE,
     ParameterSpace,
     Parts,
     Values,
 )
+from epcheck.generators.node import Attribute
 
 SIZES = (1, 7, 16, 17, 33, 65, 129, 257)
 """Of a side of a matrix: beside the tiles of 8, 16, 32, 64, 128 and 256."""

@@ -14,7 +14,7 @@ the lower bits; the samples named `wraparound` hold a provider to that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ import numpy as np
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
+from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
 from epcheck.generators.families import fused_activation
@@ -48,7 +49,7 @@ from epcheck.generators.families.broadcasting import (
     within,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import GRAPH
+from epcheck.generators.operator import GRAPH, with_interactions
 from epcheck.generators.truth import Bound, ZeroSigns
 
 Draws = tuple[Array, ...]
@@ -416,4 +417,13 @@ RULES = (
     ),
 )
 
-OPERATORS = tuple(operator(rule) for rule in RULES)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Sub": (
+        Interaction("one_number_less_many", (Literal([9]), Literal([3, 9, 0])), {}, "uint8"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    tuple(operator(rule) for rule in RULES),
+    INTERACTIONS,
+)

@@ -8,7 +8,7 @@ base: powers of integers that overflow, negative exponents of integers and fract
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.case import Binding
+from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseConstantPow, ElementWisePow
 from epcheck.generators.directml.lowering import Lowering
@@ -35,7 +36,7 @@ from epcheck.generators.families.broadcasting import (
     refused_pairs,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, with_interactions
 from epcheck.generators.truth import Bound
 
 
@@ -221,4 +222,14 @@ RULE = Rule(
     zeros=broadcasting.signs(zero_signs.POWER),
 )
 
-OPERATORS = (Operator("Pow", samples, bindings, node, partial(broadcasting.truth, RULE), lower),)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Pow": (
+        Interaction("negative_base_and_negative_whole_exponent",
+                (Literal([-2.0, -0.5, 3.0]), Literal([-3, -2, -1], "int64")), {}, "float32-int64"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (Operator("Pow", samples, bindings, node, partial(broadcasting.truth, RULE), lower),),
+    INTERACTIONS,
+)

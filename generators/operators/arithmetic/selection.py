@@ -10,7 +10,7 @@ older texts say nothing, and have no sample.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import (
     ElementWiseClip,
@@ -39,7 +40,7 @@ from epcheck.generators.families.broadcasting import (
     plain,
 )
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 
@@ -309,7 +310,18 @@ def _clip_description(node: Node, tensor: TensorDesc, low: Array, high: Array) -
     return ElementWiseClip1(tensor, tensor, None, DataType.of(low.dtype), low.reshape(-1)[0], high.reshape(-1)[0])
 
 
-OPERATORS = (
-    operator(WHERE),
-    Operator("Clip", clip_samples, clip_bindings, clip_node, clip_truth, clip_lower),
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Where": (
+        Interaction("condition_of_one_in_the_middle",
+                (Literal([True, False, False, True, True, False], "bool", (2, 1, 3)), Random((2, 4, 3)), Random((2, 4,
+                3)))),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        operator(WHERE),
+        Operator("Clip", clip_samples, clip_bindings, clip_node, clip_truth, clip_lower),
+    ),
+    INTERACTIONS,
 )

@@ -10,7 +10,7 @@ from Conv-11 on. Sums of ConvInteger that leave int32 may overflow by the text, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -22,6 +22,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.convolution import (
     Convolution,
@@ -33,7 +34,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.window import Windows, convolve, slide
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
 Attributes = tuple[tuple[str, Attribute], ...]
@@ -492,17 +493,29 @@ def _conv(name: str, domain: str, samples: Callable[[], Iterator[ConvSample]]) -
     )  # fmt: skip
 
 
-OPERATORS = (
-    _conv("Conv", "", samples),
-    _conv("NhwcConv", CONTRIB, nhwc_samples),
-    _conv("DmlFusedConv", DML, lambda: fused_samples(samples(), ConvSample)),
-    Operator(
-        "ConvInteger",
-        integer_samples,
-        integer_bindings,
-        integer_node,
-        integer_truth,
-        integer_lower,
-        varied=("T1", "T2"),
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Conv": (
+        Interaction("1d_group_dilation_bias", (Random((1, 4, 9)), Random((4, 2, 3)), Random((4,))),
+                {"group": 2, "dilations": (2,)}),
+        Interaction("3d_group_strides", (Random((1, 4, 5, 5, 5)), Random((4, 2, 2, 2, 2))),
+                {"group": 2, "strides": (2, 1, 2)}),
     ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        _conv("Conv", "", samples),
+        _conv("NhwcConv", CONTRIB, nhwc_samples),
+        _conv("DmlFusedConv", DML, lambda: fused_samples(samples(), ConvSample)),
+        Operator(
+            "ConvInteger",
+            integer_samples,
+            integer_bindings,
+            integer_node,
+            integer_truth,
+            integer_lower,
+            varied=("T1", "T2"),
+        ),
+    ),
+    INTERACTIONS,
 )

@@ -12,7 +12,7 @@ leaves open what they are; no sample asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -23,12 +23,13 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding
+from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.directml.descriptions.convolution_pooling.convolution import ConvolutionDirection
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.window import Windows, convolve_transposed, halved, spatial_attributes
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.operators.convolution_pooling.convolution import (
     CONTRIB,
     DML,
@@ -278,8 +279,27 @@ def _transposed(name: str, domain: str, samples: Callable[[], Iterator[Transpose
     )  # fmt: skip
 
 
-OPERATORS = (
-    _transposed("ConvTranspose", "", samples),
-    _transposed("ConvTransposeWithDynamicPads", CONTRIB, dynamic_samples),
-    _transposed("DmlFusedConvTranspose", DML, lambda: fused_samples(samples(), TransposeSample)),
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "ConvTranspose": (
+        Interaction("1d_dilation", (Random((1, 2, 5)), Random((2, 2, 3))), {"dilations": (2,)}),
+        Interaction("3d_dilations", (Random((1, 2, 2, 3, 3)), Random((2, 2, 2, 2, 2))),
+                {"dilations": (2, 1, 3)}),
+        Interaction("3d_output_padding", (Random((1, 2, 2, 3, 3)), Random((2, 2, 3, 3, 3))),
+                {"strides": (2, 2, 2), "pads": (1,) * 6, "output_padding": (1, 0, 0)}),
+        Interaction("group_output_shape", (Random((1, 4, 3, 4)), Random((4, 2, 2, 2))),
+                {"group": 2, "strides": (2, 2), "output_shape": (5, 7)}),
+        Interaction("1d_output_shape", (Random((1, 2, 4)), Random((2, 2, 3))),
+                {"strides": (2,), "output_shape": (8,)}),
+        Interaction("batch_group_strides", (Random((2, 4, 3, 3)), Random((4, 2, 2, 2))),
+                {"group": 2, "strides": (2, 2)}),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        _transposed("ConvTranspose", "", samples),
+        _transposed("ConvTransposeWithDynamicPads", CONTRIB, dynamic_samples),
+        _transposed("DmlFusedConvTranspose", DML, lambda: fused_samples(samples(), TransposeSample)),
+    ),
+    INTERACTIONS,
 )

@@ -20,8 +20,9 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, output, term, total, unit_of
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import NO_KERNEL, Operator, spread
+from epcheck.generators.operator import NO_KERNEL, Operator, spread, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 ESTABLISHED = 22
@@ -298,4 +299,19 @@ def _contracted(read: Approximate, w: Array, axes: int) -> Terms:
     )
 
 
-OPERATORS = (Operator("DeformConv", samples, bindings, node, truth, NO_KERNEL),)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "DeformConv": (
+        Interaction("masks_of_a_batch",
+                (Random((2, 1, 4, 4)), Random((1, 1, 2, 2)), Random((2, 8, 3, 3), -0.9, 0.9), None, Random((2, 4, 3, 3),
+                0, 1)),
+                {"kernel_shape": (2, 2)}),
+        Interaction("offset_groups_of_a_batch",
+                (Random((2, 2, 4, 4)), Random((1, 2, 2, 2)), Random((2, 16, 3, 3), -0.9, 0.9)),
+                {"kernel_shape": (2, 2), "offset_group": 2}),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (Operator("DeformConv", samples, bindings, node, truth, NO_KERNEL),),
+    INTERACTIONS,
+)

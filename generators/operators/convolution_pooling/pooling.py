@@ -12,7 +12,7 @@ it has no meaning. Among equal elements Indices names the first, as the page's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -24,6 +24,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import (
     AveragePooling,
@@ -36,7 +37,7 @@ from epcheck.generators.directml.descriptions.convolution_pooling.pooling import
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.window import Windows, columns, is_image, is_padded_image, maximum, slide
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 Attributes = tuple[tuple[str, Attribute], ...]
@@ -438,11 +439,35 @@ def _pool(name: str, kind: str, truth: Callable[[Node], Truth]) -> Operator[Pool
     )
 
 
-OPERATORS = (
-    _pool("AveragePool", "average", average_truth),
-    _pool("LpPool", "lp", lp_truth),
-    _pool("MaxPool", "max", max_truth),
-    _pool("GlobalAveragePool", "average", average_truth),
-    _pool("GlobalLpPool", "lp", lp_truth),
-    _pool("GlobalMaxPool", "max", max_truth),
+CUBE = Random((1, 1, 5, 5, 5))
+
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "MaxPool": (
+        Interaction("3d_dilations", (CUBE,), {"kernel_shape": (2, 2, 2), "dilations": (2, 1, 3)}),
+        Interaction("1d_indices_of_equal_values", (Literal([[[1.0, 1.0, 1.0, 0.0, 2.0, 2.0]]]),),
+                {"kernel_shape": (2,)}, "float32", 2),
+    ),
+    "AveragePool": (
+        Interaction("3d_dilations", (CUBE,), {"kernel_shape": (2, 2, 2), "dilations": (2, 2, 2)},
+                "float32", 0,
+                19),
+    ),
+    "LpPool": (
+        Interaction("3d_dilations", (CUBE,), {"kernel_shape": (2, 2, 2), "dilations": (2, 2, 2)}, "float32", 0,
+                18),
+        Interaction("squares_beyond_float16", (Literal([300.0] * 4, shape=(1, 1, 4)),), {"kernel_shape": (2,)},
+                "float16"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        _pool("AveragePool", "average", average_truth),
+        _pool("LpPool", "lp", lp_truth),
+        _pool("MaxPool", "max", max_truth),
+        _pool("GlobalAveragePool", "average", average_truth),
+        _pool("GlobalLpPool", "lp", lp_truth),
+        _pool("GlobalMaxPool", "max", max_truth),
+    ),
+    INTERACTIONS,
 )

@@ -12,7 +12,7 @@ the half-pixel shift, have no sample, nor have MaxRoiPool's coordinates that lie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, floor
 
@@ -22,6 +22,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.roi import (
     InterpolationMode,
@@ -31,7 +32,7 @@ from epcheck.generators.directml.descriptions.convolution_pooling.roi import (
 )
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 Attributes = tuple[tuple[str, Attribute], ...]
@@ -326,7 +327,22 @@ def pool_lower(node: Node) -> Lowering | None:
     return Lowering(desc, (x, rois))
 
 
-OPERATORS = (
-    Operator("RoiAlign", align_samples, align_bindings, align_node, align_truth, align_lower, varied=("T1",)),
-    Operator("MaxRoiPool", pool_samples, pool_bindings, pool_node, pool_truth, pool_lower),
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "RoiAlign": (
+        *(
+        Interaction(f"region_below_one_pixel_{mode}",
+                    (Random((1, 1, 8, 8)), Literal([[1.0, 1.0, 1.5, 1.5]]), int64s(0)),
+                    {"coordinate_transformation_mode": mode, "output_height": 2, "output_width": 2,
+                    "sampling_ratio": 1})
+        for mode in ("half_pixel", "output_half_pixel")
+    ),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        Operator("RoiAlign", align_samples, align_bindings, align_node, align_truth, align_lower, varied=("T1",)),
+        Operator("MaxRoiPool", pool_samples, pool_bindings, pool_node, pool_truth, pool_lower),
+    ),
+    INTERACTIONS,
 )

@@ -8,7 +8,7 @@ where both are 0, is the mode for either infinity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding
+from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import DataType, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.unary import (
     ElementWiseIsInfinity,
@@ -27,6 +28,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample
 from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.operator import with_interactions
 from epcheck.generators.truth import Output, Outputs, Truth
 
 
@@ -115,16 +117,25 @@ def is_nan_lower(node: Node) -> Lowering | None:
     return elementwise.lowered(node.array("X"), lambda t: ElementWiseIsNan(t, _flags(t)))
 
 
-OPERATORS = (
-    ElementwiseOperator(
-        "IsInf",
-        partial(samples, SETTINGS),
-        elementwise.bindings,
-        partial(node, "IsInf"),
-        is_inf_truth,
-        is_inf_lower,
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "IsNaN": (
+        Interaction("nan_with_a_sign", (Literal([-np.nan, np.nan, -np.inf, -0.0, 1.0]),)),
     ),
-    ElementwiseOperator(
-        "IsNaN", partial(samples, {}), elementwise.bindings, partial(node, "IsNaN"), is_nan_truth, is_nan_lower
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        ElementwiseOperator(
+            "IsInf",
+            partial(samples, SETTINGS),
+            elementwise.bindings,
+            partial(node, "IsInf"),
+            is_inf_truth,
+            is_inf_lower,
+        ),
+        ElementwiseOperator(
+            "IsNaN", partial(samples, {}), elementwise.bindings, partial(node, "IsNaN"), is_nan_truth, is_nan_lower
+        ),
     ),
+    INTERACTIONS,
 )

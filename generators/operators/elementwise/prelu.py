@@ -8,7 +8,7 @@ How the DML EP lowers it: DmlOperatorActivation.cpp in ONNX Runtime; the slope g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +19,14 @@ from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.bounds.elementary import bounded
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
+from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import DataType, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import ParameterizedRelu
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import elementwise
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, ZeroSigns
 
 WEBNN_PRELU = f"{bounds.WEBNN}, prelu"
@@ -185,4 +186,14 @@ def _strides(sizes: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]
     return tuple(0 if size == 1 else step for size, step in zip(sizes, packed, strict=True))
 
 
-OPERATORS = (Operator("PRelu", samples, bindings, node, truth, lower),)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "PRelu": (
+        Interaction("integers_beyond_float32", (Literal([-16777217, -5]), Literal([1])), {}, "int64"),
+        Interaction("integers_beyond_float32", (Literal([-16777217, -5]), Literal([1])), {}, "int32"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (Operator("PRelu", samples, bindings, node, truth, lower),),
+    INTERACTIONS,
+)

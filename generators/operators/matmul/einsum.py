@@ -11,7 +11,7 @@ integers leaves its type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,12 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 SIZES = {"i": 3, "j": 4, "k": 5, "l": 2, "a": 2, "b": 3, "A": 4, "B": 2, "I": 2}
@@ -319,4 +320,15 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(Gemm(a_desc, b_desc, None, output, none, none, alpha=1.0, beta=0.0), (a_view, b_view, None))
 
 
-OPERATORS = (Operator("Einsum", samples, bindings, node, truth, lower),)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Einsum": (
+        Interaction("two_sums_in_another_order", (Random((2, 3, 4)), Random((4, 3, 5))),
+                {"equation": "ijk,kjl->il"}),
+        Interaction("sum_beyond_float64", (Literal([2**53, 1]),), {"equation": "i->"}, "int64"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (Operator("Einsum", samples, bindings, node, truth, lower),),
+    INTERACTIONS,
+)

@@ -10,7 +10,7 @@ BLAS does not read C, so no sample has both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,13 +21,14 @@ from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.activations import FUNCTIONS
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.operators.matmul.matmul import DML, values_of
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -292,4 +293,15 @@ def _operator(name: str, domain: str, its_samples: Any) -> Operator[GemmSample]:
     return Operator(name, its_samples, family.bindings, family.node, truth, lower, domain=domain)
 
 
-OPERATORS = (_operator("Gemm", "", samples), _operator("DmlFusedGemm", DML, fused_samples))
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Gemm": (
+        Interaction("row_of_c_and_alpha", (Random((3, 5)), Random((5, 2)), Random((1, 2))), {"alpha": 0.5}),
+        Interaction("both_transposed_tall", (Random((3, 5)), Random((2, 3))), {"transA": 1, "transB": 1}),
+        Interaction("column_of_c_and_transposed_a", (Random((4, 3)), Random((4, 5)), Random((3, 1))), {"transA": 1}),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (_operator("Gemm", "", samples), _operator("DmlFusedGemm", DML, fused_samples)),
+    INTERACTIONS,
+)

@@ -11,7 +11,7 @@ Integers: the page does not say what an overflow gives, so no sum here leaves it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,13 +21,14 @@ from epcheck.generators import data
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.activations import FUNCTIONS
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.schema import since_versions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -374,9 +375,25 @@ def _operator(name: str, domain: str, its_samples: Any) -> Operator[MatMulSample
     return Operator(name, its_samples, _bindings(name, domain), _node(name, domain), truth, lower, domain=domain)
 
 
-OPERATORS = (
-    _operator("MatMul", "", samples),
-    _operator("FusedMatMul", MICROSOFT, fused_samples),
-    _operator("FusedMatMulActivation", MICROSOFT, softmax_samples),
-    _operator("DmlFusedMatMul", DML, dml_fused_samples),
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "MatMul": (
+        Interaction("matrix_by_column_of_64", (Random((5, 64)), Random((64, 1)))),
+        Interaction("row_of_64_by_matrix", (Random((1, 64)), Random((64, 5)))),
+        Interaction("dot_of_300", (Random((300,)), Random((300,)))),
+        Interaction("dot_of_512_ones", (Literal(np.ones((1, 512)).tolist()), Literal(np.ones((512, 1)).tolist())),
+                {}, "float16"),
+        Interaction("product_beyond_32_bits", (Literal([[2**20, 1]]), Literal([[2**20], [1]])), {}, "int64"),
+        Interaction("product_beyond_float32", (Literal([[16777217, 1]]), Literal([[1], [0]])), {}, "int32"),
+        Interaction("product_beyond_float32", (Literal([[16777217, 1]]), Literal([[1], [0]])), {}, "uint32"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        _operator("MatMul", "", samples),
+        _operator("FusedMatMul", MICROSOFT, fused_samples),
+        _operator("FusedMatMulActivation", MICROSOFT, softmax_samples),
+        _operator("DmlFusedMatMul", DML, dml_fused_samples),
+    ),
+    INTERACTIONS,
 )

@@ -11,12 +11,13 @@ reason that `FEATURES` gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import permutations
 
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.directml.descriptions.movement.layout import (
     DepthSpaceOrder,
     DepthToSpace1,
@@ -30,6 +31,7 @@ from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import MovementSample, RefusedError, first, movement, shape_of_rank
 from epcheck.generators.node import Node
+from epcheck.generators.operator import with_interactions
 
 
 def _permuted(name: str, shape: tuple[int, ...], perm: tuple[int, ...] | None, every_dtype: bool = False,
@@ -364,12 +366,34 @@ def lower_reverse_sequence(node: Node, _outputs: tuple[Array, ...]) -> Lowering 
     return Lowering(ReverseSubsequences(tensor, TensorDesc.of(repeated), tensor, axis), (data, repeated))
 
 
-OPERATORS = (
-    movement("Transpose", transpose_samples, transposed, lower_transpose),
-    movement("Expand", expand_samples, expanded, lower_expand),
-    movement("Tile", tile_samples, tiled, lower_tile),
-    movement("DepthToSpace", depth_to_space_samples, depth_to_space, lower_depth_to_space),
-    movement("SpaceToDepth", space_to_depth_samples, space_to_depth, lower_space_to_depth),
-    movement("Crop", crop_samples, cropped, lower_crop),
-    movement("ReverseSequence", reverse_sequence_samples, reversed_sequences, lower_reverse_sequence),
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Transpose": (
+        Interaction("tiles_of_32_and_rests", (Arange((2, 33, 40)),), {"perm": (0, 2, 1)}),
+        Interaction("tile_and_rest", (Arange((33, 40)),), {"perm": (1, 0)}, "uint8"),
+        Interaction("tile_and_rest", (Arange((33, 40)),), {"perm": (1, 0)}, "int64"),
+        Interaction("tile_and_rest", (Arange((33, 40)),), {"perm": (1, 0)}, "float16"),
+        Interaction("rank_6_last_axis_stays", (Arange((2, 3, 2, 2, 2, 3)),), {"perm": (1, 0, 3, 2, 4, 5)}),
+        Interaction("channels_of_4_first_in_a_batch", (Arange((2, 3, 5, 4)),), {"perm": (0, 3, 1, 2)}),
+    ),
+    "DepthToSpace": (
+        Interaction("columns_first_by_4", (Arange((1, 32, 2, 3)),), {"blocksize": 4, "mode": "CRD"}),
+        Interaction("higher_than_wide_by_4", (Arange((1, 16, 3, 2)),), {"blocksize": 4}),
+        Interaction("five_channels", (Arange((1, 20, 2, 2)),), {"blocksize": 2}),
+    ),
+    "Tile": (
+        Interaction("two_axes_beside_one_of_1", (Arange((2, 3, 1)), int64s(1, 2, 3))),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        movement("Transpose", transpose_samples, transposed, lower_transpose),
+        movement("Expand", expand_samples, expanded, lower_expand),
+        movement("Tile", tile_samples, tiled, lower_tile),
+        movement("DepthToSpace", depth_to_space_samples, depth_to_space, lower_depth_to_space),
+        movement("SpaceToDepth", space_to_depth_samples, space_to_depth, lower_space_to_depth),
+        movement("Crop", crop_samples, cropped, lower_crop),
+        movement("ReverseSequence", reverse_sequence_samples, reversed_sequences, lower_reverse_sequence),
+    ),
+    INTERACTIONS,
 )

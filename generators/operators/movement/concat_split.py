@@ -6,7 +6,7 @@ allowed from Split-11 on ("Values should be >= 0"), negative axes from version 1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding
+from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.directml.descriptions.movement.layout import Join, Split
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import TensorDesc
@@ -31,6 +32,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node, Operand
+from epcheck.generators.operator import with_interactions
 
 NEGATIVE_AXES = 11
 """The first version whose page counts axes from the back."""
@@ -207,7 +209,22 @@ def lower_split(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     return Lowering(Split(TensorDesc.of(values), tuple(map(TensorDesc.of, outputs)), axis), (values,))
 
 
-OPERATORS = (
-    movement("Concat", concat_samples, concatenated, lower_concat, node=concat_node),
-    movement("Split", split_samples, parts, lower_split),
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Concat": (
+        Interaction("third_axis_of_rank_4_unequal", (Arange((2, 2, 3, 2)), Arange((2, 2, 1, 2), 99)),
+                {"axis": 2}),
+        Interaction("33_inputs", tuple(Arange((2, 1 + i % 2), 10 * i) for i in range(33)), {"axis": 1}),
+    ),
+    "Split": (
+        Interaction("second_axis_of_rank_4_unevenly", (Arange((2, 5, 2, 2)), int64s(2, 3)), {"axis": 1},
+                "float32", 2),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        movement("Concat", concat_samples, concatenated, lower_concat, node=concat_node),
+        movement("Split", split_samples, parts, lower_split),
+    ),
+    INTERACTIONS,
 )

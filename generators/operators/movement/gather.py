@@ -6,12 +6,13 @@ Sources: the operator pages. An index out of bounds is an error by all of them; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
 from epcheck.generators.directml.descriptions.movement.gathering import Gather, GatherElements, GatherND1
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
@@ -25,6 +26,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node
+from epcheck.generators.operator import with_interactions
 
 NEGATIVE_INDICES = 11
 """Gather-11 is the first page whose bounds include negative indices."""
@@ -218,8 +220,24 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     return Lowering(desc, tuple(tensors[:2]))
 
 
-OPERATORS = (
-    movement("Gather", gather_samples, gathered, lower_gather),
-    movement("GatherElements", gather_elements_samples, elements, lower_elements),
-    movement("GatherND", gather_nd_samples, slices, lower_slices),
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Gather": (
+        Interaction("one_index_of_a_negative_axis", (Arange((3, 4)), Literal(1, "int64")), {"axis": -2}),
+        Interaction("indices_of_rank_3_inside",
+                (Arange((2, 5, 3)), Literal([4, 0, 2, 3, 1, 0, 2, 2, 4, 1, 3, 0], "int64", (2, 3, 2))), {"axis": 1}),
+        Interaction("index_beyond_16_bits", (Arange((65540,)), int64s(65537, 3, 65539))),
+    ),
+    "GatherElements": (
+        Interaction("fewer_indices_beside_the_axis_of_rank_3",
+                (Arange((3, 2, 4)), Random((2, 2, 3), 0, 2, "int64")), {"axis": 0}),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        movement("Gather", gather_samples, gathered, lower_gather),
+        movement("GatherElements", gather_elements_samples, elements, lower_elements),
+        movement("GatherND", gather_nd_samples, slices, lower_slices),
+    ),
+    INTERACTIONS,
 )

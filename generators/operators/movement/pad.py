@@ -8,12 +8,13 @@ constant on an axis of length 0, repeated axes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, int64s
 from epcheck.generators.directml.descriptions.movement.layout import Padding1, PaddingMode
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import DataType, TensorDesc
@@ -29,6 +30,7 @@ from epcheck.generators.families.movement import (
     parameter,
 )
 from epcheck.generators.node import Node
+from epcheck.generators.operator import with_interactions
 
 WRAP = 19
 """The first version with the mode wrap."""
@@ -175,4 +177,15 @@ def lower(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     return Lowering(desc, (values,))
 
 
-OPERATORS = (movement.movement("Pad", samples, padded_values, lower),)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Pad": (
+        Interaction("negative_axis_and_value", (Arange((2, 3)), int64s(1, 1), Literal(7.0), int64s(-1))),
+        Interaction("both_ends_cropped", (Arange((5,)), int64s(-1, -1))),
+        Interaction("edge_of_one_element_far_away", (Arange((1, 1)), int64s(0, 9, 0, 0)), {"mode": "edge"}),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (movement.movement("Pad", samples, padded_values, lower),),
+    INTERACTIONS,
+)

@@ -7,13 +7,14 @@ dtype and order. Reductions of bool are left out: the pages do not say what + is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
 from epcheck.generators.directml.descriptions.movement.gathering import Scatter, ScatterND
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
@@ -28,7 +29,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import OTHER_RANK
+from epcheck.generators.operator import OTHER_RANK, with_interactions
 from epcheck.generators.operators.movement.gather import checked
 
 MAX_AND_MIN = 18
@@ -182,10 +183,35 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     return Lowering(desc, tuple(tensors[:3]))
 
 
-OPERATORS = (
-    replace(movement("Scatter", scatter_samples, scattered_elements, lower_elements), new_axis_last=True),
-    replace(
-        movement("ScatterElements", scatter_elements_samples, scattered_elements, lower_elements), new_axis_last=True
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "ScatterElements": (
+        Interaction("fewer_indices_beside_the_axis_of_rank_3",
+                (Arange((3, 2, 4)), Literal([2, 0, 1, 0, 1, 2, 0, 2, 0, 1, 0, 1], "int64", (2, 2, 3)), Random((2, 2,
+                3))),
+                {"axis": 0}),
+        Interaction("sum_of_fewer_indices_of_rank_3",
+                (Random((3, 2, 4)), Literal([2, 0, 1, 0, 1, 2, 0, 2, 1, 1, 0, 2], "int64", (2, 2, 3)),
+                 Random((2, 2, 3))),
+                {"axis": 0, "reduction": "add"}),
+        Interaction("sum_beyond_32_bits", (Literal([2**31, 1], shape=(2,)), int64s(0),
+                Literal([2**31], shape=(1,))), {"axis": 0, "reduction": "add"}, "int64"),
+        Interaction("least_of_two_negative_numbers",
+                (Literal([-1.0, 1.0]), int64s(0), Literal([-2.0])), {"axis": 0, "reduction": "min"}, "float16"),
     ),
-    replace(movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices), without_rank_9=OTHER_RANK),
+    "ScatterND": (
+        Interaction("greatest_of_two_negative_numbers",
+                (Literal([-1.0, 1.0]), Literal([[0]], "int64"), Literal([-2.0])), {"reduction": "max"}),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        replace(movement("Scatter", scatter_samples, scattered_elements, lower_elements), new_axis_last=True),
+        replace(
+            movement("ScatterElements", scatter_elements_samples, scattered_elements, lower_elements),
+            new_axis_last=True,
+        ),
+        replace(movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices), without_rank_9=OTHER_RANK),
+    ),
+    INTERACTIONS,
 )

@@ -9,7 +9,7 @@ or with a scalar index (which the shape inference of onnx refuses); NonZero-9 of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -23,6 +23,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding
 from epcheck.generators.claims import established_version
+from epcheck.generators.declaration.interaction import Arange, Interaction, Literal
 from epcheck.generators.directml.descriptions.movement.filling import (
     DiagonalMatrix,
     DiagonalMatrix1,
@@ -45,7 +46,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import NO_ELEMENTS, ON_CPU, OTHER_RANK, Operator
+from epcheck.generators.operator import NO_ELEMENTS, ON_CPU, OTHER_RANK, Operator, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 INT64 = np.iinfo(np.int64)
@@ -484,29 +485,42 @@ def lower_trilu(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 _DATA_ONLY: frozenset[str] = frozenset()
 
-OPERATORS: tuple[Operator[Any], ...] = (
-    *(
-        replace(
-            movement.movement(name, own_samples, result, ON_CPU),
-            without_rank_9=NO_ELEMENTS,
-            without_rank_dtypes=NO_ELEMENTS,
-        )
-        for name, own_samples, result in (("Shape", shape_samples, shape_of), ("Size", size_samples, size_of))
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Trilu": (
+        Interaction("tall_lower_above_the_diagonal", (Arange((5, 3), 1), Literal(1, "int64")), {"upper": 0}),
     ),
-    replace(
-        movement.movement(
-            "ConstantOfShape",
-            constant_samples,
-            constant_of_shape,
-            lower_constant,
-            varied=("T2",),
-            parameters=CONSTANT_PARAMETERS,
+    "EyeLike": (
+        Interaction("tall_below_the_diagonal", (Arange((5, 3)),), {"k": -1}),
+        Interaction("tall_far_below_the_diagonal", (Arange((5, 3)),), {"k": -3}),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        *(
+            replace(
+                movement.movement(name, own_samples, result, ON_CPU),
+                without_rank_9=NO_ELEMENTS,
+                without_rank_dtypes=NO_ELEMENTS,
+            )
+            for name, own_samples, result in (("Shape", shape_samples, shape_of), ("Size", size_samples, size_of))
         ),
-        without_rank_9=OTHER_RANK,
+        replace(
+            movement.movement(
+                "ConstantOfShape",
+                constant_samples,
+                constant_of_shape,
+                lower_constant,
+                varied=("T2",),
+                parameters=CONSTANT_PARAMETERS,
+            ),
+            without_rank_9=OTHER_RANK,
+        ),
+        (movement.movement("EyeLike", eye_samples, eye_like, lower_eye, varied=("T1",))),
+        Operator("Range", range_samples, range_bindings, range_node, range_truth, lower_range),
+        movement.movement("OneHot", one_hot_samples, one_hot, lower_one_hot, varied=("T3",)),
+        movement.movement("NonZero", non_zero_samples, non_zero, lower_non_zero, parameters=_DATA_ONLY),
+        movement.movement("Trilu", trilu_samples, trilu, lower_trilu),
     ),
-    (movement.movement("EyeLike", eye_samples, eye_like, lower_eye, varied=("T1",))),
-    Operator("Range", range_samples, range_bindings, range_node, range_truth, lower_range),
-    movement.movement("OneHot", one_hot_samples, one_hot, lower_one_hot, varied=("T3",)),
-    movement.movement("NonZero", non_zero_samples, non_zero, lower_non_zero, parameters=_DATA_ONLY),
-    movement.movement("Trilu", trilu_samples, trilu, lower_trilu),
+    INTERACTIONS,
 )

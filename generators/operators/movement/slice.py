@@ -6,7 +6,7 @@ Sources: the operator pages Slice-1 (attributes), Slice-10 (steps; axes and step
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +15,11 @@ from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
+from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.directml import Slice1, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
@@ -345,4 +346,19 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (tensor,))
 
 
-OPERATORS = (Operator("Slice", samples, bindings, node, truth, lower),)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Slice": (
+        Interaction("three_axes_unsorted_with_steps",
+                (Arange((6, 2, 6)), int64s(0, 0), int64s(6, 6), int64s(2, 0), int64s(2, 3))),
+        Interaction("outer_axes_unsorted", (Arange((4, 2, 5)), int64s(1, 0), int64s(5, 3), int64s(2, 0))),
+        Interaction("last_axis_of_16_backward", (Arange((2, 16)), int64s(-1), int64s(-17), int64s(1), int64s(-1))),
+        Interaction("last_axis_of_128_by_2", (Arange((2, 128)), int64s(0), int64s(128), int64s(1), int64s(2))),
+        Interaction("last_axis_by_2_of_64_bits", (Arange((4, 7), 2**40), int64s(1), int64s(7), int64s(1), int64s(2)),
+                {}, "int64"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (Operator("Slice", samples, bindings, node, truth, lower),),
+    INTERACTIONS,
+)

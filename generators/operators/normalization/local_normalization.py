@@ -12,7 +12,7 @@ with leading dimensions of 1, epsilon 1e-5 for the latter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import (
     LocalResponseNormalization,
@@ -30,7 +31,7 @@ from epcheck.generators.directml.descriptions.normalization.normalization import
 from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, missing, padded
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, with_interactions
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DML_EPSILON = 1e-5
@@ -193,14 +194,25 @@ def norm_lower(node: Node) -> Lowering | None:
     return Lowering(LpNormalization(tensor, tensor, axis + missing(x.ndim), DML_EPSILON, p), (values,))
 
 
-OPERATORS = (
-    Operator("LRN", response_samples, partial(bindings, "LRN"), partial(node, "LRN"), response_truth, response_lower),
-    Operator(
-        "LpNormalization",
-        norm_samples,
-        partial(bindings, "LpNormalization"),
-        partial(node, "LpNormalization"),
-        norm_truth,
-        norm_lower,
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "LpNormalization": (
+        Interaction("squares_beyond_float16", (Literal([300.0, 400.0]),), {"axis": 0}, "float16"),
     ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        Operator(
+            "LRN", response_samples, partial(bindings, "LRN"), partial(node, "LRN"), response_truth, response_lower
+        ),
+        Operator(
+            "LpNormalization",
+            norm_samples,
+            partial(bindings, "LpNormalization"),
+            partial(node, "LpNormalization"),
+            norm_truth,
+            norm_lower,
+        ),
+    ),
+    INTERACTIONS,
 )

@@ -10,7 +10,7 @@ error, one step of it may be missing in the product.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import TensorDesc, lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import (
     MatrixMultiplyInteger,
@@ -29,7 +30,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import GRAPH, Operator
+from epcheck.generators.operator import GRAPH, Operator, with_interactions
 from epcheck.generators.operators.quantized import dynamic_quantize
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
@@ -379,7 +380,16 @@ _INTEGER, _TO_FLOAT, _DYNAMIC = (
     _Family("DynamicQuantizeMatMul", MICROSOFT),
 )
 
-OPERATORS = (
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "MatMulInteger": (
+        Interaction("zero_points_of_columns_of_a_batch",
+                (Random((2, 3, 4), 0, 255, "uint8"), Random((4, 5), 0, 255, "uint8"), Literal(7, "uint8"),
+                 Literal([3, 9, 0, 250, 17], "uint8")), {}, "uint8-uint8"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
     Operator("MatMulInteger", samples, _INTEGER.bindings, _INTEGER.node, truth, lower, varied=("T1", "T2")),
     Operator(
         "MatMulIntegerToFloat", to_float_samples, _TO_FLOAT.bindings, _TO_FLOAT.node, truth_to_float, lower,
@@ -389,4 +399,6 @@ OPERATORS = (
         "DynamicQuantizeMatMul", dynamic_samples, _DYNAMIC.bindings, _DYNAMIC.node, truth_dynamic_matmul, GRAPH,
         varied=("T2",), domain=MICROSOFT,
     ),
+),
+    INTERACTIONS,
 )  # fmt: skip

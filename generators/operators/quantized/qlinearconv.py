@@ -6,7 +6,7 @@ then saturate). How the DML EP lowers it: DmlOperatorQLinearConv.cpp; it takes 1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, cast
@@ -16,11 +16,12 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import QuantizedLinearConvolution, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.window import Windows, convolve, slide
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, with_interactions
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
 INT32 = np.iinfo(np.int32)
@@ -460,4 +461,17 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, tuple(feeds.values()))
 
 
-OPERATORS = (Operator("QLinearConv", samples, bindings, node, truth, lower, varied=("T1", "T2", "T3")),)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "QLinearConv": (
+        Interaction("group_dilations",
+                (Random((1, 4, 6, 6), 0, 255), Literal(0.02, "float32"), Literal(120, "uint8"),
+                 Random((4, 2, 2, 2), -127, 127, "int8"), Literal(0.01, "float32"), Literal(0, "int8"),
+                 Literal(0.1, "float32"), Literal(128, "uint8")),
+                {"group": 2, "dilations": (2, 2)}, "uint8-int8-uint8"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (Operator("QLinearConv", samples, bindings, node, truth, lower, varied=("T1", "T2", "T3")),),
+    INTERACTIONS,
+)

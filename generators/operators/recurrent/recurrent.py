@@ -14,7 +14,7 @@ How the DML EP lowers them: DmlOperatorRecurrentNeuralNetwork.cpp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -26,11 +26,12 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, dot, output, product, term, total, unit_of
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
+from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.directml.descriptions.recurrent.recurrent import lowered
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.activations import FUNCTIONS, Activation, consumed
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, with_interactions
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 RECURRENT = {name: function for name, function in FUNCTIONS.items() if name != "Selu"}
@@ -574,4 +575,47 @@ def _operator(cell: Cell) -> Operator[RecurrentSample]:
     )
 
 
-OPERATORS = tuple(map(_operator, CELLS.values()))
+BESIDE_RELU: Mapping[str, Mapping[str, Attribute]] = {
+    "clip": {"clip": 0.3},
+    "peepholes": {},
+    "coupled_gates": {"input_forget": 1},
+}
+"""What meets Relu in an LSTM."""
+
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "GRU": (
+        Interaction("linear_before_reset_and_64_hidden",
+                (Random((3, 2, 8), -1, 1), Random((1, 192, 8), -0.3, 0.3), Random((1, 192, 64), -0.1, 0.1)),
+                {"hidden_size": 64, "linear_before_reset": 1}, "float32", 2),
+        Interaction("linear_before_reset_and_relu",
+                (Random((3, 2, 3), -1, 1), Random((1, 12, 3), -1, 1), Random((1, 12, 4), -0.5, 0.5)),
+                {"hidden_size": 4, "linear_before_reset": 1, "activations": ("Sigmoid", "Relu")}, "float32", 2),
+        Interaction("clip_and_activations",
+                (Random((3, 2, 3), -3, 3), Random((1, 12, 3), -1, 1), Random((1, 12, 4), -0.5, 0.5)),
+                {"hidden_size": 4, "clip": 0.3, "activations": ("HardSigmoid", "Tanh")}, "float32", 2),
+    ),
+    "RNN": (
+        Interaction("clip_and_relu",
+                (Random((3, 2, 3), -3, 3), Random((1, 4, 3), -1, 1), Random((1, 4, 4), -0.5, 0.5)),
+                {"hidden_size": 4, "clip": 0.5, "activations": ("Relu",)}, "float32", 2),
+        Interaction("two_directions_of_affine_with_other_numbers",
+                (Random((3, 2, 3), -1, 1), Random((2, 4, 3), -1, 1), Random((2, 4, 4), -0.5, 0.5)),
+                {"hidden_size": 4, "direction": "bidirectional", "activations": ("Affine", "Affine"),
+                 "activation_alpha": (0.3, 0.4), "activation_beta": (0.1, 0.9)}, "float32", 2),
+    ),
+    "LSTM": (
+        *(
+        Interaction(f"{name}_and_relu",
+                    (Random((3, 2, 3), -1, 1), Random((1, 16, 3), -1, 1), Random((1, 16, 4), -0.5, 0.5), None, None,
+                    None, None,
+                     Random((1, 12), -1, 1) if name == "peepholes" else None)[: 8 if name == "peepholes" else 3],
+                    {"hidden_size": 4, "activations": ("Sigmoid", "Tanh", "Relu"), **attributes}, "float32", 3)
+        for name, attributes in BESIDE_RELU.items()
+    ),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    tuple(map(_operator, CELLS.values())),
+    INTERACTIONS,
+)

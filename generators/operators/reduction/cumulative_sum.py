@@ -9,7 +9,7 @@ How the DML EP lowers it: DmlOperatorCumSum.cpp, rank padded to 4, the axis is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding
+from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import AxisDirection, TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import CumulativeSummation
 from epcheck.generators.directml.lowering import Lowering, missing, padded
@@ -24,7 +25,7 @@ from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import cumulative
 from epcheck.generators.families.cumulative import CumulativeSample
 from epcheck.generators.node import Node
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 FLOAT_DATA = frozenset({"nan", "infinities", "cancellation"})
@@ -111,4 +112,13 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(CumulativeSummation(tensor, tensor, axis, direction, exclusive), (x,))
 
 
-OPERATORS = (Operator("CumSum", samples, bindings, node, truth, lower),)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "CumSum": (
+        Interaction("beyond_32_bits", (Literal([2**31, 1, 2**31]), Literal(0, "int64")), {}, "int64"),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (Operator("CumSum", samples, bindings, node, truth, lower),),
+    INTERACTIONS,
+)

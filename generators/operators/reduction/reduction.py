@@ -32,12 +32,13 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import Reduce, ReduceFunction
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, with_interactions
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth, Ulp
 
 Axes = tuple[int, ...]
@@ -423,15 +424,73 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (x,))
 
 
-OPERATORS = tuple(
-    Operator(
-        name,
-        partial(samples, name),
-        partial(bindings, name),
-        partial(node, name),
-        truth,
-        lower,
-        gives_fractions=name in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"),
-    )
-    for name in FUNCTIONS
+SUMS_BEYOND = {
+    "float32": ([2**24, 1], "int32"),
+    "int32": ([2**31, 2**31, 3], "int64"),
+    "31_bits": ([2**31, 5], "uint32"),
+    "float64": ([2**53, 1], "int64"),
+}
+"""What holds the numbers, and not their sum -> numbers, and their dtype."""
+
+AXES_0_2_4 = Interaction("axes_0_2_4_of_rank_5", (Random((2, 3, 2, 3, 2)), int64s(0, 2, 4)))
+ROWS_BEYOND_16_BITS = Interaction("rows_beyond_16_bits", (Random((65537, 2)), int64s(1)))
+
+
+def _infinite_rows(infinity: float) -> Iterator[Interaction]:
+    for dtype in ("float32", "float16", "float64"):
+        yield Interaction("infinite_row", (Literal([[infinity] * 3, [1, 2, 3]]), int64s(1)), {}, dtype)
+
+
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "ReduceSum": (
+        *(
+Interaction(f"beyond_{name}", (Literal(values), int64s(0)), {}, dtype)
+for name, (values, dtype) in SUMS_BEYOND.items()
+),
+        Interaction("many_beyond_float64", (Literal([2**41 + 1] * 4097), int64s(0)), {}, "int64"),
+        AXES_0_2_4,
+        ROWS_BEYOND_16_BITS,
+    ),
+    "ReduceL1": (
+        Interaction("beyond_float64", (Literal([2**53 + 1, 1]), int64s(0)), {}, "int64"),
+    ),
+    "ReduceProd": (
+        Interaction("beyond_float64", (Literal([2**53 + 1, 1]), int64s(0)), {}, "int64"),
+    ),
+    "ReduceSumSquare": (
+        Interaction("beyond_float64", (Literal([94906267, 0]), int64s(0)), {}, "int64"),
+    ),
+    "ReduceMax": (
+        *_infinite_rows(-np.inf),
+        Interaction("greatest_at_the_end_of_1025", (Arange((1025,)), int64s(0))),
+        AXES_0_2_4,
+        ROWS_BEYOND_16_BITS,
+    ),
+    "ReduceMin": (
+        *_infinite_rows(np.inf),
+        Interaction("least_at_the_end_of_1025", (Literal([-float(i) for i in range(1025)]), int64s(0))),
+    ),
+    "ReduceMean": (
+        AXES_0_2_4,
+        ROWS_BEYOND_16_BITS,
+    ),
+    "ReduceL2": (
+        AXES_0_2_4,
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    tuple(
+        Operator(
+            name,
+            partial(samples, name),
+            partial(bindings, name),
+            partial(node, name),
+            truth,
+            lower,
+            gives_fractions=name in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"),
+        )
+        for name in FUNCTIONS
+    ),
+    INTERACTIONS,
 )

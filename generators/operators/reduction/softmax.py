@@ -12,7 +12,7 @@ maximum").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,12 +23,13 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Arange, Interaction, Literal
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.reduction import softmax as descs
 from epcheck.generators.directml.lowering import Lowering, missing, padded
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, with_interactions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 PER_AXIS = 13
@@ -203,4 +204,26 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(along(tensor, tensor, (axis + missing(x.ndim),)), (values,))
 
 
-OPERATORS = tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS)
+ROWS_FROM_MINUS_INFINITY = tuple(
+    Interaction(name, (Literal(row),), {"axis": -1})
+    for name, row in {
+        "minus_infinity_first": [[-np.inf, 1.0, 2.0]],
+        "first_vector_of_minus_infinity": [[-np.inf] * 4 + [1.0, 2.0]],
+    }.items()
+)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Hardmax": (
+        Interaction("greatest_at_the_end_of_257", (Arange((1, 257)),), {"axis": -1}),
+    ),
+    "Softmax": (
+        *ROWS_FROM_MINUS_INFINITY,
+    ),
+    "LogSoftmax": (
+        *ROWS_FROM_MINUS_INFINITY,
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS),
+    INTERACTIONS,
+)

@@ -6,7 +6,7 @@ How the DML EP lowers it: TopKHelper in ONNX Runtime's OperatorHelper.cpp; TopK-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,11 @@ import numpy as np
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
 from epcheck.generators.directml.lowering import Lowering, missing, padded
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import OTHER_RANK, Operator, spread
+from epcheck.generators.operator import OTHER_RANK, Operator, spread, with_interactions
 from epcheck.generators.truth import Refusal, Selection, Truth
 
 OUTPUTS = ("Values", "Indices")
@@ -279,4 +280,18 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (values,))
 
 
-OPERATORS = (Operator("TopK", samples, bindings, node, truth, lower, without_rank_9=OTHER_RANK),)
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "TopK": (
+        Interaction("one_of_two_greatest", (Literal([1.0, 5.0, 5.0, 2.0]), int64s(1)), {"axis": 0}, "float32", 2),
+        Interaction("one_of_two_least", (Literal([3.0, 1.0, 1.0]), int64s(1)), {"axis": 0, "largest": 0}, "float32",
+                2),
+        Interaction("all_least_along_the_first_axis", (Random((4, 3)), int64s(4)), {"axis": 0, "largest": 0},
+                "float32",
+                2),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (Operator("TopK", samples, bindings, node, truth, lower, without_rank_9=OTHER_RANK),),
+    INTERACTIONS,
+)

@@ -16,7 +16,7 @@ Upsample and Resize-10 say nothing of coordinates; their node tests and the vers
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -28,12 +28,13 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, unit_of
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.directml.descriptions.resampling.resample import lowered
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.coordinates import Axis
 from epcheck.generators.kernels.interpolation import LINEAR, Kernel, Weights, along, cubic, weights
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, spread, with_interactions
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 TRANSFORMS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
@@ -611,7 +612,25 @@ class _Resize(Operator[ResizeSample]):
         return ((dtype,) for dtype in schema.dtypes(self.name, since_version, constraint, self.domain))
 
 
-OPERATORS = (
-    _Resize("Resize", resize_samples, resize_bindings, resize_node, truth, lower, varied=("T1",)),
-    Operator("Upsample", upsample_samples, upsample_bindings, upsample_node, truth, lower),
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Resize": (
+        Interaction("nearest_region_beyond_and_value",
+                (Random((1, 1, 3, 3)), Literal([0.0, 0.0, -0.5, -0.5, 1.0, 1.0, 1.5, 1.5]), None, int64s(1, 1, 5, 5)),
+                {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.5}),
+        Interaction("antialias_3d", (Random((1, 1, 4, 4, 4)), None, Literal([1.0, 1.0, 0.5, 0.5, 0.5])),
+                {"mode": "linear", "antialias": 1}),
+        Interaction("antialias_1d", (Random((1, 1, 8)), None, Literal([1.0, 1.0, 0.5])),
+                {"mode": "linear", "antialias": 1}),
+        Interaction("cubic_exclude_outside_and_coefficient",
+                (Random((1, 1, 4, 4)), None, Literal([1.0, 1.0, 2.0, 2.0])),
+                {"mode": "cubic", "exclude_outside": 1, "cubic_coeff_a": -0.5}),
+    ),
+}  # fmt: skip
+
+OPERATORS = with_interactions(
+    (
+        _Resize("Resize", resize_samples, resize_bindings, resize_node, truth, lower, varied=("T1",)),
+        Operator("Upsample", upsample_samples, upsample_bindings, upsample_node, truth, lower),
+    ),
+    INTERACTIONS,
 )

@@ -1,4 +1,4 @@
-"""A node written down: its inputs, how each is made, and its attributes."""
+"""A node in which several conditions meet: its inputs, how each is made, and its attributes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epcheck.generators.node import Attribute
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Random:
     """Random numbers from [low, high), of an integer dtype from low to high. dtype: the case's where it is empty."""
 
     shape: tuple[int, ...]
@@ -24,7 +24,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Listed:
+class Literal:
     """These values, in this shape where one is given. dtype: that of the case where it is empty."""
 
     values: Sequence[Any] | float
@@ -33,7 +33,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Arange:
     """start, start + 1, ..."""
 
     shape: tuple[int, ...]
@@ -41,40 +41,39 @@ class Counted:
     dtype: str = ""
 
 
-Source = Drawn | Listed | Counted
+Input = Random | Literal | Arange
 
 
 @dataclass(frozen=True)
-class Conjunction:
+class Interaction:
     """name: what meets, in words. inputs: in the order of the schema, None for one that is left out; all but the first
     enter the model as initializers. dtype: of the case, as in its id; its first part is that of inputs without one of
     their own. outputs: how many are asked for; 0 for those that are not optional. version: 0 for the one that is tried
     in every way."""
 
-    operator: str
     name: str
-    inputs: tuple[Source | None, ...]
+    inputs: tuple[Input | None, ...]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     dtype: str = "float32"
     outputs: int = 0
     version: int = 0
 
 
-def ints(*values: int) -> Listed:
+def int64s(*values: int) -> Literal:
     """int64, as positions, axes and sizes are."""
-    return Listed(values, "int64", (len(values),))
+    return Literal(values, "int64", (len(values),))
 
 
-def made(source: Source, dtype: str, rng: np.random.Generator) -> Array:
-    """The input of that source."""
-    kind = np.dtype(source.dtype or dtype)
-    match source:
-        case Drawn(shape, low, high) if kind.kind in "iu":
+def make_input(declared: Input, dtype: str, rng: np.random.Generator) -> Array:
+    """The array of an input. dtype: a numpy name, for inputs without one of their own."""
+    kind = np.dtype(declared.dtype or dtype)
+    match declared:
+        case Random(shape, low, high) if kind.kind in "iu":
             return rng.integers(int(low), int(high), shape, dtype=kind, endpoint=True)
-        case Drawn(shape, low, high):
+        case Random(shape, low, high):
             return rng.uniform(low, high, shape).astype(kind)
-        case Counted(shape, start):
+        case Arange(shape, start):
             return (np.arange(math.prod(shape), dtype=np.int64) + start).astype(kind).reshape(shape)
-        case Listed(values, _, shape):
+        case Literal(values, _, shape):
             array = np.asarray(values, kind)
             return array if shape is None else array.reshape(shape)

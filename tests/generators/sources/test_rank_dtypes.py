@@ -7,7 +7,7 @@ import pytest
 
 from epcheck.generators import suite
 from epcheck.generators.claims import established_version
-from epcheck.generators.every_dtype import cases
+from epcheck.generators.sources import rank_dtypes
 from epcheck.generators.truth import Outputs
 
 
@@ -25,13 +25,13 @@ def test_there_is_a_case_of_each_rank_in_each_dtype_of_the_operator(key: str, ra
 
 def test_a_name_that_holds_another_number_is_no_rank() -> None:
     """`one_element_of_higher_rank_0_5` is about an exponent of 0.5, `size_0_by_scalar` about the other operand."""
-    names = {case.sample for own in cases.cases(suite.all_operators()).values() for case in own}
+    names = {case.sample for own in rank_dtypes.cases(suite.all_operators()).values() for case in own}
     assert not [name for name in names if "higher_rank" in name or "by_scalar" in name]
     assert {"typed_scalar", "typed_rank_0", "typed_rank_3", "typed_rank_4"} <= names
 
 
 def test_only_dtypes_without_such_a_sample_get_one() -> None:
-    every = cases.cases(suite.all_operators())
+    every = rank_dtypes.cases(suite.all_operators())
     assert sum(map(len, every.values())) == 1861
     assert "float32" not in {case.dtype for case in every["Relu"]}
     assert all(case.kind == "typed" for own in every.values() for case in own)

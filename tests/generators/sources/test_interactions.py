@@ -11,11 +11,11 @@ import pytest
 from epcheck.generators import suite
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
-from epcheck.generators.conjunctions import cases
-from epcheck.generators.conjunctions.conjunction import Counted, Drawn, Listed, ints, made
+from epcheck.generators.declaration.interaction import Arange, Literal, Random, int64s, make_input
+from epcheck.generators.sources import interactions
 from epcheck.generators.truth import Outputs, Refusal
 
-ALL = {case.id: case for own in cases.cases(suite.all_operators()).values() for case in own}
+ALL = {case.id: case for own in interactions.cases(suite.all_operators()).values() for case in own}
 
 
 def built(operator: str, name: str, dtype: str = "float32") -> BuiltCase:
@@ -37,29 +37,29 @@ def values(operator: str, name: str, dtype: str = "float32") -> tuple[list[Array
 @pytest.mark.parametrize(
     ("source", "dtype", "expected"),
     [
-        (Counted((2, 2), 3), "float32", np.array([[3, 4], [5, 6]], np.float32)),
-        (Listed([1, 2]), "int32", np.array([1, 2], np.int32)),
-        (Listed(True, "bool"), "float32", np.array(True)),
-        (Listed([1, 2, 3, 4], "int64", (2, 2)), "float32", np.array([[1, 2], [3, 4]])),
-        (ints(), "float32", np.zeros(0, np.int64)),
+        (Arange((2, 2), 3), "float32", np.array([[3, 4], [5, 6]], np.float32)),
+        (Literal([1, 2]), "int32", np.array([1, 2], np.int32)),
+        (Literal(True, "bool"), "float32", np.array(True)),
+        (Literal([1, 2, 3, 4], "int64", (2, 2)), "float32", np.array([[1, 2], [3, 4]])),
+        (int64s(), "float32", np.zeros(0, np.int64)),
     ],
 )
-def test_an_input_is_made_as_it_is_written(source: Counted | Listed, dtype: str, expected: Array) -> None:
-    found = made(source, dtype, np.random.default_rng(0))
+def test_an_input_is_made_as_it_is_written(source: Arange | Literal, dtype: str, expected: Array) -> None:
+    found = make_input(source, dtype, np.random.default_rng(0))
     assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
 
 
 def test_drawn_numbers_are_within_their_limits() -> None:
-    floats = made(Drawn((99,), 0, 0.5), "float16", np.random.default_rng(0))
-    whole = made(Drawn((99,), 0, 2, "uint8"), "float32", np.random.default_rng(0))
+    floats = make_input(Random((99,), 0, 0.5), "float16", np.random.default_rng(0))
+    whole = make_input(Random((99,), 0, 2, "uint8"), "float32", np.random.default_rng(0))
     assert (floats.dtype, floats.min() >= 0, floats.max() <= 0.5) == (np.float16, True, True)
     assert (whole.dtype, set(whole.tolist())) == (np.uint8, {0, 1, 2})
 
 
 def test_each_is_a_valid_node_of_a_name_of_its_own_and_goes_to_other_processes() -> None:
-    assert len(ALL) == len(cases.conjunctions()) > 100
+    assert len(ALL) == sum(len(operator.interactions) for operator in suite.all_operators().values()) > 100
     assert [name for name, case in ALL.items() if isinstance(case.build().truth, Refusal)] == []
-    assert {case.kind for case in ALL.values()} == set(cases.KINDS) == {"conjunction"}
+    assert {case.kind for case in ALL.values()} == set(interactions.KINDS) == {"conjunction"}
     case = next(iter(ALL.values()))
     assert pickle.loads(pickle.dumps(case)).id == case.id
 

@@ -14,8 +14,8 @@ from epcheck.conformance.records import terms
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, Outcome
 from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
-from epcheck.generators.beyond import cases
 from epcheck.generators.case import BuiltCase
+from epcheck.generators.sources import rank_9
 from epcheck.generators.truth import Outputs
 
 
@@ -24,11 +24,11 @@ def built(case_id: str) -> BuiltCase:
 
 
 def test_every_operator_with_a_sample_of_8_dimensions_has_a_node_of_9() -> None:
-    every = cases.cases(suite.all_operators())
+    every = rank_9.cases(suite.all_operators())
     missing = [
         key
         for key, operator in suite.all_operators().items()
-        if not operator.without_rank_9 and not every[key] and any(cases.LAST in s.name for s in operator.samples())
+        if not operator.without_rank_9 and not every[key] and any(rank_9.LAST in s.name for s in operator.samples())
     ]
     assert missing == []
     found = [case for own in every.values() for case in own]
@@ -36,8 +36,8 @@ def test_every_operator_with_a_sample_of_8_dimensions_has_a_node_of_9() -> None:
     for case in found:
         made = case.build()
         assert isinstance(made.truth, Outputs)
-        assert made.truth.undefined == cases.WHY
-        assert max(o.value.ndim for o in made.node.inputs if o is not None) == cases.RANK, case.id
+        assert made.truth.undefined == rank_9.WHY
+        assert max(o.value.ndim for o in made.node.inputs if o is not None) == rank_9.RANK, case.id
         assert case.kind == "beyond"
 
 

@@ -1,1 +1,0 @@
-"""Ranks beyond those that providers take."""

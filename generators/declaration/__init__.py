@@ -1,0 +1,1 @@
+"""What the declaration of an operator is made of."""

@@ -1,1 +1,0 @@
-"""Cases of four dimensions in every dtype."""

@@ -1,0 +1,1 @@
+"""The engines that make cases of what operators declare: one a file."""
