@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import product
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.random.bit_generator import ISeedSequence
 from epcheck.generators import graph, schema
 from epcheck.generators.case import Binding, BuiltCase, Case, Sample
 from epcheck.generators.declaration.interaction import Interaction
+from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.truth import Outputs, Refusal, Selection, Truth
@@ -61,6 +63,7 @@ class Operator(Generic[S]):
     would write an element several times, and ONNX does not say which update counts.
     without_rank_dtypes: why it has no case of 0, 3 and 4 dimensions in every dtype; empty where it has.
     interactions: nodes in which several conditions meet.
+    optional_io: optional inputs and outputs that are tried in every combination, where its samples leave some out.
     gives_fractions: the result of integers is a fraction, or less than 0, so that the page leaves it open.
     """
 
@@ -77,6 +80,7 @@ class Operator(Generic[S]):
     without_rank_dtypes: str = ""
     gives_fractions: bool = False
     interactions: tuple[Interaction, ...] = field(default=(), hash=False)  # it holds lists of values
+    optional_io: tuple[OptionalIO, ...] = field(default=(), hash=False)
 
     @property
     def key(self) -> str:
@@ -118,14 +122,20 @@ class Operator(Generic[S]):
                         )
 
 
-def with_interactions(
-    operators: Iterable[Operator[Any]], interactions: Mapping[str, tuple[Interaction, ...]]
+def declare(
+    operators: Iterable[Operator[Any]],
+    *,
+    interactions: Mapping[str, tuple[Interaction, ...]] = MappingProxyType({}),
+    optional_io: Mapping[str, tuple[OptionalIO, ...]] = MappingProxyType({}),
 ) -> tuple[Operator[Any], ...]:
-    """The operators, each with the interactions that stand under its key. Raises ValueError for a key of none."""
+    """The operators, each with what stands under its key. Raises ValueError for a key of none."""
     every = {operator.key: operator for operator in operators}
-    if strange := interactions.keys() - every.keys():
-        raise ValueError(f"interactions of no operator: {', '.join(sorted(strange))}")
-    return tuple(replace(operator, interactions=interactions.get(key, ())) for key, operator in every.items())
+    if strange := (interactions.keys() | optional_io.keys()) - every.keys():
+        raise ValueError(f"no operator here is called {', '.join(sorted(strange))}")
+    return tuple(
+        replace(operator, interactions=interactions.get(key, ()), optional_io=optional_io.get(key, ()))
+        for key, operator in every.items()
+    )
 
 
 def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:

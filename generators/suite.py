@@ -22,12 +22,11 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.harvested import harvested_cases
 from epcheck.generators.operator import Operator, is_built_by
-from epcheck.generators.optional import cases as optional
 from epcheck.generators.parameter_spaces import cases as parameter_spaces
 from epcheck.generators.restamped import restamping
 from epcheck.generators.restamped.restamping import Restamped
 from epcheck.generators.several_nodes import fixed, graph_sample
-from epcheck.generators.sources import interactions, rank_9, rank_dtypes
+from epcheck.generators.sources import interactions, optional_io, rank_9, rank_dtypes
 from epcheck.generators.undefined import cases as undefined
 
 CLOSE = 3
@@ -91,13 +90,13 @@ def _groups() -> dict[str, str]:
     }
 
 
-_RULES = (parameter_spaces, undefined, optional, rank_9, rank_dtypes, interactions, fixed)
+_RULES = (parameter_spaces, undefined, optional_io, rank_9, rank_dtypes, interactions, fixed)
 """The packages that make cases by rule."""
 
 KINDS: Mapping[str, str] = {
     **parameter_spaces.KINDS,
     **undefined.KINDS,
-    **optional.KINDS,
+    **optional_io.KINDS,
     **rank_9.KINDS,
     **rank_dtypes.KINDS,
     **interactions.KINDS,

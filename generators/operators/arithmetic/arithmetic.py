@@ -49,7 +49,7 @@ from epcheck.generators.families.broadcasting import (
     within,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import GRAPH, with_interactions
+from epcheck.generators.operator import GRAPH, declare
 from epcheck.generators.truth import Bound, ZeroSigns
 
 Draws = tuple[Array, ...]
@@ -423,7 +423,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     tuple(operator(rule) for rule in RULES),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

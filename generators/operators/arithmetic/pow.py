@@ -36,7 +36,7 @@ from epcheck.generators.families.broadcasting import (
     refused_pairs,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import Operator, with_interactions
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Bound
 
 
@@ -229,7 +229,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (Operator("Pow", samples, bindings, node, partial(broadcasting.truth, RULE), lower),),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

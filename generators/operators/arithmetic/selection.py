@@ -40,7 +40,7 @@ from epcheck.generators.families.broadcasting import (
     plain,
 )
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 
@@ -318,10 +318,10 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         operator(WHERE),
         Operator("Clip", clip_samples, clip_bindings, clip_node, clip_truth, clip_lower),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -12,7 +12,7 @@ value's rounding. Not generated: do_rotary, past_present_share_buffer, cache_ind
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from epcheck.generators.bounds.estimate import (
     split_heads,
 )
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.directml.descriptions.attention.multihead_attention import (
     MultiheadAttention,
     MultiheadAttentionMaskType,
@@ -37,7 +38,7 @@ from epcheck.generators.directml.descriptions.attention.multihead_attention impo
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import GRAPH, Operator, spread
+from epcheck.generators.operator import GRAPH, Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Truth
 
 DOMAIN = "com.microsoft"
@@ -487,27 +488,68 @@ def multi_head_lower(node: Node) -> Lowering | None:
     return Lowering(desc, feeds)
 
 
-OPERATORS = tuple(
-    Operator(name, samples, ways, node, truth, lower, varied, DOMAIN)
-    for name, samples, ways, node, truth, lower, varied in (
-        ("Attention", attention_samples, bindings, attention_node, attention_truth, GRAPH, ("T",)),
-        (
-            "QAttention",
-            quantized_samples,
-            bindings,
-            quantized_node,
-            quantized_truth,
-            GRAPH,
-            ("T1", "T2", "T3"),
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "com.microsoft::Attention": (
+        OptionalIO(
+            "past_mask_raw_2d",
+            {"attention_bias": (True, True)},
+            inputs=each_alone("bias", "mask_index", "past", "attention_bias"),
+            never=(("past", "attention_bias"),),  # attention_base.h
+            fields_without={
+                "bias": {"bias": False},
+                "mask_index": {"mask": ""},
+                "past": {"past": None},
+                "attention_bias": {"attention_bias": None},
+            },
         ),
-        (
-            "MultiHeadAttention",
-            multi_head_samples,
-            multi_head_bindings,
-            multi_head_node,
-            multi_head_truth,
-            multi_head_lower,
-            ("T",),
+    ),
+    "com.microsoft::QAttention": (
+        OptionalIO(
+            "past_mask_raw_2d",
+            inputs=each_alone("mask_index", "input_zero_point", "weight_zero_point", "past"),
+            fields_without={"mask_index": {"mask": ""}, "past": {"past": None}},
         ),
-    )
+    ),
+    "com.microsoft::MultiHeadAttention": (
+        OptionalIO(
+            "past_mask_raw_2d",
+            {"attention_bias": (True, True)},
+            inputs=(("bias",), ("key_padding_mask",), ("attention_bias",), ("past_key", "past_value")),
+            fields_without={
+                "bias": {"bias": False},
+                "key_padding_mask": {"mask": ""},
+                "past_key": {"past": None},
+                "past_value": {"past": None},
+                "attention_bias": {"attention_bias": None},
+            },
+        ),
+    ),
+}
+
+OPERATORS = declare(
+    tuple(
+        Operator(name, samples, ways, node, truth, lower, varied, DOMAIN)
+        for name, samples, ways, node, truth, lower, varied in (
+            ("Attention", attention_samples, bindings, attention_node, attention_truth, GRAPH, ("T",)),
+            (
+                "QAttention",
+                quantized_samples,
+                bindings,
+                quantized_node,
+                quantized_truth,
+                GRAPH,
+                ("T1", "T2", "T3"),
+            ),
+            (
+                "MultiHeadAttention",
+                multi_head_samples,
+                multi_head_bindings,
+                multi_head_node,
+                multi_head_truth,
+                multi_head_lower,
+                ("T",),
+            ),
+        )
+    ),
+    optional_io=OPTIONAL_IO,
 )

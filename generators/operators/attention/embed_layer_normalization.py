@@ -10,15 +10,16 @@ generated: mask_index_type other than its default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from epcheck.generators.bounds.estimate import Estimate, Precision, exact
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import GRAPH, Operator, spread
+from epcheck.generators.operator import GRAPH, Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Truth
 
 DOMAIN = "com.microsoft"
@@ -136,4 +137,21 @@ def _normalised(precision: Precision, total: Estimate, epsilon: float) -> Estima
     return precision.multiply(away, Estimate(inverse, inverse * (relative + 6 * precision.unit)))
 
 
-OPERATORS = (Operator("EmbedLayerNormalization", samples, bindings, node, truth, GRAPH, ("T",), DOMAIN),)
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "com.microsoft::EmbedLayerNormalization": (
+        OptionalIO(
+            "positions_of_each",
+            inputs=(("segment_ids", "segment_embedding"), ("mask",), ("position_ids",)),
+            fields_without={
+                "segment_ids": {"segments": False},
+                "mask": {"mask": False, "outputs": 3},
+                "position_ids": {"positions": 0},
+            },
+        ),
+    ),
+}
+
+OPERATORS = declare(
+    (Operator("EmbedLayerNormalization", samples, bindings, node, truth, GRAPH, ("T",), DOMAIN),),
+    optional_io=OPTIONAL_IO,
+)

@@ -11,7 +11,7 @@ counts), smooth_softmax, head_sink, quantised caches. Bounds: `estimate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,9 @@ from epcheck.generators.bounds.estimate import (
     split_heads,
 )
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, spread
+from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, declare, spread
 from epcheck.generators.operators.attention.rotary import rotated
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
@@ -358,7 +359,43 @@ def _bias(node: Node, past: int, sequence: int, total: int) -> Array:
     return np.where(allowed, bias, -np.inf)
 
 
-OPERATORS = (
-    Operator("GroupQueryAttention", group_samples, group_bindings, group_node, group_truth, GRAPH, ("T",), DOMAIN),
-    Operator("Attention", onnx_samples, onnx_bindings, onnx_node, onnx_truth, NO_KERNEL, ("T1",)),
+def _of_attention(version: int, asked: frozenset[str]) -> str:
+    """Attention-25: its inference of shapes wants both states or none."""
+    if version < 25 or len(asked & {"present_key", "present_value"}) != 1:
+        return ""
+    return f"Attention-{version} has present_key and present_value together"
+
+
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "com.microsoft::GroupQueryAttention": (
+        OptionalIO(
+            "token_rotary",
+            inputs=(("key", "value"), ("cos_cache", "sin_cache")),
+            fields_without={"key": {"packed": True}, "cos_cache": {"rotary": 0, "attributes": ()}},
+        ),
+    ),
+    "Attention": (
+        OptionalIO(
+            "mask_bool_past",
+            inputs=(("attn_mask",), ("past_key", "past_value")),
+            fields_without={"attn_mask": {"mask": ""}, "past_key": {"past": None}},
+            outputs=("present_key", "present_value", "qk_matmul_output"),
+            why_undefined=_of_attention,
+        ),
+        OptionalIO(
+            "mask_bool_2d",
+            {"lengths": (2, 5)},
+            name="lengths",
+            inputs=each_alone("attn_mask", "nonpad_kv_seqlen"),
+            fields_without={"attn_mask": {"mask": ""}, "nonpad_kv_seqlen": {"lengths": ()}},
+        ),
+    ),
+}
+
+OPERATORS = declare(
+    (
+        Operator("GroupQueryAttention", group_samples, group_bindings, group_node, group_truth, GRAPH, ("T",), DOMAIN),
+        Operator("Attention", onnx_samples, onnx_bindings, onnx_node, onnx_truth, NO_KERNEL, ("T1",)),
+    ),
+    optional_io=OPTIONAL_IO,
 )

@@ -34,7 +34,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.window import Windows, convolve, slide
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
 Attributes = tuple[tuple[str, Attribute], ...]
@@ -502,7 +502,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         _conv("Conv", "", samples),
         _conv("NhwcConv", CONTRIB, nhwc_samples),
@@ -517,5 +517,5 @@ OPERATORS = with_interactions(
             varied=("T1", "T2"),
         ),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -24,12 +24,13 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding
 from epcheck.generators.declaration.interaction import Interaction, Random
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.directml.descriptions.convolution_pooling.convolution import ConvolutionDirection
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.window import Windows, convolve_transposed, halved, spatial_attributes
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.operators.convolution_pooling.convolution import (
     CONTRIB,
     DML,
@@ -295,11 +296,16 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "com.microsoft::ConvTransposeWithDynamicPads": (OptionalIO("bias", inputs=each_alone("Pads", "B")),),
+}
+
+OPERATORS = declare(
     (
         _transposed("ConvTranspose", "", samples),
         _transposed("ConvTransposeWithDynamicPads", CONTRIB, dynamic_samples),
         _transposed("DmlFusedConvTranspose", DML, lambda: fused_samples(samples(), TransposeSample)),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
+    optional_io=OPTIONAL_IO,
 )

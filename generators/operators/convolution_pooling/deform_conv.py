@@ -22,7 +22,7 @@ from epcheck.generators.bounds.running_error import Approximate, Terms, output, 
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import NO_KERNEL, Operator, spread, with_interactions
+from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 ESTABLISHED = 22
@@ -311,7 +311,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (Operator("DeformConv", samples, bindings, node, truth, NO_KERNEL),),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

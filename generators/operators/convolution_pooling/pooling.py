@@ -37,7 +37,7 @@ from epcheck.generators.directml.descriptions.convolution_pooling.pooling import
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.window import Windows, columns, is_image, is_padded_image, maximum, slide
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, with_interactions
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 Attributes = tuple[tuple[str, Attribute], ...]
@@ -460,7 +460,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         _pool("AveragePool", "average", average_truth),
         _pool("LpPool", "lp", lp_truth),
@@ -469,5 +469,5 @@ OPERATORS = with_interactions(
         _pool("GlobalLpPool", "lp", lp_truth),
         _pool("GlobalMaxPool", "max", max_truth),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

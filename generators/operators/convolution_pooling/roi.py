@@ -32,7 +32,7 @@ from epcheck.generators.directml.descriptions.convolution_pooling.roi import (
 )
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 Attributes = tuple[tuple[str, Attribute], ...]
@@ -339,10 +339,10 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         Operator("RoiAlign", align_samples, align_bindings, align_node, align_truth, align_lower, varied=("T1",)),
         Operator("MaxRoiPool", pool_samples, pool_bindings, pool_node, pool_truth, pool_lower),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

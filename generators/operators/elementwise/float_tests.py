@@ -28,7 +28,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import with_interactions
+from epcheck.generators.operator import declare
 from epcheck.generators.truth import Output, Outputs, Truth
 
 
@@ -123,7 +123,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         ElementwiseOperator(
             "IsInf",
@@ -137,5 +137,5 @@ OPERATORS = with_interactions(
             "IsNaN", partial(samples, {}), elementwise.bindings, partial(node, "IsNaN"), is_nan_truth, is_nan_lower
         ),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

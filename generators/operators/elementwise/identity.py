@@ -9,7 +9,7 @@ How the DML EP lowers them: Identity is a copy of a buffer outside fused graphs,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +17,14 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.directml.descriptions.elementwise.activation import ActivationIdentity
 from epcheck.generators.directml.descriptions.elementwise.unary import ElementWiseIdentity
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import ElementwiseOperator
 from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.operator import declare
 from epcheck.generators.truth import Output, Outputs, Truth
 
 BOOLEAN_MASK = 10
@@ -148,7 +150,16 @@ def dropout_lower(node: Node) -> Lowering | None:
     return elementwise.lowered(node.array("data"), lambda tensor: ActivationIdentity(tensor, tensor))
 
 
-OPERATORS = (
-    ElementwiseOperator("Identity", identity_samples, bindings, identity_node, identity_truth, identity_lower),
-    ElementwiseOperator("Dropout", dropout_samples, dropout_bindings, dropout_node, dropout_truth, dropout_lower),
+MASK = "Dropout outside training: the page does not say what the mask is"
+
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "Dropout": (OptionalIO("ratio_0_75", outputs=("mask",), versions=(7, 10), undefined={"mask": MASK}),),
+}
+
+OPERATORS = declare(
+    (
+        ElementwiseOperator("Identity", identity_samples, bindings, identity_node, identity_truth, identity_lower),
+        ElementwiseOperator("Dropout", dropout_samples, dropout_bindings, dropout_node, dropout_truth, dropout_lower),
+    ),
+    optional_io=OPTIONAL_IO,
 )

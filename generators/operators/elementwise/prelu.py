@@ -26,7 +26,7 @@ from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import elementwise
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, ZeroSigns
 
 WEBNN_PRELU = f"{bounds.WEBNN}, prelu"
@@ -193,7 +193,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (Operator("PRelu", samples, bindings, node, truth, lower),),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

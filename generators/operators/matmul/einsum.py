@@ -26,7 +26,7 @@ from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import Operator, with_interactions
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 SIZES = {"i": 3, "j": 4, "k": 5, "l": 2, "a": 2, "b": 3, "A": 4, "B": 2, "I": 2}
@@ -328,7 +328,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (Operator("Einsum", samples, bindings, node, truth, lower),),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -28,7 +28,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.activations import FUNCTIONS
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.operators.matmul.matmul import DML, values_of
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -301,7 +301,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (_operator("Gemm", "", samples), _operator("DmlFusedGemm", DML, fused_samples)),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -28,7 +28,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.activations import FUNCTIONS
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.schema import since_versions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
@@ -388,12 +388,12 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         _operator("MatMul", "", samples),
         _operator("FusedMatMul", MICROSOFT, fused_samples),
         _operator("FusedMatMulActivation", MICROSOFT, softmax_samples),
         _operator("DmlFusedMatMul", DML, dml_fused_samples),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

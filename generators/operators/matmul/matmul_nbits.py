@@ -5,7 +5,7 @@ Sources: ONNX Runtime's ContribOperators.md; DmlOperatorMatMulNBits.cpp for the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +14,9 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import GRAPH, Operator, spread
+from epcheck.generators.operator import GRAPH, Operator, declare, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 MICROSOFT = "com.microsoft"
@@ -154,4 +155,13 @@ def truth(node: Node) -> Truth:
     return Outputs((bounds.rounded("Y", exact, a.dtype, bound),))
 
 
-OPERATORS = (Operator("MatMulNBits", samples, bindings, node, truth, GRAPH, varied=("T1",), domain=MICROSOFT),)
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "com.microsoft::MatMulNBits": (
+        OptionalIO("bits_4_zero_points_packed_bias", inputs=each_alone("zero_points", "bias")),
+    ),
+}
+
+OPERATORS = declare(
+    (Operator("MatMulNBits", samples, bindings, node, truth, GRAPH, varied=("T1",), domain=MICROSOFT),),
+    optional_io=OPTIONAL_IO,
+)

@@ -31,7 +31,7 @@ from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import MovementSample, RefusedError, first, movement, shape_of_rank
 from epcheck.generators.node import Node
-from epcheck.generators.operator import with_interactions
+from epcheck.generators.operator import declare
 
 
 def _permuted(name: str, shape: tuple[int, ...], perm: tuple[int, ...] | None, every_dtype: bool = False,
@@ -385,7 +385,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         movement("Transpose", transpose_samples, transposed, lower_transpose),
         movement("Expand", expand_samples, expanded, lower_expand),
@@ -395,5 +395,5 @@ OPERATORS = with_interactions(
         movement("Crop", crop_samples, cropped, lower_crop),
         movement("ReverseSequence", reverse_sequence_samples, reversed_sequences, lower_reverse_sequence),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -32,7 +32,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import with_interactions
+from epcheck.generators.operator import declare
 
 NEGATIVE_AXES = 11
 """The first version whose page counts axes from the back."""
@@ -221,10 +221,10 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         movement("Concat", concat_samples, concatenated, lower_concat, node=concat_node),
         movement("Split", split_samples, parts, lower_split),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -26,7 +26,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import with_interactions
+from epcheck.generators.operator import declare
 
 NEGATIVE_INDICES = 11
 """Gather-11 is the first page whose bounds include negative indices."""
@@ -233,11 +233,11 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         movement("Gather", gather_samples, gathered, lower_gather),
         movement("GatherElements", gather_elements_samples, elements, lower_elements),
         movement("GatherND", gather_nd_samples, slices, lower_slices),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -15,6 +15,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, int64s
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.directml.descriptions.movement.layout import Padding1, PaddingMode
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import DataType, TensorDesc
@@ -30,7 +31,7 @@ from epcheck.generators.families.movement import (
     parameter,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import with_interactions
+from epcheck.generators.operator import declare
 
 WRAP = 19
 """The first version with the mode wrap."""
@@ -185,7 +186,12 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "Pad": (OptionalIO("axes_all", inputs=each_alone("constant_value", "axes"), versions=(23, 24, 25)),),
+}
+
+OPERATORS = declare(
     (movement.movement("Pad", samples, padded_values, lower),),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
+    optional_io=OPTIONAL_IO,
 )

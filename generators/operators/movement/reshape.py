@@ -7,11 +7,12 @@ uses an identity, outside a copy of the buffer. Left out, because the pages do n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
 from epcheck.generators.array import Array
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.directml.descriptions.movement.layout import identity
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families.movement import (
@@ -25,7 +26,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import OTHER_RANK
+from epcheck.generators.operator import OTHER_RANK, declare
 
 NEGATIVE_AXES = 11
 """The first version of Flatten, Squeeze and Unsqueeze whose page counts axes from the back."""
@@ -231,9 +232,16 @@ def lower(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     return identity(first(node).reshape(outputs[0].shape), outputs[0].shape)
 
 
-OPERATORS = (
-    replace(movement("Reshape", reshape_samples, reshaped, lower), without_rank_9=OTHER_RANK),
-    movement("Flatten", flatten_samples, flattened, lower),
-    movement("Squeeze", squeeze_samples, squeezed, lower),
-    replace(movement("Unsqueeze", unsqueeze_samples, unsqueezed, lower), without_rank_9=OTHER_RANK),
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "Squeeze": (OptionalIO("one_axis", inputs=each_alone("axes"), versions=(23, 24, 25)),),
+}
+
+OPERATORS = declare(
+    (
+        replace(movement("Reshape", reshape_samples, reshaped, lower), without_rank_9=OTHER_RANK),
+        movement("Flatten", flatten_samples, flattened, lower),
+        movement("Squeeze", squeeze_samples, squeezed, lower),
+        replace(movement("Unsqueeze", unsqueeze_samples, unsqueezed, lower), without_rank_9=OTHER_RANK),
+    ),
+    optional_io=OPTIONAL_IO,
 )

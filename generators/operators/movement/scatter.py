@@ -29,7 +29,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node
-from epcheck.generators.operator import OTHER_RANK, with_interactions
+from epcheck.generators.operator import OTHER_RANK, declare
 from epcheck.generators.operators.movement.gather import checked
 
 MAX_AND_MIN = 18
@@ -204,7 +204,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         replace(movement("Scatter", scatter_samples, scattered_elements, lower_elements), new_axis_last=True),
         replace(
@@ -213,5 +213,5 @@ OPERATORS = with_interactions(
         ),
         replace(movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices), without_rank_9=OTHER_RANK),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -46,7 +46,7 @@ from epcheck.generators.families.movement import (
     shape_of_rank,
 )
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import NO_ELEMENTS, ON_CPU, OTHER_RANK, Operator, with_interactions
+from epcheck.generators.operator import NO_ELEMENTS, ON_CPU, OTHER_RANK, Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 INT64 = np.iinfo(np.int64)
@@ -495,7 +495,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         *(
             replace(
@@ -522,5 +522,5 @@ OPERATORS = with_interactions(
         movement.movement("NonZero", non_zero_samples, non_zero, lower_non_zero, parameters=_DATA_ONLY),
         movement.movement("Trilu", trilu_samples, trilu, lower_trilu),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -19,7 +19,7 @@ from epcheck.generators.declaration.interaction import Arange, Interaction, int6
 from epcheck.generators.directml import Slice1, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
@@ -358,7 +358,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (Operator("Slice", samples, bindings, node, truth, lower),),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -6,7 +6,7 @@ say whether NaN equals NaN, nor which of +0 and -0 stays: no case has them. Nor 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -16,9 +16,10 @@ import numpy as np
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.families.movement import RefusedError, normalized
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import NO_KERNEL, Operator
+from epcheck.generators.operator import NO_KERNEL, Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 ESTABLISHED = 11
@@ -165,4 +166,11 @@ def truth(node: Node) -> Truth:
     return Outputs(tuple(Output(name, found[name]) for name in node.results))
 
 
-OPERATORS = (Operator("Unique", samples, bindings, node, truth, NO_KERNEL),)
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "Unique": (OptionalIO("defaults", outputs=("indices", "inverse_indices", "counts"), versions=(28,)),),
+}
+
+OPERATORS = declare(
+    (Operator("Unique", samples, bindings, node, truth, NO_KERNEL),),
+    optional_io=OPTIONAL_IO,
+)

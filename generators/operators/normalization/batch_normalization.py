@@ -16,7 +16,7 @@ dimensions of 1 behind. Nodes whose types differ, and all training, stay with CP
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,13 +27,14 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import BatchNormalization
 from epcheck.generators.directml.lowering import Lowering, missing
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import fused_activation
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 FUSED = "DmlFusedBatchNormalization"
@@ -264,4 +265,48 @@ def _operator(name: str, domain: str = "") -> Operator[BatchSample]:
     )
 
 
-OPERATORS = (_operator("BatchNormalization"), _operator(FUSED, fused_activation.DOMAIN))
+def _of_normalization(version: int, asked: frozenset[str]) -> str:
+    """BatchNormalization-7 and 9 know two cases: all five outputs in training, Y alone outside of it."""
+    if version >= 14 or len(asked) in (0, 4):
+        return ""
+    return f"BatchNormalization-{version} has Y alone, or all five outputs; a part of them is not defined"
+
+
+def _in_training(version: int, asked: frozenset[str]) -> str:
+    """BatchNormalization-14 and 15: the page has Y, running_mean and running_var in training."""
+    return "" if len(asked) == 2 else f"BatchNormalization-{version} has all three outputs where training_mode is 1"
+
+
+def _outside_training(_version: int, asked: frozenset[str]) -> str:
+    return "BatchNormalization has no output but Y where training_mode is 0" if asked else ""
+
+
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "BatchNormalization": (
+        OptionalIO(
+            "defaults",
+            outputs=("mean", "var", "saved_mean", "saved_var"),
+            why_undefined=_of_normalization,
+        ),
+        OptionalIO(
+            "defaults",
+            {"training_mode": 1},
+            name="training",
+            outputs=("running_mean", "running_var"),
+            why_undefined=_in_training,
+        ),
+        OptionalIO(
+            "defaults",
+            {"training_mode": 1},
+            name="inference",
+            taken_out="training_mode",
+            outputs=("running_mean", "running_var"),
+            why_undefined=_outside_training,
+        ),
+    ),
+}
+
+OPERATORS = declare(
+    (_operator("BatchNormalization"), _operator(FUSED, fused_activation.DOMAIN)),
+    optional_io=OPTIONAL_IO,
+)

@@ -19,7 +19,7 @@ than the first are left to CPU by the former.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -32,12 +32,13 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.bounds.propagation import Moments
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import MeanVarianceNormalization2
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 S = TypeVar("S", bound=Sample)
@@ -406,7 +407,25 @@ def _skip(name: str) -> Operator[SkipSample]:
     )
 
 
-OPERATORS: tuple[Operator[Any], ...] = (
-    *map(_layer, ("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization")),
-    *map(_skip, SKIP),
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "LayerNormalization": (OptionalIO("defaults", outputs=("Mean", "InvStdDev"), versions=(1,)),),
+    "SimplifiedLayerNormalization": (OptionalIO("defaults", outputs=("inv_std_var",)),),
+    "com.microsoft::SkipLayerNormalization": (
+        OptionalIO("everything", outputs=("mean", "inv_std_var", "input_skip_bias_sum")),
+    ),
+    "com.microsoft::SkipSimplifiedLayerNormalization": (
+        OptionalIO(
+            "everything",
+            outputs=("mean", "inv_std_var", "input_skip_bias_sum"),
+            undefined={"mean": "the page does not say what the mean of an operator is that takes none away"},
+        ),
+    ),
+}
+
+OPERATORS = declare(
+    (
+        *map(_layer, ("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization")),
+        *map(_skip, SKIP),
+    ),
+    optional_io=OPTIONAL_IO,
 )

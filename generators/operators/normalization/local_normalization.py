@@ -31,7 +31,7 @@ from epcheck.generators.directml.descriptions.normalization.normalization import
 from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, missing, padded
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, with_interactions
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DML_EPSILON = 1e-5
@@ -200,7 +200,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         Operator(
             "LRN", response_samples, partial(bindings, "LRN"), partial(node, "LRN"), response_truth, response_lower
@@ -214,5 +214,5 @@ OPERATORS = with_interactions(
             norm_lower,
         ),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -21,6 +21,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.directml import TensorDesc, lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import (
     MatrixMultiplyInteger,
@@ -30,7 +31,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import GRAPH, Operator, with_interactions
+from epcheck.generators.operator import GRAPH, Operator, declare
 from epcheck.generators.operators.quantized import dynamic_quantize
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
@@ -388,7 +389,14 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "com.microsoft::MatMulIntegerToFloat": (
+        OptionalIO("bias", inputs=each_alone("a_zero_point", "b_zero_point", "bias")),
+    ),
+    "com.microsoft::DynamicQuantizeMatMul": (OptionalIO("bias", inputs=each_alone("b_zero_point", "bias")),),
+}
+
+OPERATORS = declare(
     (
     Operator("MatMulInteger", samples, _INTEGER.bindings, _INTEGER.node, truth, lower, varied=("T1", "T2")),
     Operator(
@@ -400,5 +408,5 @@ OPERATORS = with_interactions(
         varied=("T2",), domain=MICROSOFT,
     ),
 ),
-    INTERACTIONS,
+    interactions=INTERACTIONS, optional_io=OPTIONAL_IO,
 )  # fmt: skip

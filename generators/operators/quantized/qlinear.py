@@ -10,7 +10,7 @@ DmlOperatorQLinearMatMul.cpp, DmlOperatorQLinearAdd.cpp, DmlOperatorQLinearConca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -21,6 +21,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.directml import TensorDesc, lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import QuantizedLinearMatrixMultiply
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import ElementWiseQuantizedLinearAdd
@@ -29,7 +30,7 @@ from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.activations import Activation
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import GRAPH, Operator
+from epcheck.generators.operator import GRAPH, Operator, declare
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 MICROSOFT = "com.microsoft"
@@ -512,7 +513,14 @@ def add_lower(node: Node) -> Lowering | None:
     return Lowering(desc, tuple(view for _, view in described))
 
 
-OPERATORS = (
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "com.microsoft::QLinearAdd": (
+        OptionalIO("defaults", inputs=each_alone("A_zero_point", "B_zero_point", "C_zero_point")),
+    ),
+}
+
+OPERATORS = declare(
+    (
     _ByVersion(
         "QLinearMatMul", product_samples, product_bindings, product_node, product_truth, product_lower,
         varied=("T1", "T2", "T3"),
@@ -529,4 +537,6 @@ OPERATORS = (
         "QLinearConcat", concat_samples, concat_bindings, concat_node, concat_truth, GRAPH,
         varied=("T8",), domain=MICROSOFT,
     ),
+),
+    optional_io=OPTIONAL_IO,
 )  # fmt: skip

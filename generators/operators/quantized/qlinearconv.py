@@ -21,7 +21,7 @@ from epcheck.generators.directml import QuantizedLinearConvolution, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.window import Windows, convolve, slide
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, with_interactions
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
 INT32 = np.iinfo(np.int32)
@@ -471,7 +471,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (Operator("QLinearConv", samples, bindings, node, truth, lower, varied=("T1", "T2", "T3")),),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

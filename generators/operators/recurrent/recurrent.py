@@ -27,11 +27,12 @@ from epcheck.generators.bounds.running_error import Approximate, Terms, dot, out
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.declaration.interaction import Interaction, Random
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.directml.descriptions.recurrent.recurrent import lowered
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.activations import FUNCTIONS, Activation, consumed
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, with_interactions
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 RECURRENT = {name: function for name, function in FUNCTIONS.items() if name != "Selu"}
@@ -615,7 +616,17 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "LSTM": (
+        OptionalIO(
+            "forward_all_inputs",
+            inputs=each_alone("B", "sequence_lens", "initial_h", "initial_c", "P"),
+        ),
+    ),
+}
+
+OPERATORS = declare(
     tuple(map(_operator, CELLS.values())),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
+    optional_io=OPTIONAL_IO,
 )

@@ -25,7 +25,7 @@ from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import cumulative
 from epcheck.generators.families.cumulative import CumulativeSample
 from epcheck.generators.node import Node
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 FLOAT_DATA = frozenset({"nan", "infinities", "cancellation"})
@@ -118,7 +118,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (Operator("CumSum", samples, bindings, node, truth, lower),),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

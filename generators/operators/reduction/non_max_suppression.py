@@ -10,7 +10,7 @@ are multiples of 1/8, so that intersections are exact, and no overlap is near th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,8 +18,9 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import NO_KERNEL, Operator, spread
+from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 NEAR = 2e-7
@@ -231,4 +232,16 @@ def truth(node: Node) -> Truth:
     return Outputs((Output("selected_indices", np.array(found, np.int64).reshape(-1, 3)),))
 
 
-OPERATORS = (Operator("NonMaxSuppression", samples, bindings, node, truth, NO_KERNEL, varied=("tensor(float)",)),)
+OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
+    "NonMaxSuppression": (
+        OptionalIO(
+            "score_threshold",
+            inputs=each_alone("max_output_boxes_per_class", "iou_threshold", "score_threshold"),
+        ),
+    ),
+}
+
+OPERATORS = declare(
+    (Operator("NonMaxSuppression", samples, bindings, node, truth, NO_KERNEL, varied=("tensor(float)",)),),
+    optional_io=OPTIONAL_IO,
+)

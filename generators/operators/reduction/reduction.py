@@ -38,7 +38,7 @@ from epcheck.generators.directml.descriptions.reduction.reduction import Reduce,
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, with_interactions
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth, Ulp
 
 Axes = tuple[int, ...]
@@ -479,7 +479,7 @@ for name, (values, dtype) in SUMS_BEYOND.items()
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     tuple(
         Operator(
             name,
@@ -492,5 +492,5 @@ OPERATORS = with_interactions(
         )
         for name in FUNCTIONS
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -29,7 +29,7 @@ from epcheck.generators.directml.descriptions.reduction import softmax as descs
 from epcheck.generators.directml.lowering import Lowering, missing, padded
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, with_interactions
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 PER_AXIS = 13
@@ -223,7 +223,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

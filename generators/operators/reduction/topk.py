@@ -19,7 +19,7 @@ from epcheck.generators.declaration.interaction import Interaction, Literal, Ran
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
 from epcheck.generators.directml.lowering import Lowering, missing, padded
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import OTHER_RANK, Operator, spread, with_interactions
+from epcheck.generators.operator import OTHER_RANK, Operator, declare, spread
 from epcheck.generators.truth import Refusal, Selection, Truth
 
 OUTPUTS = ("Values", "Indices")
@@ -291,7 +291,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (Operator("TopK", samples, bindings, node, truth, lower, without_rank_9=OTHER_RANK),),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

@@ -34,7 +34,7 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.coordinates import Axis
 from epcheck.generators.kernels.interpolation import LINEAR, Kernel, Weights, along, cubic, weights
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread, with_interactions
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 TRANSFORMS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
@@ -627,10 +627,10 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = with_interactions(
+OPERATORS = declare(
     (
         _Resize("Resize", resize_samples, resize_bindings, resize_node, truth, lower, varied=("T1",)),
         Operator("Upsample", upsample_samples, upsample_bindings, upsample_node, truth, lower),
     ),
-    INTERACTIONS,
+    interactions=INTERACTIONS,
 )

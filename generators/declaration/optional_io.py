@@ -10,18 +10,23 @@ Together = tuple[str, ...]
 """Inputs that are there together or not at all, by the names of the schema."""
 
 
+def each_alone(*names: str) -> tuple[Together, ...]:
+    """Inputs each of which is there or not, whatever the others are."""
+    return tuple((name,) for name in names)
+
+
 def nothing_undefined(_version: int, _asked: frozenset[str]) -> str:
     """Every combination of outputs is defined."""
     return ""
 
 
 @dataclass(frozen=True)
-class OptionalParts:
+class OptionalIO:
     """The optional inputs and outputs of one operator that are tried in every combination.
 
-    operator: its key. base: the name of a sample of it; fields: what is different in that sample, in which every input
+    base: the name of a sample of it; fields: what is different in that sample, in which every input
     of `inputs` is there. name: stands in the names of cases where an operator has several of these.
-    inputs: each is left out, or not. never: those that no node has together. left_out: input -> the fields of the
+    inputs: each is left out, or not. never: those that no node has together. fields_without: input -> the fields of the
     sample where it is left out, because others depend on it; without any the operand is taken out of the node.
     outputs: optional ones, each asked for or not.
     versions: since_versions; empty for all whose schema has these names.
@@ -30,13 +35,12 @@ class OptionalParts:
     -> why the page defines no result of that combination, so that it may be refused; empty where it does.
     """
 
-    operator: str
     base: str
     fields: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     inputs: tuple[Together, ...] = ()
     never: tuple[Together, ...] = ()
-    left_out: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fields_without: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     versions: tuple[int, ...] = ()
     taken_out: str = ""

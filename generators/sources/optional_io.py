@@ -16,10 +16,9 @@ import numpy as np
 
 from epcheck.generators import graph, schema
 from epcheck.generators.case import Binding, BuiltCase, Case
+from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.node import Node
 from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
-from epcheck.generators.optional import declarations
-from epcheck.generators.optional.optional_parts import OptionalParts
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Undefined
 
 KIND = "optional"
@@ -31,33 +30,32 @@ NOT_LOWERED = NotLowered("the page defines no result")
 
 @dataclass(frozen=True)
 class Combination:
-    """left_out: the inputs that are not there. outputs: the optional ones that are asked for; None for those of the
+    """absent: the inputs that are not there. outputs: the optional ones that are asked for; None for those of the
     sample."""
 
-    left_out: frozenset[str]
+    absent: frozenset[str]
     outputs: frozenset[str] | None = None
 
 
 def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
     """Key of an operator -> its cases."""
-    found: dict[str, list[Case]] = {}
-    for parts in declarations.PARTS:
-        if parts.operator in operators:
-            found.setdefault(parts.operator, []).extend(_of_parts(parts, operators[parts.operator]))
-    return {key: tuple(own) for key, own in found.items()}
+    return {
+        key: tuple(case for declared in operator.optional_io for case in _of_declared(declared, operator))
+        for key, operator in operators.items()
+    }
 
 
-def combinations(parts: OptionalParts) -> Iterator[tuple[str, Combination]]:
-    """What stands in the name of a sample after its kind -> what is left out and asked for."""
-    prefix = f"{parts.name}_" if parts.name else ""
-    for there in product((True, False), repeat=len(parts.inputs)) if parts.inputs else ():
-        present = [name for group, is_there in zip(parts.inputs, there, strict=True) if is_there for name in group]
-        absent = {name for group in parts.inputs for name in group if name not in present}
-        if any(absent.isdisjoint(together) for together in parts.never):
+def combinations(declared: OptionalIO) -> Iterator[tuple[str, Combination]]:
+    """What stands in the name of a sample after its kind -> what is absent and asked for."""
+    prefix = f"{declared.name}_" if declared.name else ""
+    for there in product((True, False), repeat=len(declared.inputs)) if declared.inputs else ():
+        present = [name for group, is_there in zip(declared.inputs, there, strict=True) if is_there for name in group]
+        absent = {name for group in declared.inputs for name in group if name not in present}
+        if any(absent.isdisjoint(together) for together in declared.never):
             continue
         yield f"{prefix}inputs_{_words(present)}", Combination(frozenset(absent))
-    for there in product((True, False), repeat=len(parts.outputs)) if parts.outputs else ():
-        asked = [name for name, is_there in zip(parts.outputs, there, strict=True) if is_there]
+    for there in product((True, False), repeat=len(declared.outputs)) if declared.outputs else ():
+        asked = [name for name, is_there in zip(declared.outputs, there, strict=True) if is_there]
         yield f"{prefix}outputs_{_words(asked)}", Combination(frozenset(), frozenset(asked))
 
 
@@ -65,43 +63,47 @@ def _words(names: list[str]) -> str:
     return "_".join(names).lower() or "none"
 
 
-def _of_parts(parts: OptionalParts, operator: Operator[Any]) -> Iterator[Case]:
-    base = next(sample for sample in operator.samples() if sample.name == parts.base)
+def _of_declared(declared: OptionalIO, operator: Operator[Any]) -> Iterator[Case]:
+    base = next(sample for sample in operator.samples() if sample.name == declared.base)
     for version in schema.since_versions(operator.name, operator.domain):
-        if not _has(parts, operator, version):
+        if not _has(declared, operator, version):
             continue
         every = tuple(operator.dtypes(version))
         dtypes = next((each for each in every if operator.bindings(base, version, each)), every[0])
-        for words, combination in combinations(parts):
-            builder = partial(_built, parts, operator, combination)
+        for words, combination in combinations(declared):
+            builder = partial(_built, declared, operator, combination)
             sample = f"{KIND}_{words}"
             yield Case(
                 operator.name, operator.domain, version, "-".join(dtypes), sample, graph.INITIALIZER, builder, kind=KIND
             )
 
 
-def _has(parts: OptionalParts, operator: Operator[Any], version: int) -> bool:
-    """Whether that version of the operator is among those of the parts."""
+def _has(declared: OptionalIO, operator: Operator[Any], version: int) -> bool:
+    """Whether that version of the operator is among those of the declared."""
     definition = schema.schema(operator.name, version, operator.domain)
     inputs, outputs = ({formal.name for formal in part} for part in (definition.inputs, definition.outputs))
-    wanted = {name for group in parts.inputs for name in group}
-    return wanted <= inputs and set(parts.outputs) <= outputs and (not parts.versions or version in parts.versions)
+    wanted = {name for group in declared.inputs for name in group}
+    return (
+        wanted <= inputs
+        and set(declared.outputs) <= outputs
+        and (not declared.versions or version in declared.versions)
+    )
 
 
-def _built(parts: OptionalParts, operator: Operator[Any], combination: Combination, case: Case) -> BuiltCase:
-    node = _node(parts, operator, combination, case)
+def _built(declared: OptionalIO, operator: Operator[Any], combination: Combination, case: Case) -> BuiltCase:
+    node = _node(declared, operator, combination, case)
     if combination.outputs is None:
         return built_of(operator, node, operator.truth(node), case)
     definition = schema.schema(operator.name, case.since_version, operator.domain)
     formals = [formal.name for formal in definition.outputs]
-    asked = [name if name in combination.outputs or name not in parts.outputs else "" for name in formals]
+    asked = [name if name in combination.outputs or name not in declared.outputs else "" for name in formals]
     while not asked[-1]:
         asked.pop()
-    why = parts.why_undefined(case.since_version, combination.outputs)
+    why = declared.why_undefined(case.since_version, combination.outputs)
     whole, node = replace(node, outputs=tuple(formals)), replace(node, outputs=tuple(asked))
-    left = {name: value for name, value in node.attributes.items() if name != parts.taken_out}
+    left = {name: value for name, value in node.attributes.items() if name != declared.taken_out}
     node = replace(node, attributes=left)
-    node, truth = _renamed(node, _asked(operator.truth(whole if why else node), node, parts, why))
+    node, truth = _renamed(node, _asked(operator.truth(whole if why else node), node, declared, why))
     return built_of(replace(operator, lower=NOT_LOWERED) if why else operator, node, truth, case)
 
 
@@ -114,29 +116,29 @@ def _renamed(node: Node, truth: Truth) -> tuple[Node, Truth]:
     return replace(node, outputs=tuple(map(names.__getitem__, node.outputs))), truth
 
 
-def _node(parts: OptionalParts, operator: Operator[Any], combination: Combination, case: Case) -> Node:
+def _node(declared: OptionalIO, operator: Operator[Any], combination: Combination, case: Case) -> Node:
     """The sample's node without the inputs that are left out."""
-    base = next(sample for sample in operator.samples() if sample.name == parts.base)
-    fields = dict(parts.fields)
-    for name in combination.left_out:
-        fields |= parts.left_out.get(name, {})
+    base = next(sample for sample in operator.samples() if sample.name == declared.base)
+    fields = dict(declared.fields)
+    for name in combination.absent:
+        fields |= declared.fields_without.get(name, {})
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
     node = operator.node(replace(base, **fields), Binding(case.since_version, dtypes, random_source(case.id)))
-    taken_out = combination.left_out - parts.left_out.keys()
+    taken_out = combination.absent - declared.fields_without.keys()
     inputs = [None if operand is not None and operand.name in taken_out else operand for operand in node.inputs]
     while inputs[-1] is None:
         inputs.pop()
     return replace(node, inputs=tuple(inputs))
 
 
-def _asked(truth: Truth, node: Node, parts: OptionalParts, why: str) -> Truth:
+def _asked(truth: Truth, node: Node, declared: OptionalIO, why: str) -> Truth:
     """The truth of the outputs that the node has."""
     if isinstance(truth, Refusal):
         return truth
     assert isinstance(truth, Outputs)
     known = {output.name: output for output in truth.outputs}
     outputs = tuple(known[name] for name in node.results)
-    return Outputs(tuple(_open(o) if why or o.name in parts.undefined else o for o in outputs), why)
+    return Outputs(tuple(_open(o) if why or o.name in declared.undefined else o for o in outputs), why)
 
 
 def _open(output: Output) -> Output:

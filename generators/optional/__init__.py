@@ -1,1 +1,0 @@
-"""Combinations of the optional inputs and of the optional outputs of operators."""
