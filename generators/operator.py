@@ -17,6 +17,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.case import Binding, BuiltCase, Case, Sample
 from epcheck.generators.declaration.interaction import Interaction
 from epcheck.generators.declaration.optional_io import OptionalIO
+from epcheck.generators.declaration.undefined_sample import UndefinedSample
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.truth import Outputs, Refusal, Selection, Truth
@@ -63,6 +64,7 @@ class Operator(Generic[S]):
     would write an element several times, and ONNX does not say which update counts.
     without_rank_dtypes: why it has no case of 0, 3 and 4 dimensions in every dtype; empty where it has.
     interactions: nodes in which several conditions meet.
+    undefined: nodes for some of whose elements the standard defines nothing.
     optional_io: optional inputs and outputs that are tried in every combination, where its samples leave some out.
     gives_fractions: the result of integers is a fraction, or less than 0, so that the page leaves it open.
     """
@@ -81,6 +83,7 @@ class Operator(Generic[S]):
     gives_fractions: bool = False
     interactions: tuple[Interaction, ...] = field(default=(), hash=False)  # it holds lists of values
     optional_io: tuple[OptionalIO, ...] = field(default=(), hash=False)
+    undefined: Callable[[], Iterable[UndefinedSample]] = tuple
 
     @property
     def key(self) -> str:
@@ -127,13 +130,19 @@ def declare(
     *,
     interactions: Mapping[str, tuple[Interaction, ...]] = MappingProxyType({}),
     optional_io: Mapping[str, tuple[OptionalIO, ...]] = MappingProxyType({}),
+    undefined: Mapping[str, Callable[[], Iterable[UndefinedSample]]] = MappingProxyType({}),
 ) -> tuple[Operator[Any], ...]:
     """The operators, each with what stands under its key. Raises ValueError for a key of none."""
     every = {operator.key: operator for operator in operators}
-    if strange := (interactions.keys() | optional_io.keys()) - every.keys():
+    if strange := (interactions.keys() | optional_io.keys() | undefined.keys()) - every.keys():
         raise ValueError(f"no operator here is called {', '.join(sorted(strange))}")
     return tuple(
-        replace(operator, interactions=interactions.get(key, ()), optional_io=optional_io.get(key, ()))
+        replace(
+            operator,
+            interactions=interactions.get(key, ()),
+            optional_io=optional_io.get(key, ()),
+            undefined=undefined.get(key, tuple),
+        )
         for key, operator in every.items()
     )
 

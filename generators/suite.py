@@ -26,8 +26,7 @@ from epcheck.generators.parameter_spaces import cases as parameter_spaces
 from epcheck.generators.restamped import restamping
 from epcheck.generators.restamped.restamping import Restamped
 from epcheck.generators.several_nodes import fixed, graph_sample
-from epcheck.generators.sources import interactions, optional_io, rank_9, rank_dtypes
-from epcheck.generators.undefined import cases as undefined
+from epcheck.generators.sources import interactions, optional_io, rank_9, rank_dtypes, undefined
 
 CLOSE = 3
 """Ids that the message about an unknown one names at most."""

@@ -14,8 +14,9 @@ the lower bits; the samples named `wraparound` hold a provider to that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.declaration.interaction import Interaction, Literal
+from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
 from epcheck.generators.families import fused_activation
@@ -423,7 +425,39 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
-OPERATORS = declare(
-    tuple(operator(rule) for rule in RULES),
-    interactions=INTERACTIONS,
-)
+SIGNED, UNSIGNED = ("int8", "int32", "int64"), ("uint8", "uint32", "uint64")
+BY_ZERO = "an integer divided by 0: the page defines no result"
+OVERFLOW = "the least integer divided by -1 has no result that fits the dtype"
+NEGATED = "the opposite of the least integer does not fit the dtype"
+
+
+def _undefined_divisions(divide: Callable[[Array, Array], Array], by_minus_1: Sequence[int]) -> UndefinedSamples:
+    """by_minus_1: what is right of [least, 6, least, 9] by [-1, 3, -1, -3], 0 where nothing is."""
+    for name in (*SIGNED, *UNSIGNED):
+        a, b = (np.array(row, name) for row in ((7, 0, 9, 6, 1, 0, 8, 5), (0, 0, 3, 0, 1, 2, 0, 5)))
+        bad = b == 0
+        right = divide(a, np.where(bad, 1, b).astype(name))
+        yield UndefinedSample("divisor_0", name, BY_ZERO, (a, b), (Answer(right, bad),))
+    for name in SIGNED:
+        least = np.iinfo(name).min
+        a, b = np.array([least, 6, least, 9], name), np.array([-1, 3, -1, -3], name)
+        answer = Answer(np.array(by_minus_1, name), a == least)
+        yield UndefinedSample("least_by_minus_1", name, OVERFLOW, (a, b), (answer,))
+
+
+def _undefined_signs(right: Sequence[int]) -> UndefinedSamples:
+    for name in SIGNED:
+        least = np.iinfo(name).min
+        a = np.array([least, 6, least, 9], name)
+        answer = Answer(np.array(right, name), a == least)
+        yield UndefinedSample("least_integer", name, NEGATED, (a,), (answer,))
+
+
+UNDEFINED = {
+    "Div": partial(_undefined_divisions, np.floor_divide, (0, 2, 0, -3)),
+    "Mod": partial(_undefined_divisions, np.mod, (0, 0, 0, 0)),
+    "Neg": partial(_undefined_signs, (0, -6, 0, -9)),
+    "Abs": partial(_undefined_signs, (0, 6, 0, 9)),
+}
+
+OPERATORS = declare(tuple(operator(rule) for rule in RULES), interactions=INTERACTIONS, undefined=UNDEFINED)

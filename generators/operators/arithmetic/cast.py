@@ -25,6 +25,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import Cast
 from epcheck.generators.directml.lowering import Lowering
@@ -33,7 +34,7 @@ from epcheck.generators.families import narrow
 from epcheck.generators.families.broadcasting import Attributes, broadcast
 from epcheck.generators.families.narrow import NarrowSample
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import PAIRS_OF_DTYPES, Operator
+from epcheck.generators.operator import PAIRS_OF_DTYPES, Operator, declare
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 Shape = tuple[int, ...]
@@ -333,25 +334,42 @@ def _cast_lower(node: Node) -> Lowering | None:
     return None if _is_narrow(node) else lower(node)
 
 
-OPERATORS = (
-    CastOperator(
-        "Cast",
-        _cast_samples,
-        _cast_bindings,
-        _cast_node,
-        _cast_truth,
-        _cast_lower,
-        varied=("T1", "T2"),
-        without_rank_dtypes=PAIRS_OF_DTYPES,
+BEYOND = "Cast: a float out of the range of an integer, or NaN: undefined by the page's table"
+
+
+def _undefined_casts() -> UndefinedSamples:
+    x = np.array((1.5, np.nan, np.inf, -np.inf, 3e38, -3e38, 100.0, -0.5), np.float32)
+    for name, code in {"int8": 3, "uint8": 2, "int32": 6, "uint32": 12, "int64": 7, "uint64": 13}.items():
+        info = np.iinfo(name)
+        bad = ~((x >= 0 if info.min == 0 else x > -info.max) & (x < info.max)) & (x != np.float32(-0.5))
+        answer = Answer(np.where(bad, 0, np.trunc(x)).astype(name), bad)
+        yield UndefinedSample("beyond_the_integers", f"float32-{name}", BEYOND, (x,), (answer,), {"to": code})
+
+
+UNDEFINED = {"Cast": _undefined_casts}
+
+OPERATORS = declare(
+    (
+        CastOperator(
+            "Cast",
+            _cast_samples,
+            _cast_bindings,
+            _cast_node,
+            _cast_truth,
+            _cast_lower,
+            varied=("T1", "T2"),
+            without_rank_dtypes=PAIRS_OF_DTYPES,
+        ),
+        Operator(
+            "CastLike",
+            partial(samples, "CastLike"),
+            partial(bindings, "CastLike"),
+            partial(node, "CastLike"),
+            truth,
+            lower,
+            ("T1", "T2"),
+            without_rank_dtypes=PAIRS_OF_DTYPES,
+        ),
     ),
-    Operator(
-        "CastLike",
-        partial(samples, "CastLike"),
-        partial(bindings, "CastLike"),
-        partial(node, "CastLike"),
-        truth,
-        lower,
-        ("T1", "T2"),
-        without_rank_dtypes=PAIRS_OF_DTYPES,
-    ),
+    undefined=UNDEFINED,
 )

@@ -17,6 +17,7 @@ import numpy as np
 
 from epcheck.generators import data
 from epcheck.generators.array import Array
+from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
 from epcheck.generators.families.broadcasting import (
@@ -35,6 +36,7 @@ from epcheck.generators.families.broadcasting import (
     whole_range,
 )
 from epcheck.generators.node import Node
+from epcheck.generators.operator import declare
 
 TRUTH_TABLE = ElementwiseSample(name="truth_table", rows=every_combination((False, True), (False, True)), spread=True)
 
@@ -157,4 +159,21 @@ RULES = (
     ),
 )
 
-OPERATORS = tuple(operator(rule) for rule in RULES)
+BY_THE_WIDTH = "a shift by the width of the dtype or more: the page defines none, and C leaves it undefined"
+
+
+def _undefined_shifts() -> UndefinedSamples:
+    for name in ("uint8", "uint32", "uint64"):
+        width = 8 * np.dtype(name).itemsize
+        a = np.array([1, 3, 1, 200, 5, 7], name)
+        b = np.array([width, 1, width + 1, 0, 2 * width, np.iinfo(name).max], name)
+        bad = b >= width
+        for direction, shift in (("LEFT", np.left_shift), ("RIGHT", np.right_shift)):
+            answer = Answer(shift(a, np.where(bad, 0, b).astype(name)), bad)
+            sample = f"by_the_width_{direction.lower()}"
+            yield UndefinedSample(sample, name, BY_THE_WIDTH, (a, b), (answer,), {"direction": direction})
+
+
+UNDEFINED = {"BitShift": _undefined_shifts}
+
+OPERATORS = declare(tuple(operator(rule) for rule in RULES), undefined=UNDEFINED)

@@ -20,6 +20,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.case import Binding
 from epcheck.generators.declaration.interaction import Interaction, Literal
+from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseConstantPow, ElementWisePow
 from epcheck.generators.directml.lowering import Lowering
@@ -229,7 +230,20 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+NEGATIVE_POWER = "an integer to a negative power is no integer, or is 1 / 0"
+
+
+def _undefined_powers() -> UndefinedSamples:
+    for name in ("int32", "int64"):
+        a, b = np.array([0, 2, 3, -3], name), np.array([-1, -2, 2, -1], name)
+        answer = Answer(np.array([0, 0, 9, 0], name), b < 0)
+        yield UndefinedSample("negative_exponent", name, NEGATIVE_POWER, (a, b), (answer,))
+
+
+UNDEFINED = {"Pow": _undefined_powers}
+
 OPERATORS = declare(
     (Operator("Pow", samples, bindings, node, partial(broadcasting.truth, RULE), lower),),
     interactions=INTERACTIONS,
+    undefined=UNDEFINED,
 )

@@ -18,8 +18,9 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Estimate, Precision, exact
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, spread
+from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, declare, spread
 from epcheck.generators.truth import Outputs, Truth
 
 DOMAIN = "com.microsoft"
@@ -160,16 +161,41 @@ def rotated(precision: Precision, x: Estimate, cos: Estimate, sin: Estimate, int
     return Estimate(value, error)
 
 
-OPERATORS = tuple(
-    Operator(
-        "RotaryEmbedding",
-        partial(samples, domain),
-        bindings,
-        partial(node, domain),
-        truth,
-        GRAPH if domain else NO_KERNEL,
-        ("T",),
-        domain,
-    )
-    for domain in (DOMAIN, "")
+POSITION = "a position beyond the cosines that are given"
+
+
+def _undefined_positions(positions_first: bool) -> UndefinedSamples:
+    for dtype in FLOATS:
+        x, cosines = ramp((1, 1, 2, 4), dtype), np.ones((3, 2), dtype)
+        answer = Answer(np.zeros(x.shape, dtype))
+        for name, position in (
+            ("position_beyond_the_cosines", 3),
+            ("position_far_beyond", 2**40),
+            ("position_below_0", -1),
+        ):
+            positions = np.array([[0, position]], np.int64)
+            inputs = (x, positions, cosines, cosines) if positions_first else (x, cosines, cosines, positions)
+            yield UndefinedSample(name, dtype, POSITION, inputs, (answer,))
+
+
+UNDEFINED = {
+    "com.microsoft::RotaryEmbedding": partial(_undefined_positions, True),
+    "RotaryEmbedding": partial(_undefined_positions, False),
+}
+
+OPERATORS = declare(
+    tuple(
+        Operator(
+            "RotaryEmbedding",
+            partial(samples, domain),
+            bindings,
+            partial(node, domain),
+            truth,
+            GRAPH if domain else NO_KERNEL,
+            ("T",),
+            domain,
+        )
+        for domain in (DOMAIN, "")
+    ),
+    undefined=UNDEFINED,
 )

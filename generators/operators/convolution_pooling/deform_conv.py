@@ -21,6 +21,15 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, output, term, total, unit_of
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Random
+from epcheck.generators.declaration.undefined_sample import (
+    FLOATS,
+    NOWHERE,
+    Answer,
+    UndefinedSample,
+    UndefinedSamples,
+    ramp,
+    strange_positions,
+)
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -311,7 +320,18 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _undefined_offsets() -> UndefinedSamples:
+    for dtype in FLOATS:
+        offset = np.zeros((1, 8, 2, 2), dtype)
+        offset.reshape(-1)[:8] = strange_positions(dtype)
+        inputs = (ramp((1, 1, 3, 3), dtype), np.ones((1, 1, 2, 2), dtype), offset)
+        answer = Answer(np.zeros((1, 1, 2, 2), dtype))
+        yield UndefinedSample("offset_nowhere", dtype, NOWHERE, inputs, (answer,))
+
+
+UNDEFINED = {"DeformConv": _undefined_offsets}
+
 OPERATORS = declare(
-    (Operator("DeformConv", samples, bindings, node, truth, NO_KERNEL),),
-    interactions=INTERACTIONS,
+    (Operator("DeformConv", samples, bindings, node, truth, NO_KERNEL),), interactions=INTERACTIONS, undefined=UNDEFINED
 )

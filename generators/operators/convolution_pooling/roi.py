@@ -23,6 +23,15 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.undefined_sample import (
+    FLOATS,
+    NOWHERE,
+    Answer,
+    UndefinedSample,
+    UndefinedSamples,
+    ramp,
+    strange_positions,
+)
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.roi import (
     InterpolationMode,
@@ -339,10 +348,32 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+BATCH = "a region of a batch that the data does not have"
+
+
+def _undefined_regions() -> UndefinedSamples:
+    """A number of samples that the page computes of an infinite region comes last: some never end."""
+    for dtype in FLOATS:
+        image, ordinary = ramp((1, 1, 3, 3), dtype), np.array([[0, 0, 2, 2]] * 4, dtype)
+        pooled, first = (Answer(np.zeros((4, 1, 1, 1), dtype)),), np.zeros(4, np.int64)
+        batches = np.array([0, 1, -1, 2**40], np.int64)
+        yield UndefinedSample("batch_beyond_the_data", dtype, BATCH, (image, ordinary, batches), pooled)
+        nan, infinite = ordinary.copy(), ordinary.copy()
+        nan[:, 0], infinite[:, 0] = np.nan, strange_positions(dtype)[:4]
+        yield UndefinedSample("region_nan", dtype, NOWHERE, (image, nan, first), pooled)
+        inputs, two = (image, infinite, first), {"sampling_ratio": 2}
+        yield UndefinedSample("region_infinite_two_samples", dtype, NOWHERE, inputs, pooled, two)
+        if dtype == "float32":
+            yield UndefinedSample("region_infinite", dtype, NOWHERE, inputs, pooled)
+
+
+UNDEFINED = {"RoiAlign": _undefined_regions}
+
 OPERATORS = declare(
     (
         Operator("RoiAlign", align_samples, align_bindings, align_node, align_truth, align_lower, varied=("T1",)),
         Operator("MaxRoiPool", pool_samples, pool_bindings, pool_node, pool_truth, pool_lower),
     ),
     interactions=INTERACTIONS,
+    undefined=UNDEFINED,
 )

@@ -21,12 +21,13 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
+from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import Fold, MaxUnpooling
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.window import Windows, scatter, slide, spatial_attributes
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 Attributes = tuple[tuple[str, Attribute], ...]
@@ -285,7 +286,35 @@ def fold_lower(node: Node) -> Lowering | None:
     return Lowering(desc, (columns,))
 
 
-OPERATORS = (
-    Operator("MaxUnpool", unpool_samples, unpool_bindings, unpool_node, unpool_truth, unpool_lower, varied=("T1",)),
-    Operator("Col2Im", fold_samples, fold_bindings, fold_node, fold_truth, fold_lower),
+UNPOOLED = "an index of MaxUnpool beyond its output, or twice the same: the page defines none"
+
+
+def _undefined_indices() -> UndefinedSamples:
+    for dtype in FLOATS:
+        x = ramp((1, 1, 2, 2), dtype)
+        for name, index, places in (
+            ("index_twice", (5, 5, 7, 0), (5,)),
+            ("index_beyond_the_output", (5, 16, 7, 0), ()),
+            ("index_far_beyond_the_output", (5, 2**40, 7, 0), ()),
+            ("index_below_0", (5, -1, 7, 0), ()),
+        ):
+            right, bad = np.zeros((1, 1, 4, 4), dtype), np.zeros(16, bool)
+            for place, value in zip(index, x.reshape(-1), strict=True):
+                if 0 <= place < 16:
+                    right.reshape(-1)[place] = value
+            bad[list(places)] = True
+            answer = Answer(right, bad.reshape(right.shape), moved=True)
+            inputs = (x, np.array(index, np.int64).reshape(x.shape))
+            attributes = {"kernel_shape": (2, 2), "strides": (2, 2)}
+            yield UndefinedSample(name, dtype, UNPOOLED, inputs, (answer,), attributes)
+
+
+UNDEFINED = {"MaxUnpool": _undefined_indices}
+
+OPERATORS = declare(
+    (
+        Operator("MaxUnpool", unpool_samples, unpool_bindings, unpool_node, unpool_truth, unpool_lower, varied=("T1",)),
+        Operator("Col2Im", fold_samples, fold_bindings, fold_node, fold_truth, fold_lower),
+    ),
+    undefined=UNDEFINED,
 )

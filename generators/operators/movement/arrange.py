@@ -18,6 +18,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
+from epcheck.generators.declaration.undefined_sample import LENGTH, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml.descriptions.movement.layout import (
     DepthSpaceOrder,
     DepthToSpace1,
@@ -385,6 +386,22 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _undefined_lengths() -> UndefinedSamples:
+    data = ramp((3, 2), "float32")
+    right = data.copy()
+    right[:2, 1] = data[1::-1, 1]
+    answer = Answer(right, np.array([[True, False]] * 3), moved=True)
+    for name, lengths in (
+        ("length_beyond_the_steps", (5, 2)),
+        ("length_below_0", (-1, 2)),
+        ("length_2_to_40", (2**40, 2)),
+    ):
+        yield UndefinedSample(name, "float32", LENGTH, (data, np.array(lengths, np.int64)), (answer,))
+
+
+UNDEFINED = {"ReverseSequence": _undefined_lengths}
+
 OPERATORS = declare(
     (
         movement("Transpose", transpose_samples, transposed, lower_transpose),
@@ -396,4 +413,5 @@ OPERATORS = declare(
         movement("ReverseSequence", reverse_sequence_samples, reversed_sequences, lower_reverse_sequence),
     ),
     interactions=INTERACTIONS,
+    undefined=UNDEFINED,
 )

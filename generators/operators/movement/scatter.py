@@ -15,6 +15,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml.descriptions.movement.gathering import Scatter, ScatterND
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
@@ -204,6 +205,32 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+TWICE = "one element is written twice without a reduction: the page leaves open which update stays"
+
+
+def _written_twice() -> UndefinedSamples:
+    for dtype in (*FLOATS, "int32"):
+        data, updates = ramp((3, 4), dtype), ramp((2, 4), dtype, 51)
+        indices = np.array([[0, 1, 2, 0], [0, 2, 2, 1]], np.int64)
+        right, bad = data.copy(), np.zeros(data.shape, bool)
+        for column in range(4):
+            for row in range(2):
+                right[indices[row, column], column] = updates[row, column]
+            bad[indices[0, column], column] = indices[0, column] == indices[1, column]
+        yield UndefinedSample("index_twice", dtype, TWICE, (data, indices, updates), (Answer(right, bad, moved=True),))
+
+
+def _rows_written_twice() -> UndefinedSamples:
+    for dtype in (*FLOATS, "int32"):
+        data, updates = ramp((3, 4), dtype), ramp((2, 4), dtype, 51)
+        rows = np.array([[1], [1]], np.int64)
+        right, bad = data.copy(), np.zeros(data.shape, bool)
+        right[1], bad[1] = updates[1], True
+        yield UndefinedSample("index_twice", dtype, TWICE, (data, rows, updates), (Answer(right, bad, moved=True),))
+
+
+UNDEFINED = {"ScatterElements": _written_twice, "Scatter": _written_twice, "ScatterND": _rows_written_twice}
+
 OPERATORS = declare(
     (
         replace(movement("Scatter", scatter_samples, scattered_elements, lower_elements), new_axis_last=True),
@@ -214,4 +241,5 @@ OPERATORS = declare(
         replace(movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices), without_rank_9=OTHER_RANK),
     ),
     interactions=INTERACTIONS,
+    undefined=UNDEFINED,
 )

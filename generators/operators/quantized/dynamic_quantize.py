@@ -15,12 +15,13 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.undefined_sample import NAN_LEVEL, Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import DynamicQuantizeLinear
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels import quantization
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Truth
 
 
@@ -123,4 +124,17 @@ def lower(node: Node) -> Lowering:
     return Lowering(DynamicQuantizeLinear(desc, *outputs), (view,))
 
 
-OPERATORS = (Operator("DynamicQuantizeLinear", samples, bindings, node, truth, lower, varied=("T1",)),)
+def _undefined_levels() -> UndefinedSamples:
+    for name, bad in (("nan", np.nan), ("infinity", np.inf)):
+        data = np.array([1.0, bad, -2.0], np.float32)
+        answers = tuple(
+            Answer(np.zeros(shape, dtype)) for dtype, shape in (("uint8", (3,)), ("float32", ()), ("uint8", ()))
+        )
+        yield UndefinedSample(name, "float32", NAN_LEVEL, (data,), answers)
+
+
+UNDEFINED = {"DynamicQuantizeLinear": _undefined_levels}
+
+OPERATORS = declare(
+    (Operator("DynamicQuantizeLinear", samples, bindings, node, truth, lower, varied=("T1",)),), undefined=UNDEFINED
+)

@@ -23,6 +23,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.undefined_sample import NAN_LEVEL, Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import (
     Dequantize,
@@ -37,7 +38,7 @@ from epcheck.generators.families.float8 import Float8Sample
 from epcheck.generators.kernels import quantization
 from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import PAIRS_OF_DTYPES, Operator
+from epcheck.generators.operator import PAIRS_OF_DTYPES, Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 MICROSOFT = "com.microsoft"
@@ -597,11 +598,24 @@ def _has_float8(node: Node) -> bool:
     return any(operand is not None and operand.value.dtype.name in narrow.FLOAT8 for operand in node.inputs)
 
 
-OPERATORS = tuple(
-    _operator(name, domain, its_samples, truth)
-    for domain in ("", MICROSOFT)
-    for name, its_samples, truth in (
-        ("QuantizeLinear", quantize_samples, truth_of_quantize),
-        ("DequantizeLinear", dequantize_samples, truth_of_dequantize),
-    )
+def _undefined_levels() -> UndefinedSamples:
+    x = np.array([1.0, np.nan, -2.0, np.nan], np.float32)
+    for name, zero in (("uint8", 128), ("int8", 0)):
+        answer = Answer(np.array([zero + 2, 0, zero - 4, 0], name), np.isnan(x))
+        inputs = (x, np.array(0.5, np.float32), np.array(zero, name))
+        yield UndefinedSample("nan", f"float32-{name}", NAN_LEVEL, inputs, (answer,))
+
+
+UNDEFINED = {"QuantizeLinear": _undefined_levels}
+
+OPERATORS = declare(
+    tuple(
+        _operator(name, domain, its_samples, truth)
+        for domain in ("", MICROSOFT)
+        for name, its_samples, truth in (
+            ("QuantizeLinear", quantize_samples, truth_of_quantize),
+            ("DequantizeLinear", dequantize_samples, truth_of_dequantize),
+        )
+    ),
+    undefined=UNDEFINED,
 )

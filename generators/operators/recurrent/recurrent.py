@@ -28,6 +28,7 @@ from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
+from epcheck.generators.declaration.undefined_sample import LENGTH, Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml.descriptions.recurrent.recurrent import lowered
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.activations import FUNCTIONS, Activation, consumed
@@ -625,8 +626,23 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
     ),
 }
 
+
+def _undefined_lengths(gates: int, outputs: int) -> UndefinedSamples:
+    x, w, r = (np.full(shape, 0.25, np.float32) for shape in ((2, 1, 3), (1, gates * 2, 3), (1, gates * 2, 2)))
+    every = Answer(np.zeros((2, 1, 1, 2), np.float32))
+    last = Answer(np.zeros((1, 1, 2), np.float32))
+    for name, length in (("length_beyond_the_steps", 5), ("length_below_0", -1)):
+        inputs = (x, w, r, None, np.array([length], np.int32))
+        answers = (every, *[last] * (outputs - 1))
+        yield UndefinedSample(name, "float32", LENGTH, inputs, answers, {"hidden_size": 2})
+
+
+UNDEFINED = {
+    "RNN": partial(_undefined_lengths, 1, 2),
+    "GRU": partial(_undefined_lengths, 3, 2),
+    "LSTM": partial(_undefined_lengths, 4, 3),
+}
+
 OPERATORS = declare(
-    tuple(map(_operator, CELLS.values())),
-    interactions=INTERACTIONS,
-    optional_io=OPTIONAL_IO,
+    tuple(map(_operator, CELLS.values())), interactions=INTERACTIONS, optional_io=OPTIONAL_IO, undefined=UNDEFINED
 )

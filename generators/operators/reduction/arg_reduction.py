@@ -20,12 +20,19 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.undefined_sample import (
+    EMPTY_ROWS,
+    NO_IDENTITY,
+    Answer,
+    UndefinedSample,
+    UndefinedSamples,
+)
 from epcheck.generators.directml import AxisDirection, TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import ArgMax, ArgMin
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator
+from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DESCS = {"ArgMax": ArgMax, "ArgMin": ArgMin}
@@ -175,4 +182,14 @@ def lower(node: Node) -> Lowering | None:
     return Lowering(desc, (x,))
 
 
-OPERATORS = tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS)
+def _index_of_nothing() -> UndefinedSamples:
+    answer = Answer(np.zeros((2, 1, 3), np.int64))
+    yield UndefinedSample("of_nothing", "float32", NO_IDENTITY, (EMPTY_ROWS,), (answer,), {"axis": 1})
+
+
+UNDEFINED = {"ArgMax": _index_of_nothing, "ArgMin": _index_of_nothing}
+
+OPERATORS = declare(
+    tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS),
+    undefined=UNDEFINED,
+)

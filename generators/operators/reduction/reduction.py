@@ -33,6 +33,13 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.undefined_sample import (
+    EMPTY_ROWS,
+    NO_IDENTITY,
+    Answer,
+    UndefinedSample,
+    UndefinedSamples,
+)
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import Reduce, ReduceFunction
 from epcheck.generators.directml.lowering import Lowering
@@ -479,6 +486,19 @@ for name, (values, dtype) in SUMS_BEYOND.items()
     ),
 }  # fmt: skip
 
+
+def _mean_of_nothing() -> UndefinedSamples:
+    answer = Answer(np.zeros((2, 1, 3), np.float32))
+    yield UndefinedSample("of_nothing", "float32", NO_IDENTITY, (EMPTY_ROWS, np.array([1], np.int64)), (answer,))
+
+
+def _extremum_of_nothing() -> UndefinedSamples:
+    answer = Answer(np.zeros((2, 1, 3), np.float32))
+    yield UndefinedSample("of_nothing", "float32", NO_IDENTITY, (EMPTY_ROWS,), (answer,), {"axes": (1,)}, version=13)
+
+
+UNDEFINED = {"ReduceMean": _mean_of_nothing, "ReduceMax": _extremum_of_nothing, "ReduceMin": _extremum_of_nothing}
+
 OPERATORS = declare(
     tuple(
         Operator(
@@ -493,4 +513,5 @@ OPERATORS = declare(
         for name in FUNCTIONS
     ),
     interactions=INTERACTIONS,
+    undefined=UNDEFINED,
 )

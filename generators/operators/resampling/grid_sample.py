@@ -21,10 +21,19 @@ from epcheck.generators import data, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, unit_of
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.undefined_sample import (
+    FLOATS,
+    NOWHERE,
+    Answer,
+    UndefinedSample,
+    UndefinedSamples,
+    ramp,
+    strange_positions,
+)
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.kernels.interpolation import COORDINATE_ROUNDINGS, FLOAT32_UNIT, LINEAR, Kernel, cubic
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 MODES = ("nearest", "linear", "cubic")
@@ -375,4 +384,18 @@ def lower(node: Node) -> Lowering | None:
     return None
 
 
-OPERATORS = (Operator("GridSample", samples, bindings, node, truth, lower, varied=("T1", "T2")),)
+def _undefined_positions() -> UndefinedSamples:
+    for dtype in FLOATS:
+        image, grid = ramp((1, 1, 3, 3), dtype), np.zeros((1, 2, 4, 2), dtype)
+        grid[..., 0] = strange_positions(dtype).reshape(1, 2, 4)
+        answer = Answer(np.zeros((1, 1, 2, 4), dtype))
+        for mode in ("zeros", "border", "reflection"):
+            name, dtypes = f"position_nowhere_{mode}", f"{dtype}-{dtype}"
+            yield UndefinedSample(name, dtypes, NOWHERE, (image, grid), (answer,), {"padding_mode": mode})
+
+
+UNDEFINED = {"GridSample": _undefined_positions}
+
+OPERATORS = declare(
+    (Operator("GridSample", samples, bindings, node, truth, lower, varied=("T1", "T2")),), undefined=UNDEFINED
+)

@@ -5,11 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute
 
 PREFIX = "undefined_"
 """What the names of the samples begin with."""
+
+
+FLOATS = ("float32", "float16")
+
+LENGTH = "a length beyond the time steps: the page says that lengths lie between 0 and the number of steps"
+NOWHERE = "a position that is NaN, infinite or beyond all integers: the page computes an element's index of it"
+NO_IDENTITY = "an extremum, an index or a mean of no elements"
+NAN_LEVEL = "NaN has no quantised level: the page clamps and rounds numbers"
+
+EMPTY_ROWS = np.zeros((2, 0, 3), np.float32)
+"""Data for NO_IDENTITY, along axis 1."""
+
+
+def ramp(shape: tuple[int, ...], dtype: str, start: float = 1.0) -> Array:
+    """Values that no other operand of the node has, none of them 0."""
+    return (start + np.arange(int(np.prod(shape)))).reshape(shape).astype(dtype)
+
+
+def strange_positions(dtype: str) -> Array:
+    """Shape [8]: NaN, infinities, and numbers beyond int32 and int64, for NOWHERE."""
+    with np.errstate(over="ignore"):
+        return np.array((np.nan, np.inf, -np.inf, 1e30, -1e30, 3e9, -3e9, 65504.0)).astype(dtype)
 
 
 @dataclass(frozen=True)
@@ -24,11 +48,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class UndefinedSample:
-    """operator: its key. dtype: as in the case's id. why: what is undefined, and who says so. inputs: in the order of
+    """dtype: as in the case's id. why: what is undefined, and who says so. inputs: in the order of
     the schema, None for an omitted one. answers: in the order of the schema's outputs. version: since_version; None for
     the one that is tried in every way (`claims.established_version`)."""
 
-    operator: str
     name: str
     dtype: str
     why: str
@@ -43,4 +66,4 @@ class UndefinedSample:
         return f"{PREFIX}{self.name}"
 
 
-Samples = Iterator[UndefinedSample]
+UndefinedSamples = Iterator[UndefinedSample]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,10 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.claims import established_version
+from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NotLowered, Operator, built_of
 from epcheck.generators.truth import Output, Outputs, Undefined
-from epcheck.generators.undefined import elementwise, indices
-from epcheck.generators.undefined.undefined_sample import Answer, UndefinedSample
 
 KIND = "undefined"
 KINDS = {KIND: "what the standard leaves undefined: refused or answered, and nothing worse"}
@@ -32,20 +31,11 @@ KINDS = {KIND: "what the standard leaves undefined: refused or answered, and not
 NOT_LOWERED = NotLowered("its description defines no more than the page")
 
 
-@cache
-def samples() -> tuple[UndefinedSample, ...]:
-    """All samples, in a stable order."""
-    return (*elementwise.samples(), *indices.samples())
-
-
 def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
     """Key of an operator -> its cases."""
-    found: dict[str, list[Case]] = {}
-    for sample in samples():
-        operator = operators.get(sample.operator)
-        if operator is not None:
-            found.setdefault(sample.operator, []).append(_case(sample, operator))
-    return {key: tuple(own) for key, own in found.items()}
+    return {
+        key: tuple(_case(sample, operator) for sample in operator.undefined()) for key, operator in operators.items()
+    }
 
 
 def _case(sample: UndefinedSample, operator: Operator[Any]) -> Case:

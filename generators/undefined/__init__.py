@@ -1,1 +1,0 @@
-"""Nodes, or elements of their results, for which the standard defines nothing."""
