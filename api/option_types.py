@@ -9,7 +9,7 @@ from epcheck.api.option import Option
 from epcheck.conformance.targets.variants import Axis, parse_axes
 from epcheck.generators.suite import Source, Sources, sources_of
 
-Root = Annotated[Path, Option("Where run folders are made.")]
+Root = Annotated[Path, Option("Parent folder of run folders.")]
 StoreFolder = Annotated[Path | None, Option("A store.", flags=("--store",), default="EPCHECK_STORE, or epcheck-store")]
 Vulkan = Annotated[Path | None, Option("Vulkan driver of the lab.", metavar="ICD.json")]
 Operators = Annotated[tuple[str, ...], Option("Operator; repeat for more.", flags=("--op",))]
@@ -18,7 +18,7 @@ Thin = Annotated[bool, Option("A few cases of each operator version and dtype.",
 CaseSource = Annotated[
     Sources,
     Option(
-        "Whose cases: suite, onnx (its node tests; onnx@dml: in versions that dml claims), or a folder of "
+        "Where cases come from: suite, onnx (its node tests; onnx@dml: in versions that dml claims), or a folder of "
         "`epcheck harvest`; repeat for more.",
         flags=("--source",),
         metavar="suite|onnx|onnx@PROVIDER|FOLDER",
@@ -30,14 +30,14 @@ CaseSource = Annotated[
 Strict = Annotated[bool, Option("Fixed and stale expectations and flaky cases fail the run, too.", flags=("--strict",))]
 MaxFlaky = Annotated[
     int | None,
-    Option("More flaky cases than this fail the run. Default: no number does; with --strict any.", minimum=0),
+    Option("More flaky cases than this fail the run. Default: unlimited; 0 with --strict.", minimum=0),
 ]
 Factor = Annotated[float, Option("How many times larger an error in ULP has to be to be told.", minimum=1.0)]
 
 Variants = Annotated[
     tuple[Axis, ...],
     Option(
-        "Run each case in other ways too: level, binding, context, precision, packing.",
+        "Also run each case with another: level, binding, context, precision, packing.",
         flags=("--variants",),
         metavar="AXIS,...",
         parse=parse_axes,

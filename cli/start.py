@@ -87,7 +87,7 @@ def end_on_signals() -> None:
 
 
 def _ignore_signals() -> None:
-    """All is done, and Python gives its memory back: it would have signals end the process as if nobody heard them."""
+    """Ignore signals while the interpreter shuts down: they would end the process as if nobody handled them."""
     for number in SIGNALS:
         _signal.signal(number, _signal.SIG_IGN)
 

@@ -63,7 +63,7 @@ class BuiltCase:
 
 @dataclass(frozen=True)
 class Case:
-    """The identity of a case; `build()` makes its model. Planning thousands costs nothing but their names.
+    """The identity of a case; `build()` makes its model. Nothing is built before.
 
     dtype: numpy dtype name, or several joined by '-' when the operator varies more than one type constraint.
     folder: where it was read from; empty for a case that this package makes.

@@ -93,7 +93,7 @@ class Operator(Generic[S]):
     def types(self, node: Node, truth: Truth, dtypes: tuple[str, ...]) -> Mapping[str, str]:
         """Type constraint -> numpy dtype name: what the inputs bind, else the outputs, else the dtypes of the case.
 
-        An output of a refused node, of which nobody says what it is, has the first of these.
+        Outputs of a refused node have the first of these.
         """
         if node.surroundings:
             return node.surroundings.types

@@ -27,7 +27,7 @@ def thin_first(cases: Iterable[Case]) -> tuple[list[Case], frozenset[str]]:
 
 
 class FirstVerdict:
-    """Waits for the records of nearly all thin cases on every candidate, and says what they come to."""
+    """Waits for the records of nearly all thin cases on every candidate, and prints a summary."""
 
     def __init__(
         self, run: Run, thin: frozenset[str], progress: Progress, clock: Callable[[], float] = time.monotonic

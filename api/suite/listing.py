@@ -56,7 +56,7 @@ class ElementType:
 
 @dataclass(frozen=True)
 class AvailableTarget:
-    """A name that `RunOptions.targets` takes, and in words what it stands for, or why it cannot be had."""
+    """A name that `RunOptions.targets` takes, and in words what it stands for, or why it is unavailable."""
 
     name: str
     meaning: str

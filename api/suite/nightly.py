@@ -51,7 +51,7 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _OF_RUN = Group(
     ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "source", "thin", "variants", "expect",
      "reference", "vulkan", "config", "jobs", "root"),
-    {"root": Option("Where run folders are made.", after="store")},
+    {"root": Option("Parent folder of run folders.", after="store")},
 )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ class _Selected:
 
 
 class _Watched(NamedTuple):
-    """Who is told of the records of a run. failure: takes those that fail or are flaky. line: takes each, as text."""
+    """Callbacks for the records of a run. failure: takes those that fail or are flaky. line: takes each, as text."""
 
     failure: Callable[[Record], None]
     line: Callable[[str], None]
@@ -231,8 +231,8 @@ def _check_same_candidates(run: Run, facts: Facts, may_differ: Collection[str]) 
         different = target_facts.differing_facts(run.targets.get(name, facts[name]), facts[name], may_differ)
         if different:
             raise StoreError(
-                f"run {run.run_id}: target '{name}' is not what it was: {target_facts.tell_apart(different)}; start a "
-                f"new run, or say {target_facts.allowing(different)}"
+                f"run {run.run_id}: target '{name}' has changed since the run was started: "
+                f"{target_facts.tell_apart(different)}; start a new run, or say {target_facts.allowing(different)}"
             )
 
 

@@ -45,7 +45,7 @@ class RunOptions:
     operators: Operators = ()
     dtypes: Dtypes = ()
     patterns: Annotated[tuple[str, ...], Option("Glob or substring of case ids; repeat for more.", flags=("-k",))] = ()
-    limit: Annotated[int | None, Option("At most so many cases.", minimum=1)] = None
+    limit: Annotated[int | None, Option("Run at most N cases.", minimum=1)] = None
     source: CaseSource = Source.SUITE
     thin: Thin = False
     whole: Annotated[bool, Option("The whole suite in its order, without a thin pass first.", flags=("--whole",))] = (
@@ -66,16 +66,16 @@ class RunOptions:
     root: Root = DEFAULT_ROOT
     resume: Annotated[
         Path | str | None,
-        Option("Take up an interrupted run; its own selection is used.", metavar="RUN|latest", parse=str),
+        Option("Resume an interrupted run, with its original selection.", metavar="RUN|latest", parse=str),
     ] = None
     vulkan: Vulkan = None
     config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
     jobs: Annotated[
         int | None,
-        Option("Workers of each target. Default: cores; for a GPU what pays.", flags=("--jobs", "-j"), minimum=1),
+        Option("Workers per target. Default: one per core; on a GPU, measured.", flags=("--jobs", "-j"), minimum=1),
     ] = None
     pack: Annotated[bool, Option("Let cases share sessions; the verdicts are the same without.")] = True
-    cache: Annotated[bool, Option("Use what earlier runs prepared and baselines said in them.")] = True
+    cache: Annotated[bool, Option("Reuse prepared cases and baseline results of earlier runs.")] = True
     shard: Annotated[
         Shard | None,
         Option("Run the Kth of N parts; `epcheck merge` joins them.", metavar="K/N", parse=Shard.parse),
@@ -93,7 +93,7 @@ class RunOptions:
     ] = None
     may_differ: Annotated[
         tuple[str, ...],
-        Option("A fact in which machines of one target may differ; repeat for more.", metavar="FACT"),
+        Option("Allow this fact to differ between machines of one target; repeat for more.", metavar="FACT"),
     ] = ()
 
     @property

@@ -14,7 +14,7 @@ NAME = "help.json"
 
 
 def current(make: Callable[[], Mapping[str, Outline]]) -> Mapping[str, Outline]:
-    """Command -> its outline, made now where none are kept."""
+    """Command -> its outline; outlines are cached, and built on a miss."""
     found = read()
     if found is None:
         found = make()

@@ -1,6 +1,6 @@
 """Preparing a case: all that a run needs of it and no target changes, as plain data that can be kept or sent.
 
-The model is built, the truth evaluated, DirectML's description asked for its opinion, the facts for the record put into
+The model is built, the truth evaluated, the DirectML description evaluated, the facts for the record put into
 words. That costs more than running a small node, and it always comes out the same; so it is done once on a machine.
 """
 

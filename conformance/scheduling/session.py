@@ -291,7 +291,7 @@ class Session:
         return self._submit(life, Run(target, Where.OWN_SESSION))
 
     def _conclude(self, life: CaseLifecycle, records: tuple[Record, ...]) -> None:
-        """Hand the records on; take down how each candidate fared, as far as the next run cannot guess it."""
+        """Hand the records on; store each candidate's status unless it is the default."""
         self._pools.concluded(life.prepared.case)
         for target, made in zip(life.candidates, records, strict=True):
             can_be_guessed = made.status == terms.PASS and made.claimed is not False

@@ -25,7 +25,7 @@ from epcheck.conformance.workers.client import TargetDown
 from epcheck.generators.case import Case
 
 REASONS = (TargetError, ExpectationError, LabError, RuntimeInstallError)
-"""Why a target cannot be had."""
+"""Why a target is unavailable."""
 
 
 class CaseStreamError(ValueError):

@@ -51,7 +51,7 @@ NO_CLAIMS = Claims("", {})
 
 
 class TargetError(EpcheckError, ValueError):
-    """A target cannot be had; the message says which, why, and what to do."""
+    """A target is unavailable; the message says which, why, and what to do."""
 
 
 @dataclass(frozen=True)

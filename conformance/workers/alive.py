@@ -1,4 +1,4 @@
-"""A sign of life of a process that waits for its workers, for whoever waits for that process."""
+"""Heartbeat of a process that is waiting for its workers, for the process that waits for it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def on_sign(listener: Callable[[], None]) -> None:
 
 
 def sign() -> None:
-    """Something goes on: workers are waited for, and their own deadlines hold."""
+    """Report that the process is still waiting; the deadlines of its workers apply."""
     for listener in _listeners:
         listener()

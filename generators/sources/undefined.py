@@ -25,7 +25,9 @@ from epcheck.generators.operator import NotLowered, Operator, built_of
 from epcheck.generators.truth import Output, Outputs, Undefined
 
 KIND = "undefined"
-KINDS = {KIND: "what the standard leaves undefined: refused or answered, and nothing worse"}
+KINDS = {
+    KIND: "what the standard leaves undefined: may be refused or answered; must not crash, hang or read foreign memory"
+}
 """What these cases are called -> what they are aimed at."""
 
 NOT_LOWERED = NotLowered("its description defines no more than the page")

@@ -12,7 +12,7 @@ from epcheck.reports.runs.dtypes import dtype_order
 from epcheck.reports.runs.findings import sample_stem
 
 FACTOR = 2.0
-"""How much worse the largest error in ULP has to be to be told."""
+"""Smallest ratio of the largest errors in ULP that is reported."""
 
 ROUNDED = 0.5
 """ULP: what the correctly rounded result may be away from the truth. No error below it is better than another."""

@@ -293,7 +293,7 @@ def test_a_run_is_not_taken_up_again_by_another_driver(tmp_path: Path) -> None:
     older = {"cpu": {**run.targets["cpu"], "onnxruntime": "1.0", "interpreter": "/elsewhere"}}
     reports.write_run(folder, replace(run, status="interrupted", targets=older))
     assert refused("run", "--resume", str(folder)) == (
-        f"run {folder.name}: target 'cpu' is not what it was: onnxruntime is '1.0' and "
+        f"run {folder.name}: target 'cpu' has changed since the run was started: onnxruntime is '1.0' and "
         f"'{run.targets['cpu']['onnxruntime']}'; start a new run, or say --may-differ onnxruntime"
     )
     assert recorded(folder) == []

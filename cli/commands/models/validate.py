@@ -49,7 +49,7 @@ SHOWN = 12
 """Rows of each table in the terminal; the page has all."""
 
 EXTENDED = 4
-"""Outputs that are right beyond their thresholds of which the terminal tells the reason."""
+"""How many outputs beyond their thresholds and right the terminal explains."""
 
 OF_MANY = 400
 """Characters of the sentence on one of several nodes at fault: it may repeat a long message of the runtime."""

@@ -35,7 +35,7 @@ _DEBIAN_SUITES = re.compile(
     r"(buster|bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)(-updates)?"
 )
 _UNPACK_S = 300  # the largest package takes 5
-_SHORT_S = 2.0  # a wait for another thread's apt that nobody need hear of
+_SHORT_S = 2.0  # shorter waits for another thread's apt are not reported
 _KEYRINGS = ("usr/share/keyrings/debian-archive-keyring.gpg", "usr/share/keyrings/debian-archive-keyring.pgp")
 
 

@@ -38,8 +38,9 @@ LOG_ERRORS, LOG_NOTHING = 3, 4
 
 
 def trouble_with(backend: Any, sessions: dict[str, Any]) -> str:
-    """Why sessions of this kind cannot be had, in one sentence; empty where they can. sessions: `providers`, `config`
-    and `device` as each request has them. Finds out, too, whether the backend's sessions keep a record of assignments.
+    """Why sessions of this kind cannot be created, in one sentence; empty where they can. sessions: `providers`,
+    `config` and `device` as each request has them. Finds out, too, whether the backend's sessions keep a record of
+    assignments.
     """
     ((provider, options),) = sessions["providers"]
     if trouble := unknown_option(provider, options, sessions["config"], backend.plugin):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 DECLINED = "epcheck: this way of running does not apply: "
-"""How a message begins that says nothing of the provider."""
+"""Prefix of messages about the test setup, not the provider."""
 
 
 class NotApplicableError(Exception):

@@ -52,7 +52,7 @@ class OnnxRuntimeBackend:
                 self.trouble = str(error)
 
     def trouble_with(self, sessions: dict[str, Any]) -> str:
-        """Why sessions of this kind cannot be had, in one sentence; empty where they can."""
+        """Why sessions of this kind cannot be created, in one sentence; empty where they can."""
         return self.trouble or trouble_with(self, sessions)
 
     @property
