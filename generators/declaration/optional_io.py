@@ -24,8 +24,8 @@ def nothing_undefined(_version: int, _asked: frozenset[str]) -> str:
 class OptionalIO:
     """The optional inputs and outputs of one operator that are tried in every combination.
 
-    base: the name of a sample of it; fields: what is different in that sample, in which every input
-    of `inputs` is there. name: stands in the names of cases where an operator has several of these.
+    base: the name of a sample of it; fields: what is different in that sample, in which every input of `inputs` is
+    there. name: stands in the names of cases where an operator has several of these.
     inputs: each is left out, or not. never: those that no node has together. fields_without: input -> the fields of the
     sample where it is left out, because others depend on it; without any the operand is taken out of the node.
     outputs: optional ones, each asked for or not.

@@ -67,11 +67,6 @@ def cases(operators: Operators) -> dict[str, tuple[Case, ...]]:
     return {key: tuple(own) for key, own in found.items()}
 
 
-def is_fixed(case: Case) -> bool:
-    """Whether the case is one of a fixed graph."""
-    return isinstance(case.builder, partial) and case.builder.func is _built
-
-
 def _of_sample(sample: GraphSample, operators: Operators) -> Iterator[Case]:
     for dtype in sample.dtypes:
         sketch = Sketch(np.dtype(dtype), np.random.default_rng(0), sample.opset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import random
 import subprocess
@@ -20,6 +21,8 @@ from attacks import attacked, corruptions, crafted_models, kills, models, peer, 
 from attacks.attacked import Ended
 from attacks.jailed import arena, attempt, forgeries, frames
 from command_line import Done
+
+from epcheck.api.models.examining import messages
 
 
 def test_crafted_models_are_many_and_different(tmp_path: Path) -> None:
@@ -272,3 +275,16 @@ def test_no_forged_frame_passes_or_holds_a_run(name: str, tmp_path: Path, monkey
         "PYTHONPATH": str(Path(__file__).parents[2] / "benchmarks"),
     }
     assert frames.forge(name, tmp_path, environment) == ""
+
+
+def test_a_raw_forgery_is_sent_as_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(messages, "write", messages.write)  # so that it is put back
+    monkeypatch.setattr(os, "_exit", end)
+    forgeries.install("garbage")
+    pipe = io.BytesIO()
+    with pytest.raises(SystemExit):
+        messages.write(pipe, object())  # type: ignore[arg-type]
+    assert pipe.getvalue() == forgeries.RAW["garbage"]

@@ -184,7 +184,7 @@ def install(name: str) -> None:
         if isinstance(message, messages.Alive | messages.Words):
             return true_write(pipe, message, result)
         if name in RAW:
-            protocol.writemake_frame(pipe, [RAW[name]])
+            protocol.write_frame(pipe, [RAW[name]])
             os._exit(0)
         true_write(pipe, message, result)
         true_write(pipe, message, result)
