@@ -29,7 +29,7 @@ from fault_injection.wrong_places import Place, Subject, drawn, subjects
 from onnx import TensorProto, helper
 
 from epcheck.conformance.targets.specification import resolve
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.models.accuracy import metrics, thresholds
 from epcheck.models.execution.asking import asker
 from epcheck.models.execution.session import ModelSessions
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="everything, for a program")
     options = parser.parse_args()
     zoo = {name: subject for name, subject in subjects().items() if name in (options.architecture or subjects())}
-    suite.all_operators()  # what judges nodes is read once a process
+    registry.load_operators()  # what judges nodes is read once a process
     rows, peers = [], []
     print(f"{'named':6}{'left':5}{'ratio':7}{'sessions':10}{'place':60}fault")
     with ModelSessions(resolve("cpu")) as baseline:

@@ -67,7 +67,8 @@ class Case:
 
     dtype: numpy dtype name, or several joined by '-' when the operator varies more than one type constraint.
     folder: where it was read from; empty for a case that this package makes.
-    kind: by which rule it was made, of `suite.KINDS`; empty for a case that an operator declares, or that was read.
+    source: what made it: `declared` for a sample of an operator, the name of a module of `sources/`, or `foreign`.
+    kind: what an engine aimed it at, of `suite.KINDS`; empty for a sample of an operator and for a case that was read.
     """
 
     operator: str
@@ -79,6 +80,7 @@ class Case:
     builder: Callable[[Case], BuiltCase] = field(compare=False, repr=False)
     folder: str = field(default="", compare=False)
     kind: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
 
     @property
     def operator_key(self) -> str:

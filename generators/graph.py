@@ -13,8 +13,8 @@ from onnx import helper, numpy_helper
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.protobuf import wire
-from epcheck.generators.protobuf.tensor import tensor
+from epcheck.generators.serialization import wire
+from epcheck.generators.serialization.tensor import tensor
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 INITIALIZER, RUNTIME, SYMBOLIC, CONSTANT = "initializer", "runtime", "symbolic", "constant"

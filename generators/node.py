@@ -22,6 +22,12 @@ def qualified_name(operator: str, domain: str) -> str:
     return f"{domain}::{operator}" if domain else operator
 
 
+def split_name(key: str) -> tuple[str, str]:
+    """(operator, domain) of a `qualified_name`."""
+    domain, _, operator = key.rpartition("::")
+    return operator, domain
+
+
 @dataclass(frozen=True)
 class Operand:
     """One input of a node.

@@ -17,6 +17,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.case import Binding, BuiltCase, Case, Sample
 from epcheck.generators.declaration.interaction import Interaction
 from epcheck.generators.declaration.optional_io import OptionalIO
+from epcheck.generators.declaration.parameter_space import ParameterSpace
 from epcheck.generators.declaration.undefined_sample import UndefinedSample
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Node, qualified_name
@@ -42,6 +43,9 @@ ON_CPU = NotLowered("the DML EP's kernel computes it on the CPU")
 CPU_KERNEL = NotLowered("the DML EP registers ONNX Runtime's CPU kernel under its own name")
 NO_KERNEL = NotLowered("the DML EP has no kernel")
 
+DECLARED, FOREIGN = "declared", "foreign"
+"""`Case.source` of the cases of an operator's samples: of one of the suite, or of one that other code has made."""
+
 OTHER_RANK = "one more dimension in each operand of 8 makes no node of 9"
 NO_TENSOR = "it takes or gives a sequence, an optional or a boolean, which no device holds"
 PAIRS_OF_DTYPES = "its dtypes are pairs, each of which has cases of its own"
@@ -63,6 +67,7 @@ class Operator(Generic[S]):
     new_axis_last: the ninth dimension is the last one. With a new axis in front of theirs, Scatter and ScatterElements
     would write an element several times, and ONNX does not say which update counts.
     without_rank_dtypes: why it has no case of 0, 3 and 4 dimensions in every dtype; empty where it has.
+    parameter_space: its parameters, of which sizes, empty dimensions, pairs and single values follow.
     interactions: nodes in which several conditions meet.
     undefined: nodes for some of whose elements the standard defines nothing.
     optional_io: optional inputs and outputs that are tried in every combination, where its samples leave some out.
@@ -81,6 +86,7 @@ class Operator(Generic[S]):
     new_axis_last: bool = False
     without_rank_dtypes: str = ""
     gives_fractions: bool = False
+    parameter_space: ParameterSpace | None = field(default=None, hash=False)
     interactions: tuple[Interaction, ...] = field(default=(), hash=False)  # it holds lists of values
     optional_io: tuple[OptionalIO, ...] = field(default=(), hash=False)
     undefined: Callable[[], Iterable[UndefinedSample]] = tuple
@@ -110,6 +116,7 @@ class Operator(Generic[S]):
     def cases(self) -> Iterator[Case]:
         """Every case of the operator, in a stable order; nothing is built yet."""
         samples = tuple(self.samples())
+        source = DECLARED if _is_own(self) else FOREIGN
         for since_version in schema.since_versions(self.name, self.domain):
             for dtypes in self.dtypes(since_version):
                 for sample in samples:
@@ -122,23 +129,27 @@ class Operator(Generic[S]):
                             sample.name,
                             binding,
                             partial(_build, self, sample),
+                            source=source,
                         )
 
 
 def declare(
     operators: Iterable[Operator[Any]],
     *,
+    parameter_spaces: Mapping[str, ParameterSpace] = MappingProxyType({}),
     interactions: Mapping[str, tuple[Interaction, ...]] = MappingProxyType({}),
     optional_io: Mapping[str, tuple[OptionalIO, ...]] = MappingProxyType({}),
     undefined: Mapping[str, Callable[[], Iterable[UndefinedSample]]] = MappingProxyType({}),
 ) -> tuple[Operator[Any], ...]:
     """The operators, each with what stands under its key. Raises ValueError for a key of none."""
     every = {operator.key: operator for operator in operators}
-    if strange := (interactions.keys() | optional_io.keys() | undefined.keys()) - every.keys():
+    declared = (parameter_spaces, interactions, optional_io, undefined)
+    if strange := {key for by_key in declared for key in by_key} - every.keys():
         raise ValueError(f"no operator here is called {', '.join(sorted(strange))}")
     return tuple(
         replace(
             operator,
+            parameter_space=parameter_spaces.get(key),
             interactions=interactions.get(key, ()),
             optional_io=optional_io.get(key, ()),
             undefined=undefined.get(key, tuple),
@@ -168,21 +179,18 @@ def built_of(operator: Operator[Any], node: Node, truth: Truth, case: Case) -> B
     )
 
 
-def is_built_by(case: Case, package: str) -> bool:
-    """Whether the case comes from an operator all of whose functions are defined in that package."""
-    if not isinstance(case.builder, partial) or case.builder.func is not _build:
-        return False
-    return _is_defined_in(case.builder.args[0], package)
-
-
 @cache
-def _is_defined_in(operator: Operator[Any], package: str) -> bool:
-    functions = (operator.samples, operator.node, operator.truth, operator.lower)
-    return all(_module_of(f).startswith(f"{package}.") for f in functions)
+def _is_own(operator: Operator[Any]) -> bool:
+    """Whether all functions of the operator are defined in this package."""
+    functions: tuple[Callable[..., Any], ...] = (operator.samples, operator.node, operator.truth, operator.lower)
+    return all(is_defined_here(function) for function in functions)
 
 
-def _module_of(function: Callable[..., Any]) -> str:
-    return _module_of(function.func) if isinstance(function, partial) else getattr(function, "__module__", "")
+def is_defined_here(function: Callable[..., Any]) -> bool:
+    """Whether the function, or what it is a part of (`functools.partial`), is defined in this package."""
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__module__", "").startswith(f"{__package__}.")
 
 
 def _output_ranks(node: Node, truth: Truth) -> tuple[int, ...]:

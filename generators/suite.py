@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
-import importlib
-import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -13,20 +10,27 @@ from fnmatch import translate
 from functools import cache, lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
-from epcheck.generators import onnx_tests, operators, schema
 from epcheck.generators.case import Case
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.harvested import harvested_cases
-from epcheck.generators.operator import Operator, is_built_by
-from epcheck.generators.parameter_spaces import cases as parameter_spaces
-from epcheck.generators.restamped import restamping
-from epcheck.generators.restamped.restamping import Restamped
-from epcheck.generators.several_nodes import fixed, graph_sample
-from epcheck.generators.sources import interactions, optional_io, rank_9, rank_dtypes, undefined
+from epcheck.generators.operator import DECLARED, is_defined_here
+from epcheck.generators.registry import all_operators, operator_of
+from epcheck.generators.sources import (
+    graphs,
+    harvested,
+    interactions,
+    node_tests,
+    optional_io,
+    pairwise,
+    rank_9,
+    rank_dtypes,
+    undefined,
+    version_converted,
+)
+from epcheck.generators.sources.case_source import CaseSource
+from epcheck.generators.sources.version_converted import VersionConverted
 
 CLOSE = 3
 """Ids that the message about an unknown one names at most."""
@@ -36,72 +40,14 @@ class SelectionError(EpcheckError, ValueError):
     """A selection names something that the suite does not have; the message lists what it has."""
 
 
-@cache
-def all_operators() -> dict[str, Operator[Any]]:
-    """`Operator.key` -> operator, for every `Operator` that a module of `operators/` declares in its `OPERATORS`.
+ENGINES: tuple[CaseSource, ...] = (pairwise, undefined, optional_io, rank_9, rank_dtypes, interactions, graphs)
+"""What makes the cases of an operator beside those of its samples, in the order of its list."""
 
-    Left out are those that are newer than the installed onnx: `unknown_operators`.
-    """
-    unknown = unknown_operators()
-    found = {o.key: o for _, declared in _declared() for o in declared if o.key not in unknown}
-    for kind in {type(operator) for operator in found.values()}:
-        copyreg.pickle(kind, _reduced)
-    return found
+KINDS: Mapping[str, str] = {kind: aim for engine in ENGINES for kind, aim in engine.KINDS.items()}
+"""Kind of a case that an engine makes -> what it is aimed at."""
 
-
-@cache
-def unknown_operators() -> frozenset[str]:
-    """The keys of declared operators of which the installed onnx has no schema, because it is older."""
-    return frozenset(o.key for _, declared in _declared() for o in declared if not schema.knows(o.name, o.domain))
-
-
-def _reduced(operator: Operator[Any]) -> Any:
-    """How an operator is pickled: one of the suite as its key, because its functions may be lambdas."""
-    if all_operators().get(operator.key) is operator:
-        return operator_of, (operator.key,)
-    return operator.__reduce_ex__(2)
-
-
-def _declared() -> Iterator[tuple[str, Sequence[Operator[Any]]]]:
-    """Every module of `operators/` by its full name, with the operators that it declares."""
-    found = pkgutil.walk_packages(operators.__path__, f"{operators.__name__}.")
-    for name in sorted((m.name for m in found if not m.ispkg), key=lambda name: name.rpartition(".")[2]):
-        yield name, importlib.import_module(name).OPERATORS
-
-
-def operator_of(key: str) -> Operator[Any]:
-    """The suite's operator of that key; KeyError when it has none."""
-    return all_operators()[key]
-
-
-def group_of(key: str) -> str:
-    """What reports group an operator under: the module of `operators/` that declares it, in words (`batch
-    normalization`). For an operator that the suite does not have, as runs of other versions may, its key."""
-    return _groups().get(key, key)
-
-
-@cache
-def _groups() -> dict[str, str]:
-    return {
-        operator.key: module.rpartition(".")[2].replace("_", " ")
-        for module, declared in _declared()
-        for operator in declared
-    }
-
-
-_RULES = (parameter_spaces, undefined, optional_io, rank_9, rank_dtypes, interactions, fixed)
-"""The packages that make cases by rule."""
-
-KINDS: Mapping[str, str] = {
-    **parameter_spaces.KINDS,
-    **undefined.KINDS,
-    **optional_io.KINDS,
-    **rank_9.KINDS,
-    **rank_dtypes.KINDS,
-    **interactions.KINDS,
-    **graph_sample.KINDS,
-}
-"""Of cases that no operator declares itself -> what they are aimed at, in words."""
+OWN_SOURCES = frozenset({DECLARED, *(engine.SOURCE for engine in ENGINES)})
+"""`Case.source` of the cases that this package makes of its own declarations."""
 
 LOOKED_AT = 1000
 """Cases of each operator in which DirectML operators, and tensors of them, are looked for that no case before has."""
@@ -132,7 +78,7 @@ class Source(StrEnum):
     ONNX = "onnx"
 
 
-AnySource = Source | Restamped | Path
+AnySource = Source | VersionConverted | Path
 """Whose cases: a path is that of a folder that `epcheck harvest` wrote."""
 
 Sources = AnySource | tuple[AnySource, ...]
@@ -140,7 +86,7 @@ Sources = AnySource | tuple[AnySource, ...]
 
 def sources_of(texts: str | Sequence[str]) -> tuple[AnySource, ...]:
     """Sources of their names, or of one: `suite`, `onnx`, `onnx@dml`, or a folder. Raises SelectionError and
-    RestampError."""
+    ConversionError."""
     return tuple(dict.fromkeys(map(_source_of, (texts,) if isinstance(texts, str) else texts)))
 
 
@@ -152,9 +98,9 @@ def listed(sources: Sources) -> tuple[AnySource, ...]:
 def _source_of(text: str) -> AnySource:
     if text in list(Source):
         return Source(text)
-    if restamped := restamping.of_text(text):
-        return restamped
-    if harvested_cases.is_harvest(Path(text)):
+    if converted := version_converted.parse(text):
+        return converted
+    if harvested.is_harvest(Path(text)):
         return Path(text)
     raise SelectionError(
         f"unknown source '{text}'; it is suite, onnx, onnx@dml or a folder that `epcheck harvest model.onnx` makes"
@@ -227,19 +173,19 @@ def _of_source(sources: Sources) -> Mapping[str, Callable[[], Iterable[Case]]]:
                 found.setdefault(key, []).append(partial(_of_operator, key))
             continue
         read: dict[str, list[Case]] = {}
-        for case in _read_from(source, known):
+        for case in _read_from(source):
             read.setdefault(case.operator_key, []).append(case)
         for key, of_operator in read.items():
             found.setdefault(key, []).append(partial(iter, of_operator))
     return {key: partial(_joined, parts) for key, parts in found.items()}
 
 
-def _read_from(source: AnySource, known: dict[str, Operator[Any]]) -> Iterator[Case]:
+def _read_from(source: AnySource) -> Iterator[Case]:
     if isinstance(source, Path):
-        return harvested_cases.cases(source, known)
-    if isinstance(source, Restamped):
-        return restamping.cases(known, source)
-    return onnx_tests.cases(known)
+        return harvested.cases(source)
+    if isinstance(source, VersionConverted):
+        return version_converted.cases(source)
+    return node_tests.cases()
 
 
 def _joined(parts: Iterable[Callable[[], Iterable[Case]]]) -> Iterator[Case]:
@@ -247,22 +193,17 @@ def _joined(parts: Iterable[Callable[[], Iterable[Case]]]) -> Iterator[Case]:
 
 
 def _of_operator(key: str) -> Iterator[Case]:
-    """The cases of an operator, those by rule, those of what it leaves undefined, and those of the fixed graphs that
-    end with it."""
-    yield from all_operators()[key].cases()
-    for beside in _beside():
-        yield from beside.get(key, ())
+    """The cases of an operator's samples, then those of each engine."""
+    operator = operator_of(key)
+    yield from operator.cases()
+    for engine in ENGINES:
+        yield from engine.cases(operator)
 
 
-def by_rule() -> Iterator[Case]:
-    """The cases that no operator declares itself: those of KINDS."""
-    return (case for beside in _beside() for own in beside.values() for case in own)
-
-
-@cache
-def _beside() -> tuple[Mapping[str, Sequence[Case]], ...]:
-    """Operator key -> cases that its declaration does not have."""
-    return tuple(package.cases(all_operators()) for package in _RULES)
+def engine_cases() -> Iterator[Case]:
+    """The cases of every engine: those of KINDS."""
+    operators = tuple(all_operators().values())
+    return (case for engine in ENGINES for operator in operators for case in engine.cases(operator))
 
 
 def thinned(every: Iterable[Case]) -> Iterator[Case]:
@@ -277,7 +218,7 @@ def thinned(every: Iterable[Case]) -> Iterator[Case]:
 
 def is_own(case: Case) -> bool:
     """Whether the case is built by this package alone, so that its id and the package's code say what it is."""
-    return case.kind != "" or is_built_by(case, __package__)
+    return case.source in OWN_SOURCES and is_defined_here(case.builder)
 
 
 def matches(case_id: str, pattern: str) -> bool:
@@ -313,20 +254,24 @@ def case_by_id(case_id: str, source: Sources | None = None) -> Case:
     close = [known for known in of_operator if known.startswith(f"{case_id}[")]
     close = close or get_close_matches(case_id, of_operator, CLOSE, cutoff=0.8)
     hint = f"similar: {', '.join(close)}" if close else "`epcheck list` prints the ids of all"
-    if isinstance(source, Source) and f"/{harvested_cases.PREFIX}" in case_id:
+    if isinstance(source, Source) and f"/{harvested.PREFIX}" in case_id:
         hint = "it is a harvested one; say --source FOLDER"
     raise SelectionError(f"unknown case '{case_id}'; {hint}")
 
 
 def _source_in_id(case_id: str) -> AnySource:
     binding = case_id.rpartition("[")[2].removesuffix("]")
-    if restamped := restamping.of_text(binding):
-        return restamped
-    return Source.ONNX if binding == onnx_tests.BINDING else Source.SUITE
+    if converted := version_converted.parse(binding):
+        return converted
+    return Source.ONNX if binding == node_tests.BINDING else Source.SUITE
 
 
 def _by_id(source: Sources, operator: str) -> Mapping[str, Case]:
-    return _kept_by_id(source, operator) if isinstance(source, Source | Restamped) else _read_by_id(source, operator)
+    return (
+        _kept_by_id(source, operator)
+        if isinstance(source, Source | VersionConverted)
+        else _read_by_id(source, operator)
+    )
 
 
 def _read_by_id(source: Sources, operator: str) -> Mapping[str, Case]:

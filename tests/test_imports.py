@@ -21,6 +21,7 @@ SHOWN = {
     "conformance.records",
     "conformance.targets.configuration_notice",
     "generators.case",
+    "generators.registry",
     "generators.suite",
     "models.validation",
     "reports",

@@ -27,13 +27,13 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.fuzzing.graphs import graph_document
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.operator import Operator
+from epcheck.generators.serialization import node_json
+from epcheck.generators.serialization.node_json import SerializedNode
 from epcheck.generators.several_nodes.node_graph import NodeGraph
-from epcheck.generators.written import document
-from epcheck.generators.written.document import WrittenNode
 
 EXAMPLES, GRAPHS, RESULT, FAULTS = "examples.jsonl", "graphs.jsonl", "fuzz.json", "faults"
 """The example databases of nodes and of graphs, the result of the last call, and the folder of the faults."""
@@ -68,14 +68,14 @@ class FuzzOptions:
 class _Kept:
     """What earlier searches left in the folder."""
 
-    nodes: list[WrittenNode]
+    nodes: list[SerializedNode]
     graphs: list[NodeGraph | Open]
 
     @classmethod
     def of(cls, options: FuzzOptions) -> _Kept:
         """Of the databases in the folder; that of graphs only where it is used. Raises ExamplesError."""
         graphs = examples.read(options.out / GRAPHS, graph_document.decode) if options.graphs else []
-        return cls(examples.read(options.out / EXAMPLES, document.decode), graphs)
+        return cls(examples.read(options.out / EXAMPLES, node_json.decode), graphs)
 
 
 def fuzz(options: FuzzOptions, *, progress: Progress = SILENT, workers: IdleWorkers | None = None) -> FuzzResult:
@@ -124,7 +124,7 @@ def _operators(names: tuple[str, ...]) -> tuple[Operator[Any], ...]:
     """The operators of these names; all where there are none. Raises SelectionError."""
     if names:
         next(iter(suite.cases(names)))
-    known = suite.all_operators()
+    known = registry.all_operators()
     return tuple(known[name] for name in dict.fromkeys(names or known))
 
 
@@ -224,7 +224,7 @@ def _keep(result: FuzzResult, kept: _Kept, operators: tuple[Operator[Any], ...],
     else:
         searched = {operator.key for operator in operators}
         others = [w for w in kept.nodes if w.operator not in searched or result.interrupted]
-        examples.write(options.out / EXAMPLES, [*lines, *map(document.encode, others)])
+        examples.write(options.out / EXAMPLES, [*lines, *map(node_json.encode, others)])
     text = fault_files.document_text(result)
     for path in (options.out / RESULT, options.json):
         if path is not None:

@@ -16,7 +16,7 @@ from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.targets.target import Target
-from epcheck.generators.harvested.harvested_cases import HarvestError as HarvestError
+from epcheck.generators.sources.harvested import HarvestError as HarvestError
 from epcheck.models.execution.evaluators import BASELINE
 from epcheck.models.execution.session import DEADLINE_S, ModelSessions
 from epcheck.models.feeds.trials import Feeding

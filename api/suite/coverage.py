@@ -28,7 +28,7 @@ from epcheck.conformance.records.run import Run
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import described
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.claims import DML, Claims
 from epcheck.generators.error import EpcheckError
 
@@ -117,7 +117,7 @@ def separations(operators: Sequence[str] = ()) -> Iterator[Separation]:
 
     Raises SelectionError for an unknown operator.
     """
-    known = suite.all_operators()
+    known = registry.all_operators()
     for name in operators:
         if name not in known:
             raise suite.SelectionError(f"unknown operator '{name}'; `epcheck list operators` prints all")

@@ -14,13 +14,13 @@ from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.conformance.targets.expectation import Expectation as Expectation
 from epcheck.conformance.targets.recipes.environment import Environment, known_environments
 from epcheck.conformance.targets.specification import resolve
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.case import Case as Case
 from epcheck.generators.left_out import left_out as left_out_of_suite
 from epcheck.generators.left_out.left_out import LeftOut as LeftOut
-from epcheck.generators.restamped import restamping
-from epcheck.generators.restamped.restamping import Restamped
-from epcheck.generators.restamped.restamping import Restamping as Restamping
+from epcheck.generators.sources import version_converted
+from epcheck.generators.sources.version_converted import Conversion as Conversion
+from epcheck.generators.sources.version_converted import VersionConverted
 from epcheck.generators.suite import SelectionError as SelectionError
 from epcheck.generators.suite import Source as Source
 from epcheck.generators.suite import sources_of as sources_of
@@ -74,15 +74,15 @@ def cases(options: CasesOptions | None = None) -> Iterator[Case]:
 
 def operators() -> Iterator[OperatorCases]:
     """Every operator of the suite, in a stable order."""
-    for name in suite.all_operators():
+    for name in registry.all_operators():
         own = list(suite.cases([name]))
         yield OperatorCases(name, tuple(sorted({case.since_version for case in own})), len(own))
 
 
-def restampings(provider: str) -> tuple[Restamping, ...]:
+def restampings(provider: str) -> tuple[Conversion, ...]:
     """What becomes of each of onnx's node tests in the versions that a provider claims (`dml`), and why it stays as it
-    is where it does. Raises RestampError."""
-    return tuple(restamping.restampings(suite.all_operators(), Restamped(provider)))
+    is where it does. Raises ConversionError."""
+    return tuple(version_converted.convert_tests(VersionConverted(provider)))
 
 
 def left_out() -> tuple[LeftOut, ...]:

@@ -12,7 +12,7 @@ from epcheck.api.option import Option
 from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.scheduling.shard import Shard, ShardError
-from epcheck.generators.restamped.restamping import Restamped
+from epcheck.generators.sources.version_converted import VersionConverted
 from epcheck.reports import StoreError
 
 ALWAYS = (
@@ -74,7 +74,7 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case Enum():
             return value.value
-        case Path() | Shard() | Restamped():
+        case Path() | Shard() | VersionConverted():
             return str(value)
     return value
 

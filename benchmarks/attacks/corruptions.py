@@ -48,7 +48,7 @@ from epcheck.conformance.preparation import prepared_case  # noqa: E402
 from epcheck.conformance.test_data import model_file  # noqa: E402
 from epcheck.generators import suite  # noqa: E402
 from epcheck.generators.error import EpcheckError  # noqa: E402
-from epcheck.generators.harvested import harvested_cases  # noqa: E402
+from epcheck.generators.sources import harvested as harvested_cases  # noqa: E402
 from epcheck.reports import StoreError, read_records, read_run, write_json, write_outcomes  # noqa: E402
 from epcheck.reports.store.query import query_store  # noqa: E402
 from epcheck.reports.store.store import open_store  # noqa: E402
@@ -208,7 +208,7 @@ def harvest(folder: Path) -> Kind:
     assert done.code == 0, done.err
 
     def answer() -> Any:
-        found = [(case.id, case.build()) for case in harvested_cases.cases(place, suite.all_operators())]
+        found = [(case.id, case.build()) for case in harvested_cases.cases(place)]
         return [(name, built.model, {key: repr(value) for key, value in built.feeds.items()}) for name, built in found]
 
     return Kind(place / harvested_cases.CASES, answer, part, has_lines=True)

@@ -10,7 +10,7 @@ from typing import Any
 from epcheck.api.suite import listing
 from epcheck.cli.completion.candidates import CASE, DTYPE, OPERATOR, RUN, RUN_OR_LATEST, SWITCH, TARGET
 from epcheck.cli.completion.index import Command, Flag, Index
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.suite import Source
 
 OF_FLAG = {
@@ -37,7 +37,7 @@ def _suite() -> tuple[Mapping[str, tuple[int, ...]], tuple[str, ...]]:
     """Operator -> its versions, newest first, and the dtypes: every case is looked at, once."""
     operators: dict[str, tuple[int, ...]] = {}
     labels: set[str] = set()
-    for name, operator in suite.all_operators().items():
+    for name, operator in registry.all_operators().items():
         versions = set()
         for case in operator.cases():
             versions.add(case.since_version)

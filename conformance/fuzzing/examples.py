@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from epcheck.conformance.records import atomic_file
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.written.document import DocumentError
+from epcheck.generators.serialization.node_json import DocumentError
 
 
 class ExamplesError(EpcheckError, ValueError):

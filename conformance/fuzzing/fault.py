@@ -12,7 +12,7 @@ from epcheck.generators.case import Case
 from epcheck.generators.fuzzing.drawing import Drawn
 from epcheck.generators.fuzzing.drawn_case import case_of
 from epcheck.generators.node import Node
-from epcheck.generators.written import document
+from epcheck.generators.serialization import node_json
 
 
 @dataclass(frozen=True)
@@ -71,4 +71,4 @@ class Fault:
 
 def of_node(cause: Cause, drawn: Drawn, record: Record) -> Fault:
     """The fault of a single node."""
-    return Fault(cause, drawn.node, case_of(drawn), document.encode(drawn.written), record)
+    return Fault(cause, drawn.node, case_of(drawn), node_json.encode(drawn.written), record)

@@ -24,9 +24,9 @@ from epcheck.generators.fuzzing.graphs import composing, graph_reduction
 from epcheck.generators.fuzzing.graphs.composing import Composer
 from epcheck.generators.fuzzing.graphs.graph_case import case_of
 from epcheck.generators.fuzzing.graphs.graph_document import encode
+from epcheck.generators.serialization.node_json import SerializedNode
 from epcheck.generators.several_nodes.graph_model import as_node
 from epcheck.generators.several_nodes.node_graph import NodeGraph
-from epcheck.generators.written.document import WrittenNode
 
 LEVELS = ("disabled", "basic", "extended", "all")
 """Of graph optimisation, the least first."""
@@ -165,7 +165,7 @@ class GraphSearch:
     def _drawn(self, graph: NodeGraph) -> Iterator[Drawn]:
         for step in graph.steps:
             dtype = next(o.value.dtype.name for o in step.node.inputs if o is not None)
-            drawn = drawing.judged(WrittenNode(step.node, (dtype,), "runtime"))
+            drawn = drawing.judged(SerializedNode(step.node, (dtype,), "runtime"))
             if isinstance(drawn, Drawn):
                 yield drawn
 

@@ -21,7 +21,7 @@ from epcheck.generators.fuzzing import drawing
 from epcheck.generators.fuzzing.drawing import Drawn, Source, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
 from epcheck.generators.operator import Operator
-from epcheck.generators.written.document import WrittenNode
+from epcheck.generators.serialization.node_json import SerializedNode
 
 FIRST_ROUND, LARGEST_ROUND = 100, 1000
 """Nodes of the first round, and of later ones at most."""
@@ -86,7 +86,7 @@ class Search:
         self.found = Found()
 
     def run(
-        self, operators: Sequence[Operator[Any]], seed: int, limits: Limits, examples: Sequence[WrittenNode]
+        self, operators: Sequence[Operator[Any]], seed: int, limits: Limits, examples: Sequence[SerializedNode]
     ) -> Found:
         """Replay the examples of these operators, then draw until the limits are reached. Raises TargetDown; what was
         found until then is in `found`."""
@@ -106,7 +106,7 @@ class Search:
             self.found.seconds = time.monotonic() - started
         return self.found
 
-    def _replay(self, operators: Sequence[Operator[Any]], examples: Sequence[WrittenNode], until: float) -> None:
+    def _replay(self, operators: Sequence[Operator[Any]], examples: Sequence[SerializedNode], until: float) -> None:
         keys = {operator.key for operator in operators}
         for written in examples:
             drawn = drawing.judged(written)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epcheck.conformance.records import record, terms
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.claims import Claims, Key, why_unreachable
 from epcheck.generators.node import qualified_name
 from epcheck.generators.operator import Operator
@@ -62,7 +62,7 @@ Seen = Mapping[tuple[Key, str], Mapping[str, int]]
 def of_suite(claims: Claims) -> Iterator[Triple]:
     """Every claim, covered by a case of the suite or not."""
     for key, dtypes in _claimed(claims).items():
-        operator = suite.all_operators().get(_operator_key(key))
+        operator = registry.all_operators().get(_operator_key(key))
         reached = _dtypes_of_cases(operator, key, dtypes) if operator else frozenset[str]()
         yield from (_triple(key, dtype, {} if dtype in reached else None) for dtype in sorted(dtypes))
 
@@ -75,7 +75,7 @@ def of_run(claims: Claims, seen: Seen) -> Iterator[Triple]:
 
 def case_kinds(records: Iterable[record.Record] = ()) -> tuple[CaseKind, ...]:
     """Every kind of case that no operator declares itself, and what the records of a run say of them."""
-    kinds = {case.id: case.kind for case in suite.by_rule()}
+    kinds = {case.id: case.kind for case in suite.engine_cases()}
     statuses: dict[str, Counter[str]] = {kind: Counter() for kind in suite.KINDS}
     for item in records:
         if item.case_id in kinds:

@@ -13,7 +13,7 @@ from typing import Any
 
 import onnx
 
-from epcheck.generators.protobuf import wire
+from epcheck.generators.serialization import wire
 
 GRAPH, FUNCTIONS = 7, 25
 """Fields of ModelProto."""

@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_limits
 from epcheck.conformance.cache.row_groups import pack
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import UnbuiltCase
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 
-suite.all_operators()
+registry.load_operators()
 
 threadpool_limits(1, user_api="blas")  # further threads spin for milliseconds after each small product
 

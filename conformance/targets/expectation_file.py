@@ -31,7 +31,7 @@ from epcheck.conformance.records.terms import STATUSES
 from epcheck.conformance.targets import case_globs, condition, expectation
 from epcheck.conformance.targets.condition import ANYWHERE, Condition, ConditionError
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.suite import matches
 
 FIELDS: Mapping[str, type | tuple[type, ...]] = {
@@ -185,7 +185,7 @@ def baseline(
     for (head, status), case_ids in by_entry.items():
         around = [case_id for case_id in _around(head, (*others, *_all(ids))) if case_id not in ids[status]]
         patterns = case_globs.globs(case_ids, around)
-        if head.removesuffix("-") not in suite.all_operators() and _alike(head):
+        if head.removesuffix("-") not in registry.all_operators() and _alike(head):
             patterns = tuple(pattern if "*" in pattern else f"{pattern}*" for pattern in patterns)
         texts.append(_entry_text(patterns, status, tolerance))
     text = "\n".join(texts)
@@ -212,14 +212,14 @@ def _around(head: str, recorded: Iterable[str]) -> list[str]:
     """Every case of the run and of the suite that a glob for the operator could match by mistake; an id without a
     wildcard is looked for anywhere in an id, so operators whose names end alike are among them. Of an operator that the
     suite does not have they are not: a wildcard at the end of its ids holds them to their beginning."""
-    alike = _alike(head) if head.removesuffix("-") in suite.all_operators() else []
+    alike = _alike(head) if head.removesuffix("-") in registry.all_operators() else []
     known = [case.id for key in alike for case in suite.cases([key])]
     return [*known, *(case_id for case_id in recorded if expectation.head(case_id).endswith(head))]
 
 
 def _alike(head: str) -> list[str]:
     """The operators of the suite whose ids an id that begins with `head` could be looked for in."""
-    return [key for key in suite.all_operators() if f"{key}-".endswith(head)]
+    return [key for key in registry.all_operators() if f"{key}-".endswith(head)]
 
 
 def _entry_text(patterns: Sequence[str], status: str, common: Tolerance) -> str:

@@ -15,8 +15,8 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from epcheck.generators.protobuf import wire
-from epcheck.generators.protobuf.wire import DELIMITED, EIGHT_BYTES, FOUR_BYTES, VARINT
+from epcheck.generators.serialization import wire
+from epcheck.generators.serialization.wire import DELIMITED, EIGHT_BYTES, FOUR_BYTES, VARINT
 
 LARGE_FILE = 256 << 20
 """Bytes of the smallest file whose weights stay in it."""

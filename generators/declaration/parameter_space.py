@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from onnx.defs import OpSchema
 
+from epcheck.generators import schema
 from epcheck.generators.array import Array
-from epcheck.generators.node import Attribute
+from epcheck.generators.node import Attribute, Node, Operand
+
+OPTIONAL = OpSchema.FormalParameterOption.Optional
 
 Values = Mapping[str, Any]
 """Parameter -> its value in a node."""
@@ -25,6 +29,25 @@ class Parts:
     parameters: tuple[int, ...] = ()
     outputs: tuple[bool, ...] = ()
 
+    def make_node(self, op_type: str, version: int, domain: str) -> Node:
+        """The node of these parts; the inputs and outputs of a variadic operator are numbered."""
+        definition, signature = schema.schema(op_type, version, domain), schema.signature(op_type, version, domain)
+        names = [formal.name for formal in definition.inputs]
+        if signature.variadic[0]:
+            names = [*names[:-1], *(f"{names[-1]}_{index}" for index in range(len(self.inputs)))]
+        inputs = tuple(
+            None if value is None else Operand(name, value, parameter=index in self.parameters)
+            for index, (name, value) in enumerate(zip(names, self.inputs, strict=False))
+        )
+        formals = [formal.name for formal in definition.outputs]
+        if signature.variadic[1]:
+            formals = [f"output_{index}" for index in range(len(self.outputs))]
+        is_present = self.outputs or (True,) * sum(formal.option != OPTIONAL for formal in definition.outputs)
+        outputs = [name if present else "" for name, present in zip(formals, is_present, strict=False)]
+        while not outputs[-1]:
+            outputs.pop()
+        return Node(op_type, domain, version, inputs, tuple(outputs), dict(self.attributes))
+
 
 ANY_NUMBER = ("minus_zero", "denormal")
 """Extremes that are defined wherever numbers are."""
@@ -38,16 +61,8 @@ def always(_values: Values) -> bool:
 
 
 @dataclass(frozen=True)
-class Extremes:
-    """A value that a kernel may treat alone, and where it stands: see `extremes`."""
-
-    value: str
-    place: str
-
-
-@dataclass(frozen=True)
 class ParameterSpace:
-    """One operator, in float32.
+    """The parameters of one operator, in float32.
 
     sizes: of dimensions, as they are where nothing is said of them. choices: the values of every other parameter, the
     usual one first; pairs are made of these. borders: sizes at which kernels change path, by the parameter that has
@@ -57,7 +72,6 @@ class ParameterSpace:
     computes nothing of them.
     """
 
-    operator: str
     sizes: Mapping[str, int]
     node: Callable[[Values, np.random.Generator], Parts]
     choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)

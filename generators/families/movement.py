@@ -18,6 +18,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
+from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values, always
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.node import Attribute, Node, Operand
@@ -279,3 +280,35 @@ def label(value: int) -> str:
 def shape_of_rank(rank: int) -> tuple[int, ...]:
     """2 and 3 in turns: small, and not symmetric."""
     return tuple(2 + axis % 2 for axis in range(rank))
+
+
+LENGTHS = (7, 16, 17, 33, 65, 129, 257, 1025, 4097)
+"""At which kernels that move data change path."""
+
+AXES = (1, 0, 2, -1)
+
+
+def make_movement_space(
+    node: Callable[[Values, np.random.Generator], Parts],
+    choices: Mapping[str, tuple[Any, ...]],
+    empty: tuple[str, ...] = ("outer", "inner"),
+    is_valid: Callable[[Values], bool] = always,
+    extremes: tuple[str, ...] = ANY_VALUE,
+) -> ParameterSpace:
+    """The space of [outer, length, inner]. empty: which of these may be 0."""
+    return ParameterSpace(
+        {"outer": 2, "length": 5, "inner": 3},
+        node,
+        choices,
+        {"length": LENGTHS, "inner": LENGTHS},
+        empty,
+        is_valid,
+        extremes=extremes,
+        only_moves=True,
+    )
+
+
+def make_ramp(values: Values) -> Array:
+    """float32 [outer, length, inner]: 1, 2, 3, ..."""
+    shape = tuple(values[name] for name in ("outer", "length", "inner"))
+    return np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)

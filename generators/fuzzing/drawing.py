@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.generators import schema, suite
+from epcheck.generators import registry, schema
 from epcheck.generators.case import Binding
 from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import node_mutation, oracle
@@ -20,8 +20,8 @@ from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.fuzzing.sample_mutation import mutated
 from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator
+from epcheck.generators.serialization.node_json import SerializedNode
 from epcheck.generators.truth import Refusal, Truth
-from epcheck.generators.written.document import WrittenNode
 
 REFUSED_SHARE = 0.1
 """How many of the nodes that must be refused are kept: a mutated sample often breaks a rule."""
@@ -51,9 +51,9 @@ class Drawn:
     truth: Truth
 
     @property
-    def written(self) -> WrittenNode:
+    def written(self) -> SerializedNode:
         """What is kept of it."""
-        return WrittenNode(self.node, self.dtypes, self.binding)
+        return SerializedNode(self.node, self.dtypes, self.binding)
 
 
 @dataclass
@@ -224,10 +224,10 @@ def _application(drawn: Drawn) -> tuple[str, int, tuple[str, ...]]:
     return drawn.operator.key, drawn.node.since_version, drawn.dtypes
 
 
-def judged(written: WrittenNode) -> Drawn | Open:
+def judged(written: SerializedNode) -> Drawn | Open:
     """A node that was kept, with what the oracle says of it now."""
     try:
-        operator = suite.operator_of(written.operator)
+        operator = registry.operator_of(written.operator)
     except KeyError:
         return Open("the suite has no such operator")
     truth = oracle.judge(operator, written.node)

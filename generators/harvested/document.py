@@ -22,7 +22,7 @@ import numpy as np
 from epcheck.generators import schema
 from epcheck.generators.harvested.harvested_node import MOST_ELEMENTS, HarvestedInput, HarvestedNode
 from epcheck.generators.harvested.value_spread import LEVELS, Spread
-from epcheck.generators.written.document import (
+from epcheck.generators.serialization.node_json import (
     DocumentError,
     array_fields,
     array_of,

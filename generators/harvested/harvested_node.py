@@ -14,7 +14,7 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.generators.harvested.value_spread import Spread, made
 from epcheck.generators.node import Attribute, Node, Operand, qualified_name
-from epcheck.generators.written.document import dtype_of
+from epcheck.generators.serialization.node_json import dtype_of
 
 MOST_ELEMENTS = 1 << 22
 """Elements of a tensor, at most: 16 MiB in float32."""

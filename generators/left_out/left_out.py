@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import onnx
 from onnx import defs
 
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.families.narrow import ONNX_NAMES
 from epcheck.generators.left_out import reasons
 from epcheck.generators.schema import NUMPY_NAMES
@@ -33,11 +33,11 @@ def operators() -> Iterator[LeftOut]:
     for schema in defs.get_all_schemas_with_history():
         if not schema.domain and not schema.deprecated:
             versions.setdefault(schema.name, set()).add(schema.since_version)
-    covered = {operator.name for operator in suite.all_operators().values() if not operator.domain}
+    covered = {operator.name for operator in registry.all_operators().values() if not operator.domain}
     for name in sorted(versions.keys() - covered):
         yield LeftOut(name, tuple(sorted(versions[name])), reasons.OPERATORS.get(name, ""))
     unknown = f"onnx {onnx.__version__} has no schema of it; a newer onnx has"
-    for key in sorted(suite.unknown_operators()):
+    for key in sorted(registry.unknown_operators()):
         yield LeftOut(key, (), unknown)
 
 

@@ -4,10 +4,11 @@ How to add an operator, say Compress (`movement/compress.py` and `tests/mutants/
 are what following these steps gives):
 
 1. Write `FAMILY/compress.py`; the families are the folders here. Nothing has to be registered: the module is
-   found by its `OPERATORS`, versions and dtypes come from `onnx.defs`, claims from the table in `../claims/`. What the
-   operators of a family share is in `families/`: an operator that only moves data is one call of `movement.movement`,
-   an element-wise one a `broadcasting.Rule`; steps 3, 5 and 6 are then done. An operator that the installed onnx does
-   not know (com.microsoft) also needs its schema in `runtime_schemas.json`.
+   found by its `DECLARES`, the keys of its operators in the order of `OPERATORS`. Versions and dtypes come from
+   `onnx.defs`, claims from the table in `../claims/`. What the operators of a family share is in `families/`: an
+   operator that only moves data is one call of `movement.movement`, an element-wise one a `broadcasting.Rule`; steps 3,
+   5 and 6 are then done. An operator that the installed onnx does not know (com.microsoft) also needs its schema in
+   `runtime_schemas.json`.
 2. `samples()` yields the situations worth testing, each a `Sample` with what varies (shapes, attributes, boundary
    values) and a name that never changes: it is a part of the case id. Cover ranks 0 to 8, sizes 0 and 1, sizes beyond a
    thread group of 1024, each attribute absent and at its ends, and the boundary values in `data`. `every_dtype=True`
@@ -27,7 +28,8 @@ are what following these steps gives):
    or None where nothing is executed. Where the operator never is a single DirectML operator, it is one of
    `operator.NotLowered`: `NO_KERNEL`, `GRAPH`, `SHADERS`, `ON_CPU`, `CPU_KERNEL`, or one with a reason of its own.
 7. `OPERATORS = (Operator("Compress", samples, bindings, node, truth, lower),)`; `varied` names the type constraints
-   that make the dtype axis. `operator.declare` adds what cases are made of besides: `INTERACTIONS`, nodes in which
+   that make the dtype axis. `operator.declare` adds what cases are made of besides: `PARAMETER_SPACES`, the values
+   of each parameter, of which sizes at borders, empty dimensions and all pairs follow; `INTERACTIONS`, nodes in which
    several conditions meet; `OPTIONAL_IO`, optional inputs and outputs in every combination; `UNDEFINED`, nodes for some
    of whose elements the page defines nothing. `epcheck list --op Compress` shows the cases.
 8. Add mutants to `tests/mutants/faults/FAMILY/compress.py`: a `MUTANTS` list made with `mutant.attribute`, `misread`,

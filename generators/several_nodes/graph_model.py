@@ -10,6 +10,9 @@ from epcheck.generators import schema
 from epcheck.generators.node import Node, Surroundings
 from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 
+LEVEL = "all"
+"""Of graph optimisation, at which the sessions of these cases run."""
+
 
 def as_node(graph: NodeGraph) -> Node:
     """The last node of the graph, and the others around it."""

@@ -18,8 +18,9 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Node, Operand
+from epcheck.generators.registry import operator_of
 from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
-from epcheck.generators.truth import Exact, OneStep, Open, Output, Outputs, Truth, Ulp
+from epcheck.generators.truth import Exact, OneStep, Open, Output, Outputs, Selection, Truth, Ulp
 
 Judge = Callable[[str, Node], Truth | Open]
 """(key of the operator, node with its values) -> what the operator's oracle says of it."""
@@ -43,6 +44,15 @@ LARGEST = 1e4
 
 LARGEST_SHARE = 0.02
 """Of the largest magnitude in an output, the most that may be allowed: more says nothing of a fault."""
+
+
+def judge_node(key: str, node: Node) -> Truth | Open:
+    """What the suite's oracle says of a node with these inputs; a selection in order is its one answer."""
+    with np.errstate(all="ignore"):
+        truth = operator_of(key).truth(node)
+    if isinstance(truth, Selection) and truth.ordered and len(truth.accepted) == 1:
+        return Outputs(tuple(map(Output, truth.names, truth.accepted[0])))
+    return truth
 
 
 def judged(

@@ -6,7 +6,7 @@ with all inputs. The truth is that of the operator, of the outputs that are aske
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -21,6 +21,7 @@ from epcheck.generators.node import Node
 from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Undefined
 
+SOURCE = "optional_io"
 KIND = "optional"
 KINDS = {KIND: "optional inputs, and optional outputs, in every combination"}
 """What these cases are called -> what they are aimed at."""
@@ -37,12 +38,10 @@ class Combination:
     outputs: frozenset[str] | None = None
 
 
-def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
-    """Key of an operator -> its cases."""
-    return {
-        key: tuple(case for declared in operator.optional_io for case in _of_declared(declared, operator))
-        for key, operator in operators.items()
-    }
+def cases(operator: Operator[Any]) -> Iterator[Case]:
+    """Those of each `OptionalIO` of the operator."""
+    for declared in operator.optional_io:
+        yield from _list_cases(declared, operator)
 
 
 def combinations(declared: OptionalIO) -> Iterator[tuple[str, Combination]]:
@@ -63,7 +62,7 @@ def _words(names: list[str]) -> str:
     return "_".join(names).lower() or "none"
 
 
-def _of_declared(declared: OptionalIO, operator: Operator[Any]) -> Iterator[Case]:
+def _list_cases(declared: OptionalIO, operator: Operator[Any]) -> Iterator[Case]:
     base = next(sample for sample in operator.samples() if sample.name == declared.base)
     for version in schema.since_versions(operator.name, operator.domain):
         if not _has(declared, operator, version):
@@ -74,7 +73,15 @@ def _of_declared(declared: OptionalIO, operator: Operator[Any]) -> Iterator[Case
             builder = partial(_built, declared, operator, combination)
             sample = f"{KIND}_{words}"
             yield Case(
-                operator.name, operator.domain, version, "-".join(dtypes), sample, graph.INITIALIZER, builder, kind=KIND
+                operator.name,
+                operator.domain,
+                version,
+                "-".join(dtypes),
+                sample,
+                graph.INITIALIZER,
+                builder,
+                kind=KIND,
+                source=SOURCE,
             )
 
 

@@ -7,7 +7,7 @@ rank gets one more in front.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
 from epcheck.generators.truth import Outputs
 
+SOURCE = "rank_9"
 KIND = "beyond"
 KINDS = {KIND: "tensors of 9 dimensions: the right answer, or a clean refusal"}
 """What these cases are called -> what they are aimed at."""
@@ -41,19 +42,27 @@ FOR_EACH_AXIS = frozenset({"repeats", "scales"})
 NOT_LOWERED = NotLowered("DirectML has 8 dimensions")
 
 
-def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
-    """Key of an operator -> its cases, in the version that is tried in every way."""
-    return {key: tuple(_of_operator(operator)) for key, operator in operators.items() if not operator.without_rank_9}
-
-
-def _of_operator(operator: Operator[Any]) -> Iterator[Case]:
+def cases(operator: Operator[Any]) -> Iterator[Case]:
+    """One, in the version that is tried in every way or else the newest that has a sample of 8 dimensions."""
+    if operator.without_rank_9:
+        return
     samples = [sample for sample in operator.samples() if LAST in sample.name]
     for version in _versions(operator) if samples else ():
         for sample, dtypes in ((sample, dtypes) for dtypes in operator.dtypes(version) for sample in samples):
             if operator.bindings(sample, version, dtypes):
                 name = f"{KIND}_{sample.name.replace(LAST, f'rank_{RANK}')}"
                 words, builder = "-".join(dtypes), partial(_built, operator, sample)
-                yield Case(operator.name, operator.domain, version, words, name, graph.INITIALIZER, builder, kind=KIND)
+                yield Case(
+                    operator.name,
+                    operator.domain,
+                    version,
+                    words,
+                    name,
+                    graph.INITIALIZER,
+                    builder,
+                    kind=KIND,
+                    source=SOURCE,
+                )
                 return
 
 

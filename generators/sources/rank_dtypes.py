@@ -7,7 +7,7 @@ of one of these ranks there is a case of that in every other dtype that has none
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from epcheck.generators.case import Binding, BuiltCase, Case, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.operator import Operator, built_of, random_source
 
+SOURCE = "rank_dtypes"
 KIND = "typed"
 KINDS = {KIND: "no, three and four dimensions in every dtype"}
 """What these cases are called -> what they are aimed at."""
@@ -35,16 +36,13 @@ REFUSED = "refused"
 """What the names of samples begin with that must be refused: they come last."""
 
 
-def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
-    """Key of an operator -> its cases, in the version that is tried in every way."""
-    return {
-        key: tuple(case for rank in RANKS for case in _of_operator(operator, rank))
-        for key, operator in operators.items()
-        if not operator.without_rank_dtypes
-    }
+def cases(operator: Operator[Any]) -> Iterator[Case]:
+    """Those of each rank, in the version that is tried in every way."""
+    for rank in () if operator.without_rank_dtypes else RANKS:
+        yield from _list_cases(operator, rank)
 
 
-def _of_operator(operator: Operator[Any], rank: str) -> Iterator[Case]:
+def _list_cases(operator: Operator[Any], rank: str) -> Iterator[Case]:
     version = established_version(operator.name, operator.domain)
     samples = [sample for sample in operator.samples() if _is_of_rank(sample.name, rank)]
     samples.sort(key=lambda sample: sample.name.startswith(REFUSED))
@@ -59,7 +57,15 @@ def _of_operator(operator: Operator[Any], rank: str) -> Iterator[Case]:
             name = f"{KIND}_{sample.name}"
             builder = partial(_built, operator, sample)
             yield Case(
-                operator.name, operator.domain, version, "-".join(dtypes), name, graph.INITIALIZER, builder, kind=KIND
+                operator.name,
+                operator.domain,
+                version,
+                "-".join(dtypes),
+                name,
+                graph.INITIALIZER,
+                builder,
+                kind=KIND,
+                source=SOURCE,
             )
 
 

@@ -8,7 +8,7 @@ node was not given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NotLowered, Operator, built_of
 from epcheck.generators.truth import Output, Outputs, Undefined
 
+SOURCE = "undefined"
 KIND = "undefined"
 KINDS = {
     KIND: "what the standard leaves undefined: may be refused or answered; must not crash, hang or read foreign memory"
@@ -33,17 +34,22 @@ KINDS = {
 NOT_LOWERED = NotLowered("its description defines no more than the page")
 
 
-def cases(operators: Mapping[str, Operator[Any]]) -> dict[str, tuple[Case, ...]]:
-    """Key of an operator -> its cases."""
-    return {
-        key: tuple(_case(sample, operator) for sample in operator.undefined()) for key, operator in operators.items()
-    }
-
-
-def _case(sample: UndefinedSample, operator: Operator[Any]) -> Case:
-    version = sample.version or established_version(operator.name, operator.domain)
-    builder = partial(_built, sample, operator)
-    return Case(operator.name, operator.domain, version, sample.dtype, sample.sample, graph.RUNTIME, builder, kind=KIND)
+def cases(operator: Operator[Any]) -> Iterator[Case]:
+    """A case for each `UndefinedSample` of the operator."""
+    for sample in operator.undefined():
+        version = sample.version or established_version(operator.name, operator.domain)
+        builder, binding = partial(_built, sample, operator), graph.RUNTIME
+        yield Case(
+            operator.name,
+            operator.domain,
+            version,
+            sample.dtype,
+            sample.sample,
+            binding,
+            builder,
+            kind=KIND,
+            source=SOURCE,
+        )
 
 
 def _built(sample: UndefinedSample, operator: Operator[Any], case: Case) -> BuiltCase:

@@ -11,8 +11,8 @@ import onnx
 
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.workers import alive
-from epcheck.generators.harvested.harvested_cases import HarvestError
 from epcheck.generators.harvested.harvested_node import HarvestedNode
+from epcheck.generators.sources.harvested import HarvestError
 from epcheck.models.execution.asking import Answered
 from epcheck.models.execution.session import ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epcheck.conformance.records import atomic_file
-from epcheck.generators.harvested import document, harvested_cases
+from epcheck.generators.harvested import document
 from epcheck.generators.harvested.harvested_node import HarvestedNode, digest
+from epcheck.generators.sources.harvested import CASES, is_harvest, read_nodes
 from epcheck.models.harvest.harvest import HarvestedModel
 from epcheck.models.harvest.nodes import NotHarvested
 
@@ -28,7 +29,7 @@ class Kept:
 def write(folder: Path, model: HarvestedModel) -> Kept:
     """Add the nodes of a model to those in the folder; what the folder had of a model of this name goes. Nodes that
     compute alike are one case. Raises HarvestError and OSError."""
-    before = harvested_cases.read(folder) if harvested_cases.is_harvest(folder) else ()
+    before = read_nodes(folder) if is_harvest(folder) else ()
     nodes = {digest(node): node for node in _without(before, model.name)}
     for node in model.nodes:
         name = digest(node)
@@ -36,7 +37,7 @@ def write(folder: Path, model: HarvestedModel) -> Kept:
     lines = [document.encode(node) for node in sorted(nodes.values(), key=_order)]
     others = [line for line in _lines(folder / LEFT_OUT) if json.loads(line).get("model") != model.name]
     atomic_file.write_text(folder / LEFT_OUT, _text([*others, *map(_left_out_line, model.left_out)]))
-    atomic_file.write_text(folder / harvested_cases.CASES, _text(lines))
+    atomic_file.write_text(folder / CASES, _text(lines))
     return Kept(len(lines), len(nodes.keys() - set(map(digest, before))))
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import onnx
 from onnx import AttributeProto
 
-from epcheck.generators import onnx_tests, schema, suite
+from epcheck.generators import registry, schema
 from epcheck.generators.fuzzing import oracle
 from epcheck.generators.fuzzing.oracle import Open
-from epcheck.generators.harvested.harvested_cases import case_of
 from epcheck.generators.harvested.harvested_node import MOST_ELEMENTS, HarvestedInput, HarvestedNode, digest
 from epcheck.generators.node import qualified_name
 from epcheck.generators.operator import Operator, random_source
+from epcheck.generators.serialization.node_proto import read_node
+from epcheck.generators.sources.harvested import case_of
 from epcheck.generators.truth import Refusal
 from epcheck.models.graph import flops
 from epcheck.models.graph.values import bodies
@@ -61,7 +62,7 @@ def not_harvested(model: str, proto: onnx.NodeProto, why: str) -> NotHarvested:
 
 def why_not_judged(node: HarvestedNode) -> str:
     """Why the oracle cannot judge the case of a node, in words; empty where it can."""
-    operator = suite.operator_of(node.operator)
+    operator = registry.operator_of(node.operator)
     made = node.node(random_source(case_of(node, operator).id))
     truth = oracle.judge_real(operator, made)
     if isinstance(truth, Open):
@@ -80,7 +81,7 @@ def _node(model: str, wiring: Wiring, index: int, known: Known) -> HarvestedNode
         return "an attribute is neither numbers nor text nor a tensor"
     definition = definition_of(wiring, proto)
     domain = "" if proto.domain == "ai.onnx" else proto.domain
-    operator = suite.all_operators().get(qualified_name(proto.op_type, domain))
+    operator = registry.all_operators().get(qualified_name(proto.op_type, domain))
     if definition is None or operator is None:
         return "the suite does not have the operator"
     if is_random(wiring, index):
@@ -92,7 +93,7 @@ def _node(model: str, wiring: Wiring, index: int, known: Known) -> HarvestedNode
         return "an input is no tensor of numbers, or its value is not known"
     if reason := _too_large(proto, known):
         return reason
-    shell = onnx_tests.node_of(proto, definition, [0] * len(names))
+    shell = read_node(proto, definition, [0] * len(names))
     inputs = tuple(
         None if operand is None else _input(operand.name, name, wiring, known)
         for operand, name in zip(shell.inputs, proto.input, strict=True)

@@ -13,8 +13,8 @@ from epcheck.conformance.test_data import model_file
 from epcheck.conformance.workers import alive
 from epcheck.generators import schema
 from epcheck.generators.array import Array
-from epcheck.generators.harvested.harvested_cases import HarvestError
 from epcheck.generators.harvested.value_spread import Spread, is_kept, spread_of
+from epcheck.generators.sources.harvested import HarvestError
 from epcheck.models.execution.asking import Answered
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph import feed

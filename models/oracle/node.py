@@ -16,10 +16,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from epcheck.generators import onnx_tests, schema, suite
+from epcheck.generators import registry, schema
 from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.node import Node, qualified_name
+from epcheck.generators.serialization.node_proto import read_node
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.feed import Feed
 from epcheck.models.oracle import batch_normalization, convolution, narrow_cast, reference
@@ -169,7 +170,7 @@ def _refuse_random(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, op
 
 def _is_of_suite(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> bool:
     key = qualified_name(node.op_type, domain)
-    if key not in suite.all_operators() or not all(value is None or _is_numeric(value) for value in inputs):
+    if key not in registry.all_operators() or not all(value is None or _is_numeric(value) for value in inputs):
         return False
     definition = schema.schema(node.op_type, _since_version(node, domain, opsets), domain)
     return any(name.startswith("tensor") for formal in definition.outputs for name in formal.types)
@@ -189,7 +190,7 @@ def _since_version(node: onnx.NodeProto, domain: str, opsets: Mapping[str, int])
 def _node(proto: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> Node:
     """As the suite's oracles take it."""
     definition = schema.schema(proto.op_type, _since_version(proto, domain, opsets), domain)
-    return onnx_tests.node_of(proto, definition, [value for value in inputs if value is not None])
+    return read_node(proto, definition, [value for value in inputs if value is not None])
 
 
 def _by_suite(
@@ -206,7 +207,7 @@ def _by_suite(
         if normalized is not None:
             return (normalized, *[None] * (len(node.outputs) - 1))
     key = qualified_name(proto.op_type, domain)
-    found = _by_name(suite.operator_of(key).truth(node), proto)
+    found = _by_name(registry.operator_of(key).truth(node), proto)
     return tuple(found[name] if name else None for name in node.outputs)
 
 

@@ -17,9 +17,11 @@ import numpy as np
 import onnx
 
 from epcheck.conformance.comparison import compare
-from epcheck.generators import onnx_tests, schema, suite
+from epcheck.generators import registry, schema
 from epcheck.generators.array import Array
 from epcheck.generators.node import qualified_name
+from epcheck.generators.serialization.node_proto import read_node
+from epcheck.generators.sources import node_tests
 from epcheck.generators.truth import Output, Outputs, Selection, Truth
 from epcheck.models.accuracy.closeness import STEP, distance, farthest, paired, within
 from epcheck.models.accuracy.metrics import MASKED
@@ -122,7 +124,7 @@ def is_random(wiring: Wiring, node: int) -> bool:
         inner = [node for _, body in bodies(proto) for node in body.node]
         pending.extend(inner)
         definition = None if inner else definition_of(wiring, proto)
-        if definition is None or (proto.op_type == "Dropout" and len(proto.input) < onnx_tests.WITH_TRAINING_MODE):
+        if definition is None or (proto.op_type == "Dropout" and len(proto.input) < node_tests.WITH_TRAINING_MODE):
             continue
         determinism = definition.node_determinism  # type: ignore[attr-defined]  # which onnx's stubs lack
         if determinism == onnx.defs.OpSchema.NodeDeterminism.NonDeterministic:
@@ -176,7 +178,7 @@ def _check_by_oracle(
     proto = wiring.model.graph.node[node]
     definition = definition_of(wiring, proto)
     assert definition is not None
-    formals = onnx_tests.node_of(proto, definition, [np.empty(0)] * len(proto.input)).outputs
+    formals = read_node(proto, definition, [np.empty(0)] * len(proto.input)).outputs
     model_name = {formal: own for formal, own in zip(formals, proto.output, strict=True) if own in names}
     outputs = {formal: value for formal, own in model_name.items() if isinstance(value := got.get(own), np.ndarray)}
     for difference in compare.differences(truth, outputs):
@@ -206,7 +208,7 @@ def _expected(truth: Outputs | Selection, name: str) -> Array | None:
 def _truth(wiring: Wiring, node: int, values: Mapping[str, Feed]) -> Truth | None:
     proto = wiring.model.graph.node[node]
     definition = definition_of(wiring, proto)
-    operator = suite.all_operators().get(qualified_name(proto.op_type, proto.domain))
+    operator = registry.all_operators().get(qualified_name(proto.op_type, proto.domain))
     if definition is None or operator is None or any(bodies(proto)) or is_random(wiring, node):
         return None
     inputs = [values.get(name) for name in proto.input if name]
@@ -214,7 +216,7 @@ def _truth(wiring: Wiring, node: int, values: Mapping[str, Feed]) -> Truth | Non
         return None
     try:
         with np.errstate(all="ignore"):
-            truth = operator.truth(onnx_tests.node_of(proto, definition, inputs))
+            truth = operator.truth(read_node(proto, definition, inputs))
     except Exception:  # an oracle of the suite may meet attributes that no case has
         return None
     if not isinstance(truth, Outputs):

@@ -8,11 +8,12 @@ from functools import cache
 import numpy as np
 from whole_suite import whole_suite
 
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.array import Array
-from epcheck.generators.case import BuiltCase
+from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.schema import schema
+from epcheck.generators.sources.case_source import CaseSource
 from epcheck.generators.truth import Outputs, Selection, Truth
 
 FIRST = ("Slice", "TopK", "QLinearConv")
@@ -29,6 +30,12 @@ def built_suite() -> tuple[BuiltCase, ...]:
 def built_operator(operator: str) -> tuple[BuiltCase, ...]:
     """The cases of an operator in all versions."""
     return tuple(case.build() for case in suite.cases([operator]))
+
+
+def cases_by_operator(engine: CaseSource) -> dict[str, tuple[Case, ...]]:
+    """Key of an operator -> the cases that the engine makes of it; without those of which it makes none."""
+    by_operator = {key: tuple(engine.cases(operator)) for key, operator in registry.all_operators().items()}
+    return {key: cases for key, cases in by_operator.items() if cases}
 
 
 def built_first() -> list[BuiltCase]:
@@ -54,7 +61,7 @@ def node_of(operator: str, since_version: int, inputs: Sequence[Array | None], *
 
 def true_outputs(node: Node) -> tuple[Array, ...]:
     """What the suite's oracle says must come out; the preferred one where the standard leaves an order open."""
-    truth: Truth = suite.all_operators()[node.op_type].truth(node)
+    truth: Truth = registry.all_operators()[node.op_type].truth(node)
     assert isinstance(truth, Outputs | Selection), truth
     return truth.accepted[0] if isinstance(truth, Selection) else tuple(output.value for output in truth.outputs)
 

@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
-from epcheck.generators.onnx_tests import NodeTest, node_tests
+from epcheck.generators.sources.node_tests import NodeTest, node_tests
 from epcheck.generators.truth import Outputs, Selection
 
 pytestmark = pytest.mark.slow  # onnx computes its tests when it is asked for them, which takes seconds
@@ -42,10 +42,10 @@ def test_the_installed_onnx_has_the_tests_that_are_known() -> None:
         "test_slice", "test_slice_neg", "test_slice_start_out_of_bounds", "test_slice_end_out_of_bounds",
         "test_slice_default_axes", "test_slice_default_steps", "test_slice_neg_steps", "test_slice_negative_axes",
         "test_top_k", "test_top_k_smallest", "test_top_k_negative_axis", "test_qlinearconv", *OTHERWISE,
-    } <= {test.name for key in suite.all_operators() for test in by_operator().get(key, ())}  # fmt: skip
+    } <= {test.name for key in registry.all_operators() for test in by_operator().get(key, ())}  # fmt: skip
 
 
-@pytest.mark.parametrize("key", suite.all_operators())
+@pytest.mark.parametrize("key", registry.all_operators())
 def test_the_oracle_gives_the_outputs_that_onnx_stores(key: str) -> None:
     tests = by_operator().get(key, [])
     disagreeing = {test.name for test in tests if not gives_what_is_stored(test)}
@@ -54,7 +54,7 @@ def test_the_oracle_gives_the_outputs_that_onnx_stores(key: str) -> None:
 
 def gives_what_is_stored(test: NodeTest) -> bool:
     with np.errstate(all="ignore"):
-        truth = suite.all_operators()[test.key].truth(test.node)
+        truth = registry.all_operators()[test.key].truth(test.node)
     assert isinstance(truth, Outputs | Selection), truth
     outputs = truth.accepted[0] if isinstance(truth, Selection) else tuple(output.value for output in truth.outputs)
     assert len(outputs) == len(test.outputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Mapping
-from functools import partial
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,9 +12,9 @@ from built_suite import FIRST
 from case_ids import released, summed_up
 from whole_suite import whole_suite, whole_suite_ids
 
-from epcheck.generators import graph, operator, schema, suite
+from epcheck.generators import graph, operator, registry, schema, suite
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Case
+from epcheck.generators.case import Binding, Case, Sample
 
 
 def test_there_are_at_least_twenty_thousand_cases() -> None:
@@ -78,8 +78,7 @@ def without_its_truth(case: Case) -> tuple[object, ...]:
     if case.kind:
         built = case.build()
         return fed(built.model, built.feeds)
-    assert isinstance(case.builder, partial)
-    declared, sample = case.builder.args
+    declared, sample = registry.operator_of(case.operator_key), samples_of(case.operator_key)[case.sample]
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
     node = declared.node(sample, Binding(case.since_version, dtypes, operator.random_source(case.id)))
     types = dict.fromkeys(schema.signature(node.op_type, node.since_version, node.domain).constraints, "float32")
@@ -87,12 +86,17 @@ def without_its_truth(case: Case) -> tuple[object, ...]:
     return fed(model, graph.feeds(node, case.binding))
 
 
+@cache
+def samples_of(key: str) -> dict[str, Sample]:
+    return {sample.name: sample for sample in registry.operator_of(key).samples()}
+
+
 def test_every_sample_that_is_declared_has_a_case() -> None:
     with_cases = collections.defaultdict(set)
     for case in whole_suite():
         if not case.kind:
             with_cases[case.operator_key].add(case.sample)
-    for name, declared in suite.all_operators().items():
+    for name, declared in registry.all_operators().items():
         samples = [sample.name for sample in declared.samples()]
         assert len(set(samples)) == len(samples)
         assert with_cases[name] == set(samples), name
@@ -103,7 +107,7 @@ def test_every_operator_is_tried_in_every_binding_that_differs() -> None:
     bindings = collections.defaultdict(set)
     for case in whole_suite():
         bindings[case.operator_key].add(case.binding)
-    assert bindings.keys() == suite.all_operators().keys()
+    assert bindings.keys() == registry.all_operators().keys()
     for name in FIRST:
         assert bindings[name] == set(graph.BINDINGS)
     for name, tried in bindings.items():

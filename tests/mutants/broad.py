@@ -16,7 +16,7 @@ import numpy as np
 from mutant import Mutant, attribute, by_truth, inputs, misread, outputs_of, swapped
 from test_mutants import is_wrong
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.fuzzing.drawing import Space, Tally
@@ -163,10 +163,10 @@ def tells(build: Callable[[], BuiltCase], mutant: Mutant) -> bool:
 def faults(count: int, seed: int) -> list[Mutant]:
     """So many, of operators drawn at random."""
     random, found = Random(seed), dict[tuple[str, str], Mutant]()
-    operators = list(suite.all_operators())
+    operators = list(registry.all_operators())
     while len(found) < count:
         key = random.choice(operators)
-        space, tally = Space(suite.operator_of(key)), Tally()
+        space, tally = Space(registry.operator_of(key)), Tally()
         drawn, other = space.draw(random, tally), space.draw(random, tally)
         if drawn is None or other is None:
             continue

@@ -20,7 +20,7 @@ from random import Random
 from mutant import Mutant
 from test_mutants import MUTANTS, NO_MEANING, is_wrong
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.fuzzing import drawing, reduction
 from epcheck.generators.fuzzing.drawing import Drawn, Space, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
@@ -57,7 +57,7 @@ def tells(mutant: Mutant, drawn: Drawn) -> bool:
 
 def draws(mutant: Mutant, seed: int = 1) -> Iterator[Drawn | None]:
     """Nodes of its operator, without end; None for a draw that gives none."""
-    space, tally, random = Space(suite.operator_of(mutant.operator)), Tally(), Random(seed)
+    space, tally, random = Space(registry.operator_of(mutant.operator)), Tally(), Random(seed)
     while space.applications:
         yield space.draw(random, tally)
 

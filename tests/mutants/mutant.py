@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Attribute, Node
@@ -69,7 +69,7 @@ def misread(operator: str, fault: str, change: Callable[[Node], Node]) -> Mutant
 
     A misread node that has no meaning has no answer: the truth raises.
     """
-    truth = suite.operator_of(operator).truth
+    truth = registry.operator_of(operator).truth
     return by_truth(operator, fault, lambda built: outputs_of(truth(change(built.node))))
 
 

@@ -21,7 +21,7 @@ from random import Random
 
 import numpy as np
 
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.array import Array
 from epcheck.generators.fuzzing.drawing import Space, Tally
 from epcheck.generators.node import Node
@@ -100,10 +100,10 @@ def _plain(value: object) -> str:
 def faults(count: int, seed: int) -> list[NarrowFault]:
     """So many, of operators drawn at random."""
     random, found = Random(seed), dict[NarrowFault, None]()
-    operators = list(suite.all_operators())
+    operators = list(registry.all_operators())
     while len(found) < count:
         key = random.choice(operators)
-        drawn = Space(suite.operator_of(key)).draw(random, Tally())
+        drawn = Space(registry.operator_of(key)).draw(random, Tally())
         if drawn is None or not (own := sorted(set(properties(drawn.node, drawn.truth)), key=repr)):
             continue
         kind = random.choice(sorted({str(each[0]) for each in own}))

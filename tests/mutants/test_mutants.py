@@ -16,7 +16,7 @@ from epcheck.conformance.records import record
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.specification import resolve
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.several_nodes.graph_sample import KINDS
 from epcheck.generators.truth import Refusal
@@ -76,7 +76,7 @@ def test_no_mutant_is_there_twice() -> None:
 
 
 def test_every_operator_has_mutants() -> None:
-    assert set(suite.all_operators()) - set(OPERATORS) == set()
+    assert set(registry.all_operators()) - set(OPERATORS) == set()
 
 
 def test_no_mutant_is_lost() -> None:

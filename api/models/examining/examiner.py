@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def _import_the_rest() -> None:
     """What an examination imports when it comes to need it, a third of the time that it takes: for all that follow."""
-    importlib.import_module("epcheck.generators.suite").all_operators()
+    importlib.import_module("epcheck.generators.registry").load_operators()
     importlib.import_module("epcheck.models.validation.page").template()
 
 

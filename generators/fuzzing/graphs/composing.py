@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import onnx.defs
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import oracle
@@ -54,7 +54,7 @@ def _is_current(op_type: str, since_version: int) -> bool:
 def templates(seed: int, count: int, names: Sequence[str] = (), claims: Claims | None = None) -> list[Drawn]:
     """Nodes of which graphs are made: small, of one opset, with ordinary values, of every operator or of these. claims:
     of the provider that they are for, as in `drawing.Space`."""
-    chosen = [suite.operator_of(name) for name in names] if names else list(suite.all_operators().values())
+    chosen = [registry.operator_of(name) for name in names] if names else list(registry.all_operators().values())
     source, found = Source(chosen, seed, OPSET, claims), list[Drawn]()
     for _ in range(40):
         found += [drawn for drawn in source.draw(count) if is_of_opset(drawn) and _is_small(drawn)]

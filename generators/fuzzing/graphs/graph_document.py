@@ -7,20 +7,20 @@ import json
 from epcheck.generators.fuzzing.graphs import graph_truth
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.node import Node
+from epcheck.generators.serialization import node_json
+from epcheck.generators.serialization.node_json import DocumentError, SerializedNode
 from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
-from epcheck.generators.written import document
-from epcheck.generators.written.document import DocumentError, WrittenNode
 
 
 def encode(graph: NodeGraph) -> str:
     """The graph as one line. What enters it is written as the inputs of a node called Graph."""
     sources = Node("Graph", "", 1, graph.sources, graph.outputs)
     fields = {
-        "graph": json.loads(document.encode(WrittenNode(sources, (), "runtime"))),
+        "graph": json.loads(node_json.encode(SerializedNode(sources, (), "runtime"))),
         "steps": [
             {
                 "key": step.key,
-                "node": json.loads(document.encode(WrittenNode(step.node, (), "runtime"))),
+                "node": json.loads(node_json.encode(SerializedNode(step.node, (), "runtime"))),
                 "inputs": step.inputs,
                 "outputs": step.outputs,
             }
@@ -35,11 +35,11 @@ def decode(line: str) -> NodeGraph | Open:
     DocumentError."""
     try:
         fields = json.loads(line)
-        outer = document.decode(json.dumps(fields["graph"])).node
+        outer = node_json.decode(json.dumps(fields["graph"])).node
         steps = [
             Step(
                 str(step["key"]),
-                document.decode(json.dumps(step["node"])).node,
+                node_json.decode(json.dumps(step["node"])).node,
                 tuple(None if name is None else str(name) for name in step["inputs"]),
                 tuple(map(str, step["outputs"])),
             )

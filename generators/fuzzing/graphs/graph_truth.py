@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.fuzzing import oracle
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.several_nodes import graph_truth
@@ -24,8 +24,8 @@ def judged(
 
 
 def _judge(key: str, node: Node) -> Truth | Open:
-    return oracle.judge(suite.operator_of(key), node)
+    return oracle.judge(registry.operator_of(key), node)
 
 
 def _judge_moved(key: str, node: Node) -> Truth | Open:
-    return oracle.judge_moved(suite.operator_of(key), node)
+    return oracle.judge_moved(registry.operator_of(key), node)

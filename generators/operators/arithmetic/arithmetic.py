@@ -54,6 +54,19 @@ from epcheck.generators.node import Node
 from epcheck.generators.operator import GRAPH, declare
 from epcheck.generators.truth import Bound, ZeroSigns
 
+DECLARES = (
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Mod",
+    "Neg",
+    "Abs",
+    "Sign",
+    "com.microsoft::BiasAdd",
+    "com.microsoft.dml::DmlFusedAdd",
+)
+
 Draws = tuple[Array, ...]
 
 BEYOND_FLOAT = ((2**24 + 1, 2), (2**25 + 1, 4), (2**53 + 1, 2), (2**54 + 1, 4), (2**61 + 1, 2))

@@ -37,6 +37,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import PAIRS_OF_DTYPES, Operator, declare
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
+DECLARES = (
+    "Cast",
+    "CastLike",
+)
+
 Shape = tuple[int, ...]
 Rows = tuple[Any, ...]
 

@@ -27,6 +27,14 @@ from epcheck.generators.families.broadcasting import (
     refused_pairs,
 )
 
+DECLARES = (
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+)
+
 NUMBERS = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf)
 
 NEIGHBOURS = every_combination(

@@ -38,6 +38,18 @@ from epcheck.generators.families.broadcasting import (
 from epcheck.generators.node import Node
 from epcheck.generators.operator import declare
 
+DECLARES = (
+    "And",
+    "Or",
+    "Xor",
+    "Not",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "BitwiseNot",
+    "BitShift",
+)
+
 TRUTH_TABLE = ElementwiseSample(name="truth_table", rows=every_combination((False, True), (False, True)), spread=True)
 
 PATTERNS = every_combination(

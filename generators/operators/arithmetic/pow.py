@@ -40,6 +40,8 @@ from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Bound
 
+DECLARES = ("Pow",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PowSample(ElementwiseSample):

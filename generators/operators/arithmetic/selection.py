@@ -43,6 +43,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = (
+    "Where",
+    "Clip",
+)
+
 
 def _where_samples() -> Iterator[ElementwiseSample]:
     """Every pair of shapes for X and Y under a condition of their shape, then each of the three alone at its size."""

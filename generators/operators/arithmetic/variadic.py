@@ -41,6 +41,14 @@ from epcheck.generators.families.broadcasting import (
 from epcheck.generators.node import Node
 from epcheck.generators.truth import Bound
 
+DECLARES = (
+    "Min",
+    "Max",
+    "Mean",
+    "Sum",
+    "com.microsoft.dml::DmlFusedSum",
+)
+
 Draws = tuple[Array, ...]
 
 BROADCASTING = "broadcasting"

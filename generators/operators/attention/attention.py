@@ -12,7 +12,7 @@ value's rounding. Not generated: do_rotary, past_present_share_buffer, cache_ind
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from epcheck.generators.bounds.estimate import (
 )
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
+from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml.descriptions.attention.multihead_attention import (
     MultiheadAttention,
     MultiheadAttentionMaskType,
@@ -40,6 +41,12 @@ from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Truth
+
+DECLARES = (
+    "com.microsoft::Attention",
+    "com.microsoft::QAttention",
+    "com.microsoft::MultiHeadAttention",
+)
 
 DOMAIN = "com.microsoft"
 MASK_FILTER_VALUE = -10000.0
@@ -526,6 +533,52 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
     ),
 }
 
+
+def list_attributes(values: Values, *names: str) -> tuple[tuple[str, Any], ...]:
+    """Those of the names that have a value other than 0 and None."""
+    return tuple((name, values[name]) for name in names if values[name])
+
+
+def make_parts(node: Node, outputs: int = 0) -> Parts:
+    """The parts of a node. outputs: how many its operator has, where not all are asked for."""
+    inputs: tuple[Array | None, ...] = tuple(None if operand is None else operand.value for operand in node.inputs)
+    parameters = tuple(i for i, operand in enumerate(node.inputs) if operand is not None and operand.parameter)
+    present = tuple(bool(name) for name in node.outputs)
+    return Parts(inputs, node.attributes, parameters, present + (False,) * (outputs - len(present)))
+
+
+def _make_space(write: Callable[[AttentionSample, Binding], Node]) -> ParameterSpace:
+    """Every mask leaves the first key to each query, and no mask of lengths stands beside a past: what an empty row
+    gives, and from where lengths count then, the pages leave open."""
+
+    def make_values(values: Values, rng: np.random.Generator) -> Parts:
+        members = {name: values[name] for name in ("bias", "mask", "past", "attention_bias", "value_head")}
+        attributes = list_attributes(values, "unidirectional", "scale")
+        sample = AttentionSample(name="", sequence=5, attributes=attributes, **members)
+        return make_parts(write(sample, Binding(1, (np.dtype("float32"),), rng)))
+
+    choices: dict[str, tuple[Any, ...]] = {
+        "bias": (True, False),
+        "mask": ("", "raw_2d", "raw_3d", "lengths"),
+        "past": (None, 4),
+        "unidirectional": (0, 1),
+        "attention_bias": (None, (True, True), (False, False)),
+        "scale": (None, 2.0),
+        "value_head": (None, 2, 8),
+    }
+    return ParameterSpace({}, make_values, choices, is_valid=_is_defined)
+
+
+def _is_defined(values: Values) -> bool:
+    """Beside a past no lengths of keys, and values with heads as long as those of keys."""
+    return values["past"] is None or (values["mask"] != "lengths" and values["value_head"] is None)
+
+
+PARAMETER_SPACES = {
+    "com.microsoft::Attention": _make_space(attention_node),
+    "com.microsoft::MultiHeadAttention": _make_space(multi_head_node),
+}
+
 OPERATORS = declare(
     tuple(
         Operator(name, samples, ways, node, truth, lower, varied, DOMAIN)
@@ -552,4 +605,5 @@ OPERATORS = declare(
         )
     ),
     optional_io=OPTIONAL_IO,
+    parameter_spaces=PARAMETER_SPACES,
 )

@@ -22,6 +22,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Truth
 
+DECLARES = ("com.microsoft::EmbedLayerNormalization",)
+
 DOMAIN = "com.microsoft"
 EPSILON = 1e-12
 """The default of the attribute, in its documentation."""

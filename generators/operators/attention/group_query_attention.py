@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +30,17 @@ from epcheck.generators.bounds.estimate import (
 )
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
+from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, declare, spread
+from epcheck.generators.operators.attention.attention import list_attributes, make_parts
 from epcheck.generators.operators.attention.rotary import rotated
 from epcheck.generators.truth import Outputs, Refusal, Truth
+
+DECLARES = (
+    "com.microsoft::GroupQueryAttention",
+    "Attention",
+)
 
 DOMAIN = "com.microsoft"
 
@@ -392,10 +400,84 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
     ),
 }
 
+
+def _make_group_parts(values: Values, rng: np.random.Generator) -> Parts:
+    rotary = (("do_rotary", 1), ("rotary_interleaved", values["interleaved"])) if values["rotary"] else ()
+    sample = GroupSample(
+        name="",
+        head=32,
+        sequence=5 if values["past"] is None else 1,
+        past=values["past"],
+        kv_heads=values["kv_heads"],
+        packed=values["packed"],
+        rotary=values["rotary"],
+        attributes=(*rotary, *list_attributes(values, "softcap", "scale")),
+    )
+    return make_parts(group_node(sample, Binding(1, (FLOAT32,), rng)))
+
+
+def _make_onnx_parts(values: Values, rng: np.random.Generator) -> Parts:
+    sample = OnnxSample(
+        name="",
+        rank=values["rank"],
+        kv_heads=values["kv_heads"],
+        sequence=values["queries"],
+        past=values["past"],
+        mode=values["qk_matmul_output_mode"],
+        attributes=list_attributes(values, "is_causal", "softcap", "scale", "qk_matmul_output_mode"),
+        **ONNX_MASKS[values["mask"]],
+    )
+    return make_parts(onnx_node(sample, Binding(25, (FLOAT32,), rng)), outputs=4)
+
+
+FLOAT32 = np.dtype("float32")
+ONNX_MASKS: Mapping[str, Mapping[str, Any]] = {
+    "": {},
+    "bool_2d": {"mask": "bool"},
+    "float_2d": {"mask": "float"},
+    "of_images": {"mask": "float", "mask_axes": 4, "shared": (1,)},
+    "of_heads": {"mask": "bool", "mask_axes": 4, "shared": (0,)},
+    "float_4d": {"mask": "float", "mask_axes": 4},
+}
+"""Masks -> the members of a sample: [S, T], [B, 1, S, T], [1, N, S, T] and [B, N, S, T]."""
+
+PARAMETER_SPACES = {
+    "com.microsoft::GroupQueryAttention": ParameterSpace(
+        {},
+        _make_group_parts,
+        {
+            "past": (None, 4),
+            "kv_heads": (2, 1, 4),
+            "packed": (False, True),
+            "rotary": (0, 16, 8),
+            "interleaved": (0, 1),
+            "softcap": (None, 0.5),
+            "scale": (None, 2.0),
+        },
+        is_valid=lambda values: bool(values["rotary"] or not values["interleaved"]),
+    ),
+    "Attention": ParameterSpace(
+        {},
+        _make_onnx_parts,
+        {
+            "rank": (4, 3),
+            "kv_heads": (4, 2, 1),
+            "queries": (3, 1),
+            "past": (None, 5),
+            "mask": tuple(ONNX_MASKS),
+            "is_causal": (0, 1),
+            "softcap": (None, 0.5),
+            "scale": (None, 2.0),
+            "qk_matmul_output_mode": (None, 0, 1, 2, 3),
+        },
+    ),
+}
+
 OPERATORS = declare(
     (
         Operator("GroupQueryAttention", group_samples, group_bindings, group_node, group_truth, GRAPH, ("T",), DOMAIN),
         Operator("Attention", onnx_samples, onnx_bindings, onnx_node, onnx_truth, NO_KERNEL, ("T1",)),
     ),
     optional_io=OPTIONAL_IO,
+    parameter_spaces=PARAMETER_SPACES,
 )

@@ -27,6 +27,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
+DECLARES = ("LinearAttention",)
+
 Shape = tuple[int, ...]
 RULES = ("linear", "gated", "delta", "gated_delta")
 GATED, DELTA = frozenset({"gated", "gated_delta"}), frozenset({"delta", "gated_delta"})

@@ -23,6 +23,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, declare, spread
 from epcheck.generators.truth import Outputs, Truth
 
+DECLARES = (
+    "com.microsoft::RotaryEmbedding",
+    "RotaryEmbedding",
+)
+
 DOMAIN = "com.microsoft"
 CACHED = 12
 """Positions that the caches know."""

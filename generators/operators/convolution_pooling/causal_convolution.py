@@ -25,6 +25,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("CausalConvWithState",)
+
 Shape = tuple[int, ...]
 ACTIVATIONS = ("none", "silu", "swish")
 SLOPE = 1.1

@@ -23,6 +23,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Random
+from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.convolution import (
     Convolution,
@@ -31,11 +32,19 @@ from epcheck.generators.directml.descriptions.convolution_pooling.convolution im
     ConvolutionMode,
 )
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.families import fused_activation
+from epcheck.generators.families import fused_activation, window_space
+from epcheck.generators.families.window_space import draw_image, is_window, write_window
 from epcheck.generators.kernels.window import Windows, convolve, slide
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
+
+DECLARES = (
+    "Conv",
+    "com.microsoft::NhwcConv",
+    "com.microsoft.dml::DmlFusedConv",
+    "ConvInteger",
+)
 
 Attributes = tuple[tuple[str, Attribute], ...]
 CONTRIB, DML = "com.microsoft", "com.microsoft.dml"
@@ -502,6 +511,30 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _make_parts(values: Values, rng: np.random.Generator) -> Parts:
+    group, filters = values["group"], values["filters"]
+    x = draw_image(values, rng)
+    w = rng.uniform(-1, 1, (filters, values["channels"] // group, *values["kernel_shape"])).astype(np.float32)
+    bias = (rng.uniform(-1, 1, (filters,)).astype(np.float32),) if values["bias"] else ()
+    return Parts((x, w, *bias), {**write_window(values), "group": group}, (1, 2)[: 1 + len(bias)])
+
+
+CHOICES: Mapping[str, tuple[Any, ...]] = {**window_space.WINDOW, "group": (1, 2), "bias": (True, False)}
+
+PARAMETER_SPACES = {
+    "Conv": ParameterSpace(
+        window_space.IMAGE,
+        _make_parts,
+        CHOICES,
+        window_space.BORDERS,
+        ("batch",),
+        is_window,
+        "width",
+        window_space.EXTREMES,
+    )
+}
+
 OPERATORS = declare(
     (
         _conv("Conv", "", samples),
@@ -518,4 +551,5 @@ OPERATORS = declare(
         ),
     ),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

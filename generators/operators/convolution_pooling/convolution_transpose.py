@@ -25,13 +25,16 @@ from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
+from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml.descriptions.convolution_pooling.convolution import ConvolutionDirection
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.families import fused_activation
+from epcheck.generators.families import fused_activation, window_space
+from epcheck.generators.families.window_space import draw_image, is_window, write_window
 from epcheck.generators.kernels.window import Windows, convolve_transposed, halved, spatial_attributes
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.operators.convolution_pooling.convolution import (
+    CHOICES,
     CONTRIB,
     DML,
     STRIDED_SAME,
@@ -45,6 +48,12 @@ from epcheck.generators.operators.convolution_pooling.convolution import (
     values_of,
 )
 from epcheck.generators.truth import Outputs, Refusal, Truth
+
+DECLARES = (
+    "ConvTranspose",
+    "com.microsoft::ConvTransposeWithDynamicPads",
+    "com.microsoft.dml::DmlFusedConvTranspose",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,6 +309,41 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
     "com.microsoft::ConvTransposeWithDynamicPads": (OptionalIO("bias", inputs=each_alone("Pads", "B")),),
 }
 
+
+def _is_valid(values: Values) -> bool:
+    """An output padding is smaller than stride or dilation; SAME crops, and what is left are elements."""
+    strides, dilations = (values[name] or (1, 1) for name in ("strides", "dilations"))
+    reach = [(k - 1) * d + 1 for k, d in zip(values["kernel_shape"], dilations, strict=True)]
+    extra, padding = values["output_padding"] or (0, 0), values["padding"]
+    if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True) if e):
+        return False
+    if padding.startswith("SAME") and any(r + e < s for r, e, s in zip(reach, extra, strides, strict=True)):
+        return False
+    return is_window(values)
+
+
+def _make_parts(values: Values, rng: np.random.Generator) -> Parts:
+    group, filters = values["group"], values["filters"]
+    x = draw_image(values, rng)
+    w = rng.uniform(-1, 1, (values["channels"], filters // group, *values["kernel_shape"])).astype(np.float32)
+    bias = (rng.uniform(-1, 1, (filters,)).astype(np.float32),) if values["bias"] else ()
+    extra = {"output_padding": values["output_padding"]} if values["output_padding"] else {}
+    return Parts((x, w, *bias), {**write_window(values), **extra, "group": group}, (1, 2)[: 1 + len(bias)])
+
+
+PARAMETER_SPACES = {
+    "ConvTranspose": ParameterSpace(
+        {**window_space.IMAGE, "height": 4, "width": 5},
+        _make_parts,
+        {**CHOICES, "output_padding": (None, (1, 0), (0, 1))},
+        window_space.BORDERS,
+        ("batch",),
+        _is_valid,
+        "width",
+        window_space.EXTREMES,
+    )
+}
+
 OPERATORS = declare(
     (
         _transposed("ConvTranspose", "", samples),
@@ -308,4 +352,5 @@ OPERATORS = declare(
     ),
     interactions=INTERACTIONS,
     optional_io=OPTIONAL_IO,
+    parameter_spaces=PARAMETER_SPACES,
 )

@@ -34,6 +34,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("DeformConv",)
+
 ESTABLISHED = 22
 WEIGHT_ROUNDINGS = 4
 """Of a coordinate, of its distance to the next element, of one less it, and of the product with another axis's."""

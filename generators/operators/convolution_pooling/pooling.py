@@ -25,6 +25,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
+from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import (
     AveragePooling,
@@ -35,10 +36,21 @@ from epcheck.generators.directml.descriptions.convolution_pooling.pooling import
     MaxPooling2,
 )
 from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.families import window_space
+from epcheck.generators.families.window_space import draw_image, is_window, write_window
 from epcheck.generators.kernels.window import Windows, columns, is_image, is_padded_image, maximum, slide
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+DECLARES = (
+    "AveragePool",
+    "LpPool",
+    "MaxPool",
+    "GlobalAveragePool",
+    "GlobalLpPool",
+    "GlobalMaxPool",
+)
 
 Attributes = tuple[tuple[str, Attribute], ...]
 IGNORED = 22
@@ -460,6 +472,43 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _is_valid(name: str, values: Values) -> bool:
+    """Padding has to be smaller than the kernel, and ceil_mode is about pads that are given."""
+    kernel, padding, pads = values["kernel_shape"], values["padding"], window_space.PADS
+    if padding in pads and any(pad >= side for pad, side in zip(pads[padding], kernel * 2, strict=True)):
+        return False
+    if values["ceil_mode"] and (padding not in ("", *pads) or name == "LpPool"):
+        return False
+    return is_window(values)
+
+
+def _make_parts(name: str, values: Values, rng: np.random.Generator) -> Parts:
+    own = {key: values[key] for key in ("ceil_mode", "count_include_pad", "storage_order", "p") if key in values}
+    outputs = (True, values["indices"]) if name == "MaxPool" else ()
+    return Parts((draw_image(values, rng),), {**write_window(values), **own}, (), outputs)
+
+
+OWN_CHOICES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "AveragePool": {"count_include_pad": (0, 1)},
+    "MaxPool": {"indices": (False, True), "storage_order": (0, 1)},
+    "LpPool": {"p": (2, 1)},
+}
+
+PARAMETER_SPACES = {
+    name: ParameterSpace(
+        window_space.IMAGE,
+        partial(_make_parts, name),
+        {**window_space.WINDOW, "ceil_mode": (0, 1), **own},
+        {"width": window_space.BORDERS["width"], "channels": (3, 17, 65)},
+        ("batch",),
+        partial(_is_valid, name),
+        "width",
+        ANY_VALUE[1:] if name == "MaxPool" else window_space.EXTREMES,
+    )
+    for name, own in OWN_CHOICES.items()
+}
+
 OPERATORS = declare(
     (
         _pool("AveragePool", "average", average_truth),
@@ -470,4 +519,5 @@ OPERATORS = declare(
         _pool("GlobalMaxPool", "max", max_truth),
     ),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

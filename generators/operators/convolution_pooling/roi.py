@@ -44,6 +44,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = (
+    "RoiAlign",
+    "MaxRoiPool",
+)
+
 Attributes = tuple[tuple[str, Attribute], ...]
 Regions = tuple[tuple[float, ...], ...]
 HALF_PIXEL = ("coordinate_transformation_mode", "half_pixel")

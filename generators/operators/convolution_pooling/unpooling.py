@@ -30,6 +30,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = (
+    "MaxUnpool",
+    "Col2Im",
+)
+
 Attributes = tuple[tuple[str, Attribute], ...]
 
 

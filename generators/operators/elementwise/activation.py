@@ -43,6 +43,25 @@ from epcheck.generators.families.elementwise import (
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Output, Outputs, Truth, Ulp, ZeroSigns
 
+DECLARES = (
+    "Celu",
+    "Elu",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRelu",
+    "Mish",
+    "ParametricSoftplus",
+    "Relu",
+    "ScaledTanh",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Softplus",
+    "Softsign",
+    "Swish",
+    "ThresholdedRelu",
+)
+
 SELECTION = "a comparison and a selection do not round"
 CANCELLATION = f"{bounds.WEBNN}; cancellation: {VULKAN}"
 LIKE_SIGMOID = f"{bounds.WEBNN}, sigmoid; cancellation: {VULKAN}"

@@ -27,6 +27,11 @@ from epcheck.generators.families.elementwise import Domain, ElementwiseOperator,
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Outputs, Refusal, Truth, Ulp
 
+DECLARES = (
+    "Affine",
+    "ImageScaler",
+)
+
 WEBNN_LINEAR = f"{bounds.WEBNN}, linear"
 DOMAIN = Domain(reach=1e4, special=(np.nan, np.inf, -np.inf, 0.0, -0.0))
 

@@ -31,6 +31,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import declare
 from epcheck.generators.truth import Output, Outputs, Truth
 
+DECLARES = (
+    "IsInf",
+    "IsNaN",
+)
+
 
 def _around_infinity(info: Any) -> list[float]:
     largest = float(info.max)

@@ -34,6 +34,15 @@ from epcheck.generators.families.elementwise import Domain, ElementwiseOperator,
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.truth import Outputs, Refusal, Truth, Ulp
 
+DECLARES = (
+    "Gelu",
+    "com.microsoft::Gelu",
+    "com.microsoft::FastGelu",
+    "com.microsoft::QuickGelu",
+    "com.microsoft::BiasGelu",
+    "com.microsoft::BiasSplitGelu",
+)
+
 MS = "com.microsoft"
 WEBNN_GELU = f"{bounds.WEBNN}, gelu: 18 ULP; cancellation of 1 + erf"
 BY_SIGMOID = f"{bounds.WEBNN}, sigmoid; cancellation: {VULKAN}"

@@ -27,6 +27,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import declare
 from epcheck.generators.truth import Output, Outputs, Truth
 
+DECLARES = (
+    "Identity",
+    "Dropout",
+)
+
 BOOLEAN_MASK = 10
 """The version of Dropout since which the mask is bool; before, it has the type of the data."""
 

@@ -29,6 +29,8 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, ZeroSigns
 
+DECLARES = ("PRelu",)
+
 WEBNN_PRELU = f"{bounds.WEBNN}, prelu"
 SIGNS = ZeroSigns(zero_signs.LINEAR)
 

@@ -28,6 +28,8 @@ from epcheck.generators.operator import NO_KERNEL
 from epcheck.generators.operators.elementwise.activation import LIKE_SIGMOID, SATURATION
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
+DECLARES = ("SwiGLU",)
+
 DOMAIN = Domain(
     special=(np.nan, np.inf, 0.0, -0.0),
     limits={

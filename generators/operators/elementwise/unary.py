@@ -28,6 +28,29 @@ from epcheck.generators.families.elementwise import Domain, ElementwiseOperator,
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Output, Outputs, Truth, Ulp, ZeroSigns
 
+DECLARES = (
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Ceil",
+    "Cos",
+    "Cosh",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Log",
+    "Reciprocal",
+    "Round",
+    "Sin",
+    "Sinh",
+    "Sqrt",
+    "Tan",
+    "Tanh",
+)
+
 IEEE_EXACT = "IEEE 754: rounding to an integer is exact"
 HALF_PI = np.pi / 2
 

@@ -24,6 +24,8 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("Det",)
+
 ESTABLISHED = 22
 SOURCE = "N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 9.3 and 14.6, and Hadamard"
 

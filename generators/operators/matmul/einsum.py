@@ -29,6 +29,8 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("Einsum",)
+
 SIZES = {"i": 3, "j": 4, "k": 5, "l": 2, "a": 2, "b": 3, "A": 4, "B": 2, "I": 2}
 """Of the labels in equations, unless a sample gives shapes."""
 

@@ -22,6 +22,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Random
+from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.directml.lowering import Lowering
@@ -29,8 +30,13 @@ from epcheck.generators.families import fused_activation
 from epcheck.generators.kernels.activations import FUNCTIONS
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
-from epcheck.generators.operators.matmul.matmul import DML, values_of
+from epcheck.generators.operators.matmul.matmul import DML, SIDES, draw_matrix, values_of
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+DECLARES = (
+    "Gemm",
+    "com.microsoft.dml::DmlFusedGemm",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +307,36 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _make_parts(values: Values, rng: np.random.Generator) -> Parts:
+    m, n, k = (values[name] for name in "mnk")
+    a = draw_matrix(rng, *((k, m) if values["transA"] else (m, k)))
+    b = draw_matrix(rng, *((n, k) if values["transB"] else (k, n)))
+    shapes = {"row": (n,), "scalar": (), "column": (m, 1), "matrix": (m, n), "one": (1,)}
+    c = (np.asarray(draw_matrix(rng, *shapes[values["C"]])),) if values["C"] else ()
+    return Parts((a, b, *c), {name: values[name] for name in ("transA", "transB", "alpha", "beta")}, (1,))
+
+
+PARAMETER_SPACES = {
+    "Gemm": ParameterSpace(
+        {"m": 3, "n": 5, "k": 4},
+        _make_parts,
+        {
+            "transA": (0, 1),
+            "transB": (0, 1),
+            "alpha": (1.0, 0.5, -2.0),
+            "beta": (1.0, 0.25, 0.0),
+            "C": ("row", "", "scalar", "column", "matrix", "one"),
+        },
+        SIDES,
+        ("m", "n"),
+        row="k",
+        extremes=ANY_VALUE,
+    )
+}
+
 OPERATORS = declare(
     (_operator("Gemm", "", samples), _operator("DmlFusedGemm", DML, fused_samples)),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

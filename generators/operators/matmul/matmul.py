@@ -22,6 +22,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
+from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.directml.lowering import Lowering
@@ -31,6 +32,13 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.schema import since_versions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+DECLARES = (
+    "MatMul",
+    "com.microsoft::FusedMatMul",
+    "com.microsoft::FusedMatMulActivation",
+    "com.microsoft.dml::DmlFusedMatMul",
+)
 
 MICROSOFT, DML = "com.microsoft", "com.microsoft.dml"
 SIZES = {"one": 1, "three": 3, "sixteen": 16, "seventeen": 17}
@@ -388,6 +396,34 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+SIZES_OF_A_SIDE = (1, 7, 16, 17, 33, 65, 129, 257)
+"""Beside the tiles of 8, 16, 32, 64, 128 and 256."""
+
+SIDES = {
+    "m": (*SIZES_OF_A_SIDE, 1025),
+    "n": (*SIZES_OF_A_SIDE, 1025),
+    "k": (*SIZES_OF_A_SIDE, 513, 4097),
+}
+"""The borders of [m, k] x [k, n]; products are added over k."""
+
+
+def draw_matrix(rng: np.random.Generator, *shape: int) -> Array:
+    """float32 from [-1, 1)."""
+    return rng.uniform(-1, 1, shape).astype(np.float32)
+
+
+def _make_parts(values: Values, rng: np.random.Generator) -> Parts:
+    m, n, k = (values[name] for name in "mnk")
+    return Parts((draw_matrix(rng, m, k), draw_matrix(rng, k, n)))
+
+
+PARAMETER_SPACES = {
+    "MatMul": ParameterSpace(
+        {"m": 3, "n": 5, "k": 4}, _make_parts, borders=SIDES, empty=("m", "n"), row="k", extremes=ANY_VALUE
+    )
+}
+
 OPERATORS = declare(
     (
         _operator("MatMul", "", samples),
@@ -396,4 +432,5 @@ OPERATORS = declare(
         _operator("DmlFusedMatMul", DML, dml_fused_samples),
     ),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

@@ -19,6 +19,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, Operator, declare, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
+DECLARES = ("com.microsoft::MatMulNBits",)
+
 MICROSOFT = "com.microsoft"
 
 

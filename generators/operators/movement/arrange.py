@@ -18,6 +18,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
+from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.declaration.undefined_sample import LENGTH, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml.descriptions.movement.layout import (
     DepthSpaceOrder,
@@ -30,9 +31,27 @@ from epcheck.generators.directml.descriptions.movement.layout import (
 )
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
-from epcheck.generators.families.movement import MovementSample, RefusedError, first, movement, shape_of_rank
+from epcheck.generators.families.movement import (
+    MovementSample,
+    RefusedError,
+    first,
+    make_movement_space,
+    make_ramp,
+    movement,
+    shape_of_rank,
+)
 from epcheck.generators.node import Node
 from epcheck.generators.operator import declare
+
+DECLARES = (
+    "Transpose",
+    "Expand",
+    "Tile",
+    "DepthToSpace",
+    "SpaceToDepth",
+    "Crop",
+    "ReverseSequence",
+)
 
 
 def _permuted(name: str, shape: tuple[int, ...], perm: tuple[int, ...] | None, every_dtype: bool = False,
@@ -402,6 +421,55 @@ def _undefined_lengths() -> UndefinedSamples:
 
 UNDEFINED = {"ReverseSequence": _undefined_lengths}
 
+
+def _make_transpose(values: Values, _: np.random.Generator) -> Parts:
+    perm, data = values["perm"], make_ramp(values)
+    if perm is None:
+        return Parts((data,))
+    data = data if len(perm) == 3 else data.reshape(2, 5, 1, 3)
+    return Parts((data,), {"perm": perm})
+
+
+def _make_tile(values: Values, _: np.random.Generator) -> Parts:
+    repeats = np.array([values[name] for name in ("first", "second", "third")], np.int64)
+    return Parts((make_ramp(values), repeats), {}, (1,))
+
+
+def _is_expand(values: Values) -> bool:
+    """Where all sizes of data are 1, none is more than that of the shape."""
+    return bool(values["ones"] != "all" or values["shape"] != "ones")
+
+
+def _make_expand(values: Values, _: np.random.Generator) -> Parts:
+    """ones: the sizes of data that are 1 and repeated. shape: as long as data is, with ones where data has more,
+    without its first dimension, or with one more."""
+    full, ones = make_ramp(values), values["ones"]
+    axes = tuple(axis for axis, name in enumerate(("outer", "length", "inner")) if name in ones or ones == "all")
+    data = full[tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(3))]
+    shape = [size if axis in axes or values["shape"] != "ones" else 1 for axis, size in enumerate(full.shape)]
+    shape = {"shorter": shape[1:], "longer": [2, *shape]}.get(values["shape"], shape)
+    return Parts((data, np.array(shape, np.int64)), {}, (1,))
+
+
+ORDERS = tuple(order for order in permutations(range(4)) if order != (0, 1, 2, 3))
+ANY_EMPTY = ("outer", "length", "inner")
+
+PARAMETER_SPACES = {
+    "Transpose": make_movement_space(
+        _make_transpose, {"perm": (None, (1, 0, 2), (0, 2, 1), (2, 0, 1), *ORDERS)}, ANY_EMPTY
+    ),
+    "Tile": make_movement_space(_make_tile, {"first": (1, 2), "second": (2, 1, 3), "third": (1, 4)}, ANY_EMPTY),
+    "Expand": make_movement_space(
+        _make_expand,
+        {
+            "ones": ("outer", "length", "inner", "outer_inner", "all", ""),
+            "shape": ("same", "ones", "shorter", "longer"),
+        },
+        ANY_EMPTY,
+        _is_expand,
+    ),
+}
+
 OPERATORS = declare(
     (
         movement("Transpose", transpose_samples, transposed, lower_transpose),
@@ -414,4 +482,5 @@ OPERATORS = declare(
     ),
     interactions=INTERACTIONS,
     undefined=UNDEFINED,
+    parameter_spaces=PARAMETER_SPACES,
 )

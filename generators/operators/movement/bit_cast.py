@@ -23,6 +23,8 @@ from epcheck.generators.operator import NO_KERNEL, PAIRS_OF_DTYPES, Operator
 from epcheck.generators.schema import NUMPY_NAMES
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("BitCast",)
+
 FIRST = ("float32", "int32")
 """T1 and T2 in which every sample has a case."""
 

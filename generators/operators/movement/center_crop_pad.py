@@ -26,6 +26,8 @@ from epcheck.generators.families.movement import (
 from epcheck.generators.node import Node
 from epcheck.generators.operator import NO_KERNEL, OTHER_RANK
 
+DECLARES = ("CenterCropPad",)
+
 Shape = tuple[int, ...]
 
 

@@ -24,6 +24,8 @@ from epcheck.generators.families.movement import (
 from epcheck.generators.node import Node
 from epcheck.generators.operator import NO_KERNEL
 
+DECLARES = ("Compress",)
+
 ESTABLISHED = 11
 """The newest version that a provider has; Compress-28 adds types that numpy cannot hold."""
 

@@ -15,10 +15,12 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
+from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.layout import Join, Split
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
+    AXES,
     Drawn,
     MovementSample,
     RefusedError,
@@ -26,6 +28,8 @@ from epcheck.generators.families.movement import (
     drawn,
     first,
     label,
+    make_movement_space,
+    make_ramp,
     movement,
     normalized,
     parameter,
@@ -33,6 +37,11 @@ from epcheck.generators.families.movement import (
 )
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import declare
+
+DECLARES = (
+    "Concat",
+    "Split",
+)
 
 NEGATIVE_AXES = 11
 """The first version whose page counts axes from the back."""
@@ -221,10 +230,51 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _make_concat(values: Values, _: np.random.Generator) -> Parts:
+    """Inputs of different sizes along the axis, where that is not the dimension which is empty or large."""
+    data = make_ramp(values)
+    inputs = [data + 1000 * i for i in range(values["count"])]
+    inputs[-1] = np.take(inputs[-1], range(0, data.shape[values["axis"]], 2), values["axis"])
+    return Parts(tuple(inputs), {"axis": values["axis"]})
+
+
+PARTS = {"uneven": (2, 3, 1), "equal": (2, 2, 2), "single": (6,), "many": (1,) * 6}
+"""How an axis of six elements is split."""
+
+
+def _is_split(values: Values) -> bool:
+    """Without lengths the parts are equal; the number of outputs says how many."""
+    return values["given"] == "split" or values["parts"] in ("equal", "single", "many")
+
+
+def _make_split(values: Values, _: np.random.Generator) -> Parts:
+    """The axis has six elements, or a border size, which is split into three parts. num_outputs stands for lengths."""
+    shape, axis, sizes = [values[name] for name in ("outer", "length", "inner")], values["axis"], PARTS[values["parts"]]
+    if shape[axis] in (2, 3, 5):
+        shape[axis] = sum(sizes)
+    else:
+        third = shape[axis] // 3
+        sizes = (third, shape[axis] - 2 * third, third)
+    data = np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    outputs = (True,) * len(sizes)
+    if values["given"] == "split":
+        return Parts((data, np.array(sizes, np.int64)), {"axis": axis}, (1,), outputs)
+    return Parts((data,), {"axis": axis, "num_outputs": len(sizes)}, (), outputs)
+
+
+PARAMETER_SPACES = {
+    "Concat": make_movement_space(_make_concat, {"axis": AXES, "count": (2, 1, 3, 5)}, ("outer", "length", "inner")),
+    "Split": make_movement_space(
+        _make_split, {"axis": AXES, "parts": tuple(PARTS), "given": ("split", "")}, is_valid=_is_split
+    ),
+}
+
 OPERATORS = declare(
     (
         movement("Concat", concat_samples, concatenated, lower_concat, node=concat_node),
         movement("Split", split_samples, parts, lower_split),
     ),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

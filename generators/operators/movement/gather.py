@@ -13,20 +13,30 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.gathering import Gather, GatherElements, GatherND1
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
+    AXES,
     Argument,
     MovementSample,
     RefusedError,
     axis_of,
     label,
+    make_movement_space,
+    make_ramp,
     movement,
     shape_of_rank,
 )
 from epcheck.generators.node import Node
 from epcheck.generators.operator import declare
+
+DECLARES = (
+    "Gather",
+    "GatherElements",
+    "GatherND",
+)
 
 NEGATIVE_INDICES = 11
 """Gather-11 is the first page whose bounds include negative indices."""
@@ -233,6 +243,51 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _make_gather(values: Values, _: np.random.Generator) -> Parts:
+    data, axis = make_ramp(values), values["axis"]
+    indices = np.array(values["indices"], np.int64)
+    return Parts((data, np.minimum(indices, data.shape[axis] - 1)), {"axis": axis}, (1,))
+
+
+def draw_indices(values: Values, rng: np.random.Generator) -> Array:
+    """Indices along the axis; without `repeated` and `more` no two elements of a line have the same."""
+    shape = tuple(values[name] for name in ("outer", "length", "inner"))
+    axis, kind = values["axis"], values["indices"]
+    length = shape[axis]
+    lines = rng.permuted(np.broadcast_to(np.arange(length), (*np.delete(shape, axis), length)), axis=-1)
+    if kind == "negative":
+        lines = lines - length
+    elif kind == "repeated":
+        lines = lines // 2
+    elif kind == "fewer":
+        lines = lines[..., : length // 2]
+    elif kind == "more":
+        lines = np.concatenate([lines, lines[..., ::-1]], axis=-1)
+    return np.ascontiguousarray(np.moveaxis(lines, -1, axis)).astype(values["index"])
+
+
+def _make_gather_elements(values: Values, rng: np.random.Generator) -> Parts:
+    return Parts((make_ramp(values), draw_indices(values, rng)), {"axis": values["axis"]}, (1,))
+
+
+PARAMETER_SPACES = {
+    # The usual indices take the first and the last element of a row.
+    "Gather": make_movement_space(
+        _make_gather,
+        {"axis": AXES, "indices": ((4, 0, -1), (), (0,), ((1, 2), (0, 1)))},
+        extremes=("nan", "inf", "minus_zero"),
+    ),
+    "GatherElements": make_movement_space(
+        _make_gather_elements,
+        {
+            "axis": AXES,
+            "index": ("int64", "int32"),
+            "indices": ("permuted", "negative", "repeated", "fewer", "more"),
+        },
+    ),
+}
+
 OPERATORS = declare(
     (
         movement("Gather", gather_samples, gathered, lower_gather),
@@ -240,4 +295,5 @@ OPERATORS = declare(
         movement("GatherND", gather_nd_samples, slices, lower_slices),
     ),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

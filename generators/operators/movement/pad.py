@@ -16,6 +16,7 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, int64s
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
+from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.layout import Padding1, PaddingMode
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import DataType, TensorDesc
@@ -32,6 +33,8 @@ from epcheck.generators.families.movement import (
 )
 from epcheck.generators.node import Node
 from epcheck.generators.operator import declare
+
+DECLARES = ("Pad",)
 
 WRAP = 19
 """The first version with the mode wrap."""
@@ -190,8 +193,41 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
     "Pad": (OptionalIO("axes_all", inputs=each_alone("constant_value", "axes"), versions=(23, 24, 25)),),
 }
 
+
+EDGES = ((0, 0), (1, 0), (0, 2), (3, 1))
+"""Of pads, before and after."""
+
+
+def _list_edges(values: Values) -> tuple[tuple[int, int], ...]:
+    return tuple(values[name] for name in ("first", "second", "third"))
+
+
+def _is_valid(values: Values) -> bool:
+    """Reflection has no more elements than the axis less one."""
+    sizes = zip(_list_edges(values), (2, 5, 3), strict=True)
+    return values["mode"] != "reflect" or all(max(edges) < size for edges, size in sizes)
+
+
+def _make_parts(values: Values, _: np.random.Generator) -> Parts:
+    edges = _list_edges(values)
+    pads = np.array([begin for begin, _ in edges] + [end for _, end in edges], np.int64)
+    constant = (np.array(-7, np.float32),) if values["mode"] == "constant" else ()
+    inputs = (movement.make_ramp(values), pads, *constant)
+    return Parts(inputs, {"mode": values["mode"]}, (1, 2)[: 1 + len(constant)])
+
+
+PARAMETER_SPACES = {
+    "Pad": movement.make_movement_space(
+        _make_parts,
+        {"mode": ("constant", "edge", "reflect"), "first": EDGES[:2], "second": EDGES[::-1], "third": EDGES},
+        (),
+        _is_valid,
+    )
+}
+
 OPERATORS = declare(
     (movement.movement("Pad", samples, padded_values, lower),),
     interactions=INTERACTIONS,
     optional_io=OPTIONAL_IO,
+    parameter_spaces=PARAMETER_SPACES,
 )

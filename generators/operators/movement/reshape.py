@@ -28,6 +28,13 @@ from epcheck.generators.families.movement import (
 from epcheck.generators.node import Node
 from epcheck.generators.operator import OTHER_RANK, declare
 
+DECLARES = (
+    "Reshape",
+    "Flatten",
+    "Squeeze",
+    "Unsqueeze",
+)
+
 NEGATIVE_AXES = 11
 """The first version of Flatten, Squeeze and Unsqueeze whose page counts axes from the back."""
 

@@ -15,11 +15,14 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml.descriptions.movement.gathering import Scatter, ScatterND
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
+    AXES,
+    LENGTHS,
     Argument,
     Drawn,
     MovementSample,
@@ -31,7 +34,13 @@ from epcheck.generators.families.movement import (
 )
 from epcheck.generators.node import Node
 from epcheck.generators.operator import OTHER_RANK, declare
-from epcheck.generators.operators.movement.gather import checked
+from epcheck.generators.operators.movement.gather import checked, draw_indices
+
+DECLARES = (
+    "Scatter",
+    "ScatterElements",
+    "ScatterND",
+)
 
 MAX_AND_MIN = 18
 """The first version with these two reductions."""
@@ -231,6 +240,31 @@ def _rows_written_twice() -> UndefinedSamples:
 
 UNDEFINED = {"ScatterElements": _written_twice, "Scatter": _written_twice, "ScatterND": _rows_written_twice}
 
+
+def _make_scatter_elements(values: Values, rng: np.random.Generator) -> Parts:
+    """Small integers, of which every order of a reduction gives the same."""
+    indices = draw_indices(values, rng)
+    shape = tuple(values[name] for name in ("outer", "length", "inner"))
+    data, updates = (rng.integers(-4, 5, size).astype(np.float32) for size in (shape, indices.shape))
+    return Parts((data, indices, updates), {"axis": values["axis"], "reduction": values["reduction"]}, (1,))
+
+
+PARAMETER_SPACES = {
+    "ScatterElements": ParameterSpace(
+        {"outer": 2, "length": 5, "inner": 3},
+        _make_scatter_elements,
+        {
+            "axis": AXES,
+            "index": ("int64", "int32"),
+            "indices": ("permuted", "negative", "fewer", "repeated"),
+            "reduction": ("none", "add", "mul", "max", "min"),
+        },
+        {"length": LENGTHS, "inner": LENGTHS},
+        ("outer", "inner"),
+        lambda values: values["indices"] != "repeated" or values["reduction"] != "none",
+    )
+}
+
 OPERATORS = declare(
     (
         replace(movement("Scatter", scatter_samples, scattered_elements, lower_elements), new_axis_last=True),
@@ -242,4 +276,5 @@ OPERATORS = declare(
     ),
     interactions=INTERACTIONS,
     undefined=UNDEFINED,
+    parameter_spaces=PARAMETER_SPACES,
 )

@@ -49,6 +49,17 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_ELEMENTS, ON_CPU, OTHER_RANK, Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = (
+    "Shape",
+    "Size",
+    "ConstantOfShape",
+    "EyeLike",
+    "Range",
+    "OneHot",
+    "NonZero",
+    "Trilu",
+)
+
 INT64 = np.iinfo(np.int64)
 
 

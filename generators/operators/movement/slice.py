@@ -16,11 +16,15 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
+from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml import Slice1, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.families.movement import AXES, make_movement_space, make_ramp
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+DECLARES = ("Slice",)
 
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 LENGTH = 6
@@ -358,7 +362,20 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _make_parts(values: Values, _: np.random.Generator) -> Parts:
+    parameters = (np.array([values[name]], np.int64) for name in ("start", "end", "axis", "step"))
+    return Parts((make_ramp(values), *parameters), {}, (1, 2, 3, 4))
+
+
+PARAMETER_SPACES = {
+    "Slice": make_movement_space(
+        _make_parts, {"axis": AXES, "start": (0, 1, -2, -100), "end": (100, -1, 3), "step": (1, 2, -1, -2)}
+    )
+}
+
 OPERATORS = declare(
     (Operator("Slice", samples, bindings, node, truth, lower),),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

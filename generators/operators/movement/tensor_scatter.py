@@ -24,6 +24,8 @@ from epcheck.generators.families.movement import (
 from epcheck.generators.node import Node
 from epcheck.generators.operator import NO_KERNEL
 
+DECLARES = ("TensorScatter",)
+
 Shape = tuple[int, ...]
 
 

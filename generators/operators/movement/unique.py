@@ -22,6 +22,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("Unique",)
+
 ESTABLISHED = 11
 """The newest version that a released opset resolves to; Unique-28 adds types that numpy cannot hold."""
 

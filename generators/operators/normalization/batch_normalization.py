@@ -37,6 +37,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
+DECLARES = (
+    "BatchNormalization",
+    "com.microsoft.dml::DmlFusedBatchNormalization",
+)
+
 FUSED = "DmlFusedBatchNormalization"
 IN_TRAINING = 5
 """Outputs of a node of revision 7 or 9 that trains."""

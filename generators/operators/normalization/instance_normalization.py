@@ -39,6 +39,15 @@ from epcheck.generators.operator import Operator, spread
 from epcheck.generators.operators.normalization.layer_normalization import SOURCE
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
+DECLARES = (
+    "InstanceNormalization",
+    "MeanVarianceNormalization",
+    "GroupNormalization",
+    "com.microsoft::GroupNorm",
+    "com.microsoft.dml::DmlFusedInstanceNormalization",
+    "com.microsoft.dml::DmlFusedMeanVarianceNormalization",
+)
+
 MICROSOFT, DML = "com.microsoft", fused_activation.DOMAIN
 DEFAULT_EPSILON = 1e-5
 MVN_EPSILON = 1e-9

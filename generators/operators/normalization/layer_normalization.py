@@ -33,13 +33,23 @@ from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.bounds.propagation import Moments
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO
+from epcheck.generators.declaration.parameter_space import ANY_NUMBER, ParameterSpace, Parts, Values
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import MeanVarianceNormalization2
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.families.axis_space import LENGTHS
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+DECLARES = (
+    "LayerNormalization",
+    "SimplifiedLayerNormalization",
+    "RMSNormalization",
+    "com.microsoft::SkipLayerNormalization",
+    "com.microsoft::SkipSimplifiedLayerNormalization",
+)
 
 S = TypeVar("S", bound=Sample)
 MICROSOFT = "com.microsoft"
@@ -422,10 +432,33 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
     ),
 }
 
+
+def _make_parts(values: Values, rng: np.random.Generator) -> Parts:
+    shape = (values["outer"], 3, values["length"])
+    scale = rng.uniform(0.5, 2, shape[values["axis"] :]).astype(np.float32)
+    bias = rng.uniform(-1, 1, scale.shape).astype(np.float32) if values["bias"] else None
+    data = rng.uniform(-2, 2, shape).astype(np.float32)
+    inputs = (data, scale, bias) if values["bias"] else (data, scale)
+    outputs = (True, values["mean"], values["deviation"])
+    return Parts(inputs, {"axis": values["axis"]}, (1, 2) if values["bias"] else (1,), outputs)
+
+
+PARAMETER_SPACES = {
+    "LayerNormalization": ParameterSpace(
+        {"outer": 2, "length": 5},
+        _make_parts,
+        {"axis": (-1, 1, -2), "bias": (True, False), "mean": (False, True), "deviation": (False, True)},
+        {"length": LENGTHS},
+        ("outer",),
+        extremes=("inf", "nan", *ANY_NUMBER),
+    )
+}
+
 OPERATORS = declare(
     (
         *map(_layer, ("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization")),
         *map(_skip, SKIP),
     ),
     optional_io=OPTIONAL_IO,
+    parameter_spaces=PARAMETER_SPACES,
 )

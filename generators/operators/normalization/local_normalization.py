@@ -23,6 +23,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal
+from epcheck.generators.declaration.parameter_space import ANY_NUMBER
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import (
     LocalResponseNormalization,
@@ -30,9 +31,15 @@ from epcheck.generators.directml.descriptions.normalization.normalization import
 )
 from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, missing, padded
 from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.families.axis_space import AXES, make_axis_parts, make_axis_space
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Outputs, Refusal, Truth
+
+DECLARES = (
+    "LRN",
+    "LpNormalization",
+)
 
 DML_EPSILON = 1e-5
 POW_ULP = 16
@@ -200,6 +207,11 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+PARAMETER_SPACES = {
+    "LpNormalization": make_axis_space(make_axis_parts, {"axis": AXES, "p": (2, 1)}, ("nan", *ANY_NUMBER))
+}
+
 OPERATORS = declare(
     (
         Operator(
@@ -215,4 +227,5 @@ OPERATORS = declare(
         ),
     ),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

@@ -24,6 +24,8 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Truth
 
+DECLARES = ("DynamicQuantizeLinear",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicSample(Sample):

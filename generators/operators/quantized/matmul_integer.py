@@ -35,6 +35,12 @@ from epcheck.generators.operator import GRAPH, Operator, declare
 from epcheck.generators.operators.quantized import dynamic_quantize
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
+DECLARES = (
+    "MatMulInteger",
+    "com.microsoft::MatMulIntegerToFloat",
+    "com.microsoft::DynamicQuantizeMatMul",
+)
+
 MICROSOFT = "com.microsoft"
 Parameter = Ends | tuple[int, ...] | None
 """A zero point: one level; the shape of a tensor of random ones; None leaves it out."""

@@ -33,6 +33,13 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, Operator, declare
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
+DECLARES = (
+    "QLinearMatMul",
+    "com.microsoft::QLinearAdd",
+    "com.microsoft::QLinearSigmoid",
+    "com.microsoft::QLinearConcat",
+)
+
 MICROSOFT = "com.microsoft"
 
 

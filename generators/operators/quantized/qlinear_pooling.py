@@ -24,6 +24,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
+DECLARES = (
+    "com.microsoft::QLinearAveragePool",
+    "com.microsoft::QLinearGlobalAveragePool",
+)
+
 Attributes = tuple[tuple[str, Attribute], ...]
 DOMAIN = "com.microsoft"
 GLOBAL = "QLinearGlobalAveragePool"

@@ -24,6 +24,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
+DECLARES = ("QLinearConv",)
+
 INT32 = np.iinfo(np.int32)
 FIRST = ("uint8", "int8", "uint8")
 """x, w, y as quantisers export them: unsigned activations, signed weights."""

@@ -41,6 +41,13 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import PAIRS_OF_DTYPES, Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = (
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "com.microsoft::QuantizeLinear",
+    "com.microsoft::DequantizeLinear",
+)
+
 MICROSOFT = "com.microsoft"
 S = TypeVar("S", bound=Sample)
 

@@ -28,6 +28,7 @@ from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
+from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.declaration.undefined_sample import LENGTH, Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml.descriptions.recurrent.recurrent import lowered
 from epcheck.generators.directml.lowering import Lowering
@@ -35,6 +36,12 @@ from epcheck.generators.kernels.activations import FUNCTIONS, Activation, consum
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Outputs, Refusal, Truth
+
+DECLARES = (
+    "RNN",
+    "GRU",
+    "LSTM",
+)
 
 RECURRENT = {name: function for name, function in FUNCTIONS.items() if name != "Selu"}
 """The functions that the pages name."""
@@ -643,6 +650,63 @@ UNDEFINED = {
     "LSTM": partial(_undefined_lengths, 4, 3),
 }
 
+
+STATES = {"RNN": ("initial_h",), "GRU": ("initial_h",), "LSTM": ("initial_h", "initial_c")}
+BOTH = (False, True)
+LENGTHS = (1, 7, 17, 33)
+
+
+def _make_space(cell: Cell) -> ParameterSpace:
+    own = {"GRU": {"linear_before_reset": (0, 1)}, "LSTM": {"P": BOTH, "input_forget": (0, 1)}}.get(cell.name, {})
+    choices = {
+        "direction": ("forward", "reverse", "bidirectional"),
+        "clip": (None, 0.5),
+        **dict.fromkeys(("B", "sequence_lens", *STATES[cell.name]), BOTH),
+        **own,
+        **dict.fromkeys(cell.outputs, BOTH[::-1]),
+    }
+    return ParameterSpace(
+        {"steps": 3, "batch": 2, "inputs": 3, "hidden": 2},
+        partial(_make_parts, cell),
+        choices,
+        dict.fromkeys(("steps", "inputs", "hidden", "batch"), LENGTHS),
+        (),
+        lambda values: any(values[name] for name in cell.outputs),
+    )
+
+
+def _make_parts(cell: Cell, values: Values, rng: np.random.Generator) -> Parts:
+    directions = 2 if values["direction"] == "bidirectional" else 1
+    steps, batch, inputs, hidden = (values[name] for name in ("steps", "batch", "inputs", "hidden"))
+
+    def draw(*shape: int) -> Array:
+        return rng.uniform(-1, 1, shape).astype(np.float32)
+
+    state = draw(directions, batch, hidden), draw(directions, batch, hidden)
+    operands: list[Array | None] = [
+        draw(steps, batch, inputs),
+        draw(directions, cell.gates * hidden, inputs),
+        draw(directions, cell.gates * hidden, hidden),
+        draw(directions, 2 * cell.gates * hidden) if values["B"] else None,
+        rng.integers(1, steps, batch, endpoint=True).astype(np.int32) if values["sequence_lens"] else None,
+        *(array if values[name] else None for name, array in zip(STATES[cell.name], state, strict=False)),
+    ]
+    if cell.name == "LSTM":
+        operands.append(draw(directions, 3 * hidden) if values["P"] else None)
+    while operands[-1] is None:
+        operands.pop()
+    names = ("direction", "clip", "linear_before_reset", "input_forget")
+    attributes = {name: values[name] for name in names if values.get(name)}
+    outputs = tuple(values[name] for name in cell.outputs)
+    return Parts(tuple(operands), {**attributes, "hidden_size": hidden}, (1, 2), outputs)
+
+
+PARAMETER_SPACES = {name: _make_space(cell) for name, cell in CELLS.items()}
+
 OPERATORS = declare(
-    tuple(map(_operator, CELLS.values())), interactions=INTERACTIONS, optional_io=OPTIONAL_IO, undefined=UNDEFINED
+    tuple(map(_operator, CELLS.values())),
+    interactions=INTERACTIONS,
+    optional_io=OPTIONAL_IO,
+    undefined=UNDEFINED,
+    parameter_spaces=PARAMETER_SPACES,
 )

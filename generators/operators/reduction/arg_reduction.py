@@ -20,6 +20,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.declaration.parameter_space import ANY_VALUE
 from epcheck.generators.declaration.undefined_sample import (
     EMPTY_ROWS,
     NO_IDENTITY,
@@ -31,9 +32,15 @@ from epcheck.generators.directml import AxisDirection, TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import ArgMax, ArgMin
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.families.axis_space import AXES, make_axis_parts, make_axis_space
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+DECLARES = (
+    "ArgMax",
+    "ArgMin",
+)
 
 DESCS = {"ArgMax": ArgMax, "ArgMin": ArgMin}
 FLOAT_DATA = frozenset({"infinities", "signed_zeros"})
@@ -189,7 +196,14 @@ def _index_of_nothing() -> UndefinedSamples:
 
 UNDEFINED = {"ArgMax": _index_of_nothing, "ArgMin": _index_of_nothing}
 
+
+PARAMETER_SPACES = dict.fromkeys(
+    DESCS,
+    make_axis_space(make_axis_parts, {"axis": AXES, "keepdims": (1, 0), "select_last_index": (0, 1)}, ANY_VALUE[1:]),
+)
+
 OPERATORS = declare(
     tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS),
     undefined=UNDEFINED,
+    parameter_spaces=PARAMETER_SPACES,
 )

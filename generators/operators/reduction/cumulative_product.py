@@ -27,6 +27,8 @@ from epcheck.generators.node import Node
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("CumProd",)
+
 FLOAT_DATA = frozenset({"nan", "infinities", "overflow", "underflow"})
 INTEGER_DATA = frozenset({"powers_of_3"})
 

@@ -18,15 +18,19 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding
 from epcheck.generators.declaration.interaction import Interaction, Literal
+from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.directml import AxisDirection, TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import CumulativeSummation
 from epcheck.generators.directml.lowering import Lowering, missing, padded
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import cumulative
+from epcheck.generators.families.axis_space import AXES, draw_data, make_axis_space, select_attributes
 from epcheck.generators.families.cumulative import CumulativeSample
 from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+DECLARES = ("CumSum",)
 
 FLOAT_DATA = frozenset({"nan", "infinities", "cancellation"})
 
@@ -118,7 +122,18 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _make_parts(values: Values, rng: np.random.Generator) -> Parts:
+    inputs = (draw_data(values, rng), np.array(values["axis"], np.int64))
+    return Parts(inputs, select_attributes(values, "exclusive", "reverse"), (1,))
+
+
+PARAMETER_SPACES = {
+    "CumSum": make_axis_space(_make_parts, {"axis": AXES, "exclusive": (0, 1), "reverse": (0, 1)}, ANY_VALUE)
+}
+
 OPERATORS = declare(
     (Operator("CumSum", samples, bindings, node, truth, lower),),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

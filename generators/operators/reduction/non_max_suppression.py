@@ -23,6 +23,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("NonMaxSuppression",)
+
 NEAR = 2e-7
 """An overlap within this of the threshold without being it would be decided by a rounding: areas are exact in float32,
 and a division is off by 2.5 ULP (OpenCL C), 1.5e-7 below 1."""

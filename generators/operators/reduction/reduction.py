@@ -33,6 +33,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.declaration.undefined_sample import (
     EMPTY_ROWS,
     NO_IDENTITY,
@@ -44,9 +45,23 @@ from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import Reduce, ReduceFunction
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.families.axis_space import make_axis_space, make_shape
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth, Ulp
+
+DECLARES = (
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+)
 
 Axes = tuple[int, ...]
 EMPTY_DTYPES = frozenset({"int8", "uint32", "bool"})
@@ -499,6 +514,25 @@ def _extremum_of_nothing() -> UndefinedSamples:
 
 UNDEFINED = {"ReduceMean": _mean_of_nothing, "ReduceMax": _extremum_of_nothing, "ReduceMin": _extremum_of_nothing}
 
+
+SUBSETS = ((1,), (0, 2), (1, 3), (0, 3), (3, 1), (1, 2), (0, 1, 3), (0, 2, 3), (-1, -3))
+"""Of the axes of rank 4, in any order: neighbours, not neighbours, from both ends."""
+
+
+def _make_parts(name: str, values: Values, rng: np.random.Generator) -> Parts:
+    shape = make_shape(values) if values["axes"] is None else (2, 3, 4, 5)
+    data = rng.uniform(0.5, 2, shape) if name == "ReduceLogSum" else rng.uniform(-2, 2, shape)
+    if name == "ReduceProd":
+        data = 1 + data / max(shape[1], 1)
+    axes = np.array((1,) if values["axes"] is None else values["axes"], np.int64)
+    return Parts((data.astype(np.float32), axes), {"keepdims": values["keepdims"]}, (1,))
+
+
+PARAMETER_SPACES = {
+    name: make_axis_space(partial(_make_parts, name), {"axes": (None, *SUBSETS), "keepdims": (1, 0)}, ANY_VALUE)
+    for name in FUNCTIONS
+}
+
 OPERATORS = declare(
     tuple(
         Operator(
@@ -514,4 +548,5 @@ OPERATORS = declare(
     ),
     interactions=INTERACTIONS,
     undefined=UNDEFINED,
+    parameter_spaces=PARAMETER_SPACES,
 )

@@ -24,13 +24,21 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal
+from epcheck.generators.declaration.parameter_space import ANY_NUMBER
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.reduction import softmax as descs
 from epcheck.generators.directml.lowering import Lowering, missing, padded
 from epcheck.generators.directml.tensor import MAX_RANK
+from epcheck.generators.families.axis_space import AXES, make_axis_parts, make_axis_space
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+
+DECLARES = (
+    "Softmax",
+    "LogSoftmax",
+    "Hardmax",
+)
 
 PER_AXIS = 13
 """From this revision on the axis is one dimension; before, it is where the tensor is cut into two."""
@@ -223,7 +231,11 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+PARAMETER_SPACES = dict.fromkeys(DESCS, make_axis_space(make_axis_parts, {"axis": AXES}, ("minus_inf", *ANY_NUMBER)))
+
 OPERATORS = declare(
     tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

@@ -20,6 +20,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("TfIdfVectorizer",)
+
 INT32 = np.iinfo(np.int32)
 ROW = (1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8, 2, 4, 5)
 

@@ -16,11 +16,15 @@ from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
 from epcheck.generators.directml.lowering import Lowering, missing, padded
+from epcheck.generators.families.axis_space import AXES, draw_data, make_axis_space, select_attributes
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import OTHER_RANK, Operator, declare, spread
 from epcheck.generators.truth import Refusal, Selection, Truth
+
+DECLARES = ("TopK",)
 
 OUTPUTS = ("Values", "Indices")
 DIM = 7
@@ -291,7 +295,23 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+
+def _make_parts(values: Values, rng: np.random.Generator) -> Parts:
+    """Values that all differ, so that their order is defined."""
+    data = draw_data(values, rng)
+    data = rng.permutation(np.arange(data.size, dtype=np.float32)).reshape(data.shape)
+    inputs = (data, np.array([values["k"]], np.int64))
+    return Parts(inputs, select_attributes(values, "axis", "largest", "sorted"), (1,))
+
+
+PARAMETER_SPACES = {
+    "TopK": make_axis_space(
+        _make_parts, {"axis": AXES, "largest": (1, 0), "sorted": (1, 0), "k": (1, 2)}, ANY_VALUE[1:]
+    )
+}
+
 OPERATORS = declare(
     (Operator("TopK", samples, bindings, node, truth, lower, without_rank_9=OTHER_RANK),),
     interactions=INTERACTIONS,
+    parameter_spaces=PARAMETER_SPACES,
 )

@@ -21,6 +21,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
+DECLARES = ("AffineGrid",)
+
 POSITION_ROUNDINGS = 4
 """Of the step, of its product with the index, of the start and of their sum; each of at most twice the border 1."""
 

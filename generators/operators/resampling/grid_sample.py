@@ -36,6 +36,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
+DECLARES = ("GridSample",)
+
 MODES = ("nearest", "linear", "cubic")
 PADDINGS = ("zeros", "border", "reflection")
 OLD_NAMES = {"linear": "bilinear", "cubic": "bicubic"}

@@ -28,6 +28,8 @@ from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("If",)
+
 SAME_SHAPE = 1
 """Up to this version both branches must give the same shapes."""
 

@@ -34,6 +34,8 @@ from epcheck.generators.operators.sequence.sequence import (
 )
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("Loop",)
+
 ESTABLISHED = 25
 INT64 = np.iinfo(np.int64)
 NEEDS = {"appended": "seq(tensor(float))", "optional": "optional(tensor(float))"}

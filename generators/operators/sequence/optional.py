@@ -37,6 +37,12 @@ from epcheck.generators.operators.sequence.sequence import (
 )
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = (
+    "Optional",
+    "OptionalHasElement",
+    "OptionalGetElement",
+)
+
 RELEASED = 15
 """The version of Optional that released opsets resolve to."""
 

@@ -26,6 +26,8 @@ from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("Scan",)
+
 ESTABLISHED = 25
 BATCHED = 8
 """The version with a batch axis, without axes and directions of outputs."""

@@ -28,6 +28,16 @@ from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.schema import NUMPY_NAMES
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = (
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceInsert",
+    "SequenceErase",
+    "SequenceAt",
+    "SequenceLength",
+    "ConcatFromSequence",
+)
+
 ELEMENT = "element_"
 """What the names of the inputs that become the sequence's tensors begin with."""
 

@@ -25,6 +25,8 @@ from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import construct, sequence_type
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("SequenceMap",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MapSample(Sample):

@@ -21,6 +21,8 @@ from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, TENSOR, read_length, read_tensors, sequence_type
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("SplitToSequence",)
+
 ESTABLISHED = 24
 
 

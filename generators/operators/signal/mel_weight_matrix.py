@@ -24,6 +24,8 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
+DECLARES = ("MelWeightMatrix",)
+
 SOURCE = "OpenCL C specification, relative error as ULPs: division is 2.5"
 SETTLED = 1e-5
 """How far a corner must be from a whole bin, relative to 10^(mel / 2595): twice the 16 ULP of pow, and the 3 ULP of

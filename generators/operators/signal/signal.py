@@ -24,6 +24,11 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import SHADERS, Operator, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
+DECLARES = (
+    "DFT",
+    "STFT",
+)
+
 SOURCE = f"{bounds.HIGHAM}; theorem 24.2: fast Fourier transform"
 ROUNDINGS = 8
 """Of one butterfly: a complex product with a computed twiddle factor, and a sum."""

@@ -9,7 +9,7 @@ from epcheck.conformance.comparison import compare, zero_signs
 from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.opinion import Difference
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Output, Outputs, Ulp, ZeroSigns
 
@@ -91,7 +91,7 @@ def test_operators_declare_their_rule(
 ) -> None:
     names = {"PRelu": ("X", "slope")}.get(operator, ("A", "B"))
     operands = tuple(Operand(name, np.array(value, np.float32)) for name, value in zip(names, inputs, strict=False))
-    truth = suite.all_operators()[operator].truth(Node(operator, "", version, operands, ("out",), attributes))
+    truth = registry.all_operators()[operator].truth(Node(operator, "", version, operands, ("out",), attributes))
     assert isinstance(truth, Outputs)
     (output,) = truth.outputs
     assert (output.value == 0).all()
@@ -102,6 +102,6 @@ def test_operators_declare_their_rule(
 
 def test_what_the_page_leaves_open_is_not_compared() -> None:
     operands = tuple(Operand(name, np.array(value, np.float32)) for name, value in (("A", [M, M]), ("B", [2.0, -2.0])))
-    truth = suite.all_operators()["Mod"].truth(Node("Mod", "", 13, operands, ("C",), {"fmod": 1}))
+    truth = registry.all_operators()["Mod"].truth(Node("Mod", "", 13, operands, ("C",), {"fmod": 1}))
     assert isinstance(truth, Outputs)
     assert zero_signs.defined(truth.outputs[0]).tolist() == [False, True]

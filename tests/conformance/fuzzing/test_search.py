@@ -15,10 +15,10 @@ from epcheck.conformance.fuzzing.search import Found, Limits, Search
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import resolve
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.fuzzing import reduction
+from epcheck.generators.serialization.node_json import SerializedNode
 from epcheck.generators.written import document
-from epcheck.generators.written.document import WrittenNode
 
 
 @pytest.fixture(autouse=True)
@@ -31,13 +31,13 @@ def search(
     *operators: str,
     count: int = 200,
     seed: int = 1,
-    examples: Sequence[WrittenNode] = (),
+    examples: Sequence[SerializedNode] = (),
     expectations: Sequence[Expectation] = (),
 ) -> Found:
     target = resolve(f"python:fuzzing_backends:{backend}")
     with Rounds(Plan((), (target,), jobs=1)) as rounds:
         found = Search(rounds, replace(target, expectations=tuple(expectations)), lambda _words: None)
-        return found.run([suite.operator_of(key) for key in operators], seed, Limits(60, count), examples)
+        return found.run([registry.operator_of(key) for key in operators], seed, Limits(60, count), examples)
 
 
 def only(found: Found) -> Fault:

@@ -9,7 +9,7 @@ import pytest
 
 from epcheck import api
 from epcheck.conformance.judging.separation import separations
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.array import Array
 from epcheck.generators.families.cheap_algorithms import ALGORITHMS, CheapAlgorithm, readings
 from epcheck.generators.families.elementwise import ElementwiseSample
@@ -49,7 +49,7 @@ def test_parameters_and_values_that_do_not_change_are_left_alone() -> None:
 
 
 def test_data_of_which_an_algorithm_loses_nothing_does_not_meet_it() -> None:
-    exp = suite.operator_of("Exp")
+    exp = registry.operator_of("Exp")
     ordinary = replace(exp, samples=lambda: (ElementwiseSample(name="ordinary", every_dtype=True),))
     empty = replace(exp, samples=lambda: (ElementwiseSample(name="empty", shape=(0,)),))
     (found,) = (each for each in separations([ordinary]) if (each.algorithm, each.dtype) == ("float16", "float32"))

@@ -29,11 +29,11 @@ from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.target import MEBIBYTE
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.array import Array
 from epcheck.generators.case import Case
-from epcheck.generators.harvested.harvested_cases import case_of
 from epcheck.generators.harvested.harvested_node import HarvestedInput, HarvestedNode
+from epcheck.generators.sources.harvested import case_of
 
 CHUNK, WORTH_PREPARERS = 16, 64
 """Smaller than they are, so that a few cases will do."""
@@ -291,14 +291,14 @@ def test_a_case_of_the_suite_s_name_that_somebody_else_builds_is_not_taken_from_
 
 
 def test_an_operator_with_samples_of_somebody_else_is_not_the_suite_s() -> None:
-    operator = suite.all_operators()["Slice"]
+    operator = registry.all_operators()["Slice"]
     assert suite.is_own(next(operator.cases()))
     assert not suite.is_own(next(replace(operator, samples=lambda: operator.samples()).cases()))
 
 
 def test_cases_that_cannot_be_sent_are_prepared_here(here: list[str]) -> None:
     """As of an operator that is made of lambdas."""
-    operator = suite.all_operators()["Slice"]
+    operator = registry.all_operators()["Slice"]
     truth = lambda node: operator.truth(node)  # noqa: E731
     truth.__module__ = operator.truth.__module__
     cases = list(replace(operator, truth=truth).cases())[: WORTH_PREPARERS + CHUNK]
@@ -400,7 +400,7 @@ def harvested(op_type: str, version: int, output: str, **values: Array) -> Case:
     """A case of a folder of harvested nodes."""
     inputs = tuple(HarvestedInput(name, "int64", value.shape, value, True) for name, value in values.items())
     node = HarvestedNode(op_type, "", version, ("int64",), inputs, (output,), {}, {"a.onnx": 1})
-    return case_of(node, suite.all_operators()[op_type], Path("harvested"))
+    return case_of(node, registry.all_operators()[op_type], Path("harvested"))
 
 
 RANGE = harvested("Range", 11, "output", start=np.array(0), limit=np.array(1 << 62), delta=np.array(1))

@@ -7,16 +7,16 @@ from random import Random
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.claims import DML, claims_of
 from epcheck.generators.fuzzing import drawing
 from epcheck.generators.fuzzing.drawing import Drawn, Source, Space, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
 from epcheck.generators.fuzzing.oracle import Open
+from epcheck.generators.serialization.node_json import SerializedNode
 from epcheck.generators.truth import Refusal
-from epcheck.generators.written.document import WrittenNode
 
-SOME = tuple(suite.operator_of(key) for key in ("Slice", "Conv", "ReduceSum", "com.microsoft::Gelu"))
+SOME = tuple(registry.operator_of(key) for key in ("Slice", "Conv", "ReduceSum", "com.microsoft::Gelu"))
 
 
 def ids(seed: int, count: int) -> list[str]:
@@ -44,10 +44,10 @@ def test_a_case_is_built_with_model_feeds_and_truth() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", sorted(suite.all_operators()))
+@pytest.mark.parametrize("key", sorted(registry.all_operators()))
 def test_every_operator_has_nodes_that_its_oracle_judges(key: str) -> None:
     """At least four in 300 draws; most have many more in the first 60, where the others are not drawn."""
-    space, tally, random = Space(suite.operator_of(key)), Tally(), Random(1)
+    space, tally, random = Space(registry.operator_of(key)), Tally(), Random(1)
     found: set[str] = set()
     draws = 0
     while draws < 60 or (draws < 300 and len(found) < 4):
@@ -59,7 +59,7 @@ def test_every_operator_has_nodes_that_its_oracle_judges(key: str) -> None:
 
 
 def test_large_sizes_and_several_ranks_are_drawn() -> None:
-    source = Source([suite.operator_of("Relu")], 1)
+    source = Source([registry.operator_of("Relu")], 1)
     shapes = [operand.value.shape for each in source.draw(400) for operand in each.node.inputs if operand is not None]
     sizes = {size for shape in shapes for size in shape}
     assert {len(shape) for shape in shapes} >= set(range(9))
@@ -68,7 +68,7 @@ def test_large_sizes_and_several_ranks_are_drawn() -> None:
 
 
 def test_versions_that_a_provider_does_not_take_are_drawn_rarely() -> None:
-    source = Source([suite.operator_of("Relu")], 1)
+    source = Source([registry.operator_of("Relu")], 1)
     for drawn in source.draw(100):
         if drawn.dtypes == ("float32",):
             source.untaken(drawn)
@@ -81,7 +81,7 @@ def test_what_a_provider_does_not_claim_is_drawn_rarely() -> None:
     """Of 300 nodes all but a few; an operator of which it claims nothing gives way to the others."""
     claims = claims_of(DML)
     assert claims is not None
-    wanted = [suite.operator_of(key) for key in ("Relu", "Unique")]
+    wanted = [registry.operator_of(key) for key in ("Relu", "Unique")]
     drawn = Source(wanted, 1, claims=claims).draw(300)
     unclaimed = [
         each
@@ -97,12 +97,12 @@ def test_a_kept_node_is_judged_again() -> None:
     again = drawing.judged(drawn.written)
     assert isinstance(again, Drawn)
     assert case_of(again).id == case_of(drawn).id
-    foreign = WrittenNode(drawn.node, drawn.dtypes, drawn.binding)
+    foreign = SerializedNode(drawn.node, drawn.dtypes, drawn.binding)
     object.__setattr__(foreign, "node", type(drawn.node)("Nothing", "", 1, (), ("y",)))
     assert drawing.judged(foreign) == Open("the suite has no such operator")
 
 
 def test_a_smaller_node_must_stay_on_its_side() -> None:
-    drawn = next(d for d in Source([suite.operator_of("Transpose")], 1).draw(50) if not isinstance(d.truth, Refusal))
+    drawn = next(d for d in Source([registry.operator_of("Transpose")], 1).draw(50) if not isinstance(d.truth, Refusal))
     refused = type(drawn.node)("Transpose", "", 13, drawn.node.inputs, drawn.node.outputs, {"perm": (0, 0)})
     assert drawing.with_node(drawn, refused) is None

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.fuzzing import oracle
 from epcheck.generators.fuzzing.domains import families
@@ -20,7 +20,7 @@ from epcheck.generators.truth import Outputs, Refusal
 def judged(op_type: str, version: int, *inputs: tuple[str, Array], domain: str = "", **attributes: object) -> object:
     operands = tuple(Operand(name, value) for name, value in inputs)
     node = Node(op_type, domain, version, operands, ("output",), attributes)  # type: ignore[arg-type]
-    return oracle.judge(suite.operator_of(f"{domain}::{op_type}" if domain else op_type), node)
+    return oracle.judge(registry.operator_of(f"{domain}::{op_type}" if domain else op_type), node)
 
 
 def reason(*args: object, **kwargs: object) -> str:
@@ -52,24 +52,24 @@ def test_a_reflection_is_held_against_the_axis_that_is_padded() -> None:
     last = ("axes", np.array([-1]))
     operands = tuple(Operand(n, v) for n, v in (data, ("pads", np.array([2, 0]))))
     node = Node("Pad", "", 18, (*operands, None, Operand(*last)), ("output",), {"mode": "reflect"})
-    assert isinstance(oracle.judge(suite.operator_of("Pad"), node), Outputs)
+    assert isinstance(oracle.judge(registry.operator_of("Pad"), node), Outputs)
 
 
 def test_a_real_node_may_have_what_no_sample_has() -> None:
     node = Node("Relu", "", 14, (Operand("X", np.ones(2**19, np.float32)),), ("Y",))
-    assert isinstance(oracle.judge(suite.operator_of("Relu"), node), Open)
-    assert isinstance(oracle.judge_real(suite.operator_of("Relu"), node), Outputs)
+    assert isinstance(oracle.judge(registry.operator_of("Relu"), node), Open)
+    assert isinstance(oracle.judge_real(registry.operator_of("Relu"), node), Outputs)
 
 
 def test_a_moved_node_is_asked_what_its_page_leaves_open_and_nothing_else() -> None:
-    operator, x = suite.operator_of("GridSample"), Operand("X", np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3))
+    operator, x = registry.operator_of("GridSample"), Operand("X", np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3))
     for place, kind in ((0.25, Outputs), (1 / 3, Open)):  # one third of 3 is half-way between two elements
         grid = np.full((1, 1, 1, 2), place, np.float32)
         node = Node("GridSample", "", 16, (x, Operand("grid", grid)), ("Y",), {"mode": "nearest"})
         assert isinstance(oracle.judge_moved(operator, node), kind)
         assert isinstance(oracle.judge(operator, node), kind)
     large = Node("Relu", "", 14, (Operand("X", np.zeros((1,) * 9, np.float32)),), ("Y",))
-    found = oracle.judge_moved(suite.operator_of("Relu"), large)
+    found = oracle.judge_moved(registry.operator_of("Relu"), large)
     assert isinstance(found, Open)
     assert found.reason == "an output has more than 8 dimensions"
 
@@ -79,7 +79,7 @@ def test_the_mean_of_a_window_of_padding_is_open() -> None:
     zero = np.zeros((), np.int8)
     operands = [("X", np.zeros((1, 1, 1), np.int8)), ("x_scale", scale), ("x_zero_point", zero), ("y_scale", scale)]
     inputs = tuple(Operand(name, value) for name, value in (*operands, ("y_zero_point", zero)))
-    operator = suite.operator_of("com.microsoft::QLinearAveragePool")
+    operator = registry.operator_of("com.microsoft::QLinearAveragePool")
     for pads, kind in (((0, 1), Open), ((0, 0), Outputs)):
         attributes = {"kernel_shape": (1,), "pads": pads}
         node = Node("QLinearAveragePool", "com.microsoft", 1, inputs, ("Y",), attributes)
@@ -200,7 +200,7 @@ def test_sizes_and_counts_outside_of_what_pages_define_are_not_judged(
 ) -> None:
     operands = tuple(Operand(n, np.asarray(v), parameter=i > 0) for i, (n, v) in enumerate(inputs))
     node = Node(op_type, "", version, operands, ("output",), attributes)  # type: ignore[arg-type]
-    found = oracle.judge(suite.operator_of(op_type), node)
+    found = oracle.judge(registry.operator_of(op_type), node)
     assert isinstance(found, Open)
     assert words in found.reason
 
@@ -243,7 +243,7 @@ def test_an_oracle_that_raises_has_no_say(monkeypatch: pytest.MonkeyPatch) -> No
     def raises(_node: Node) -> Outputs:
         raise ZeroDivisionError("no sample prepared it for that")
 
-    relu = suite.operator_of("Relu")
+    relu = registry.operator_of("Relu")
     monkeypatch.setitem(vars(relu), "truth", raises)
     node = Node("Relu", "", 14, (Operand("X", F32),), ("Y",))
     assert oracle.judge(relu, node) == Open(

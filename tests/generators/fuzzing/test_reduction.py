@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.fuzzing import drawing, reduction
 from epcheck.generators.fuzzing.drawing import Drawn, Source
 from epcheck.generators.node import Node
@@ -25,13 +25,13 @@ def shrunk(drawn: Drawn, fails: Callable[[Node], bool]) -> Node:
 
 
 def a_node(key: str, seed: int, fails: Callable[[Node], bool]) -> Drawn:
-    drawn = Source([suite.operator_of(key)], seed).draw(200)
+    drawn = Source([registry.operator_of(key)], seed).draw(200)
     return next(d for d in drawn if not isinstance(d.truth, Refusal) and fails(d.node))
 
 
 @pytest.mark.parametrize("key", ["Slice", "Conv", "Gemm", "LSTM", "Resize", "QLinearConv", "TopK", "Pad"])
 def test_each_step_is_smaller(key: str) -> None:
-    for drawn in Source([suite.operator_of(key)], 1).draw(5):
+    for drawn in Source([registry.operator_of(key)], 1).draw(5):
         size = reduction.measure(drawn.node)
         assert all(reduction.measure(node) < size for node in reduction.smaller(drawn.node))
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, defs, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as pybind
 
-from epcheck.generators import schema, suite
+from epcheck.generators import registry, schema, suite
 from epcheck.generators.left_out import left_out, reasons
 
 SCHEMAS = [s for s in defs.get_all_schemas_with_history() if not s.domain and not s.deprecated]
@@ -23,13 +23,13 @@ def types() -> set[str]:
 
 
 def test_every_operator_has_cases_or_a_reason() -> None:
-    covered = {operator.name for operator in suite.all_operators().values() if not operator.domain}
+    covered = {operator.name for operator in registry.all_operators().values() if not operator.domain}
     assert {s.name for s in SCHEMAS} - covered - reasons.OPERATORS.keys() == set()
     assert {row.name: row.why for row in left_out.operators() if not row.why} == {}
 
 
 def test_no_reason_is_for_what_has_cases_or_is_not_there() -> None:
-    covered = {operator.name for operator in suite.all_operators().values() if not operator.domain}
+    covered = {operator.name for operator in registry.all_operators().values() if not operator.domain}
     assert reasons.OPERATORS.keys() & covered == set()
     assert reasons.OPERATORS.keys() - {s.name for s in SCHEMAS} == set()
     named = dict(left_out.element_types())
@@ -47,7 +47,7 @@ def test_every_element_type_has_cases_or_a_reason() -> None:
 def test_the_operators_of_opset_26_to_28_have_cases() -> None:
     added = {s.name for s in SCHEMAS if s.since_version >= 26} - {s.name for s in SCHEMAS if s.since_version < 26}
     assert {"BitCast", "CumProd", "CausalConvWithState", "LinearAttention", "SwiGLU"} <= added
-    assert added <= suite.all_operators().keys()
+    assert added <= registry.all_operators().keys()
 
 
 def test_what_no_runtime_has_is_not_in_the_registry_and_is_no_function() -> None:
@@ -83,16 +83,16 @@ def test_an_operator_that_the_installed_onnx_does_not_know_is_left_out_with_a_re
 ) -> None:
     knows = schema.knows
     monkeypatch.setattr(schema, "knows", lambda name, domain="": name != "SwiGLU" and knows(name, domain))
-    suite.unknown_operators.cache_clear()
-    suite.all_operators.cache_clear()
+    registry.unknown_operators.cache_clear()
+    registry._modules.cache_clear()
     try:
-        assert suite.unknown_operators() == {"SwiGLU"}
-        assert "SwiGLU" not in suite.all_operators()
+        assert registry.unknown_operators() == {"SwiGLU"}
+        assert "SwiGLU" not in registry.all_operators()
         unknown = [row for row in left_out.operators() if not row.since_versions]
         assert [(row.name, row.why) for row in unknown] == [
             ("SwiGLU", f"onnx {onnx.__version__} has no schema of it; a newer onnx has")
         ]
     finally:
         monkeypatch.undo()
-        suite.unknown_operators.cache_clear()
-        suite.all_operators.cache_clear()
+        registry.unknown_operators.cache_clear()
+        registry._modules.cache_clear()

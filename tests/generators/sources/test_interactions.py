@@ -7,15 +7,16 @@ import pickle
 
 import numpy as np
 import pytest
+from built_suite import cases_by_operator
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.declaration.interaction import Arange, Literal, Random, int64s, make_input
 from epcheck.generators.sources import interactions
 from epcheck.generators.truth import Outputs, Refusal
 
-ALL = {case.id: case for own in interactions.cases(suite.all_operators()).values() for case in own}
+ALL = {case.id: case for own in cases_by_operator(interactions).values() for case in own}
 
 
 def built(operator: str, name: str, dtype: str = "float32") -> BuiltCase:
@@ -57,7 +58,7 @@ def test_drawn_numbers_are_within_their_limits() -> None:
 
 
 def test_each_is_a_valid_node_of_a_name_of_its_own_and_goes_to_other_processes() -> None:
-    assert len(ALL) == sum(len(operator.interactions) for operator in suite.all_operators().values()) > 100
+    assert len(ALL) == sum(len(operator.interactions) for operator in registry.all_operators().values()) > 100
     assert [name for name, case in ALL.items() if isinstance(case.build().truth, Refusal)] == []
     assert {case.kind for case in ALL.values()} == set(interactions.KINDS) == {"conjunction"}
     case = next(iter(ALL.values()))

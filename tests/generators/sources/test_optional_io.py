@@ -7,15 +7,16 @@ from itertools import product
 import numpy as np
 import onnx
 import pytest
+from built_suite import cases_by_operator
 
-from epcheck.generators import schema, suite
+from epcheck.generators import registry, schema, suite
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.sources import optional_io
 from epcheck.generators.truth import Outputs
 
 
 def every() -> dict[str, tuple[Case, ...]]:
-    return optional_io.cases(suite.all_operators())
+    return cases_by_operator(optional_io)
 
 
 def built(case_id: str) -> BuiltCase:
@@ -116,5 +117,5 @@ def test_inputs_are_left_out_together_with_what_depends_on_them() -> None:
     there = [operand.name for operand in made.node.inputs if operand is not None]
     assert there == ["input", "weights", "bias", "attention_bias"]
     assert made.node.array("attention_bias").shape[-1] == made.node.array("input").shape[1]  # no past is counted
-    (parts,) = suite.all_operators()["LSTM"].optional_io
+    (parts,) = registry.all_operators()["LSTM"].optional_io
     assert len({name for name, _ in optional_io.combinations(parts)}) == 32

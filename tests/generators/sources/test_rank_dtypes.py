@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from built_suite import cases_by_operator
 
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.claims import established_version
 from epcheck.generators.sources import rank_dtypes
 from epcheck.generators.truth import Outputs
@@ -16,7 +17,7 @@ from epcheck.generators.truth import Outputs
     ("Exp", "s"), ("TopK", "4"),
 ])  # fmt: skip
 def test_there_is_a_case_of_each_rank_in_each_dtype_of_the_operator(key: str, ranks: str) -> None:
-    operator = suite.operator_of(key)
+    operator = registry.operator_of(key)
     version = established_version(operator.name)
     for rank in ("scalar" if each == "s" else f"rank_{each}" for each in ranks):
         own = [case for case in suite.cases([key]) if case.since_version == version and rank in case.sample]
@@ -25,17 +26,17 @@ def test_there_is_a_case_of_each_rank_in_each_dtype_of_the_operator(key: str, ra
 
 def test_a_name_that_holds_another_number_is_no_rank() -> None:
     """`one_element_of_higher_rank_0_5` is about an exponent of 0.5, `size_0_by_scalar` about the other operand."""
-    names = {case.sample for own in rank_dtypes.cases(suite.all_operators()).values() for case in own}
+    names = {case.sample for own in cases_by_operator(rank_dtypes).values() for case in own}
     assert not [name for name in names if "higher_rank" in name or "by_scalar" in name]
     assert {"typed_scalar", "typed_rank_0", "typed_rank_3", "typed_rank_4"} <= names
 
 
 def test_only_dtypes_without_such_a_sample_get_one() -> None:
-    every = rank_dtypes.cases(suite.all_operators())
+    every = cases_by_operator(rank_dtypes)
     assert sum(map(len, every.values())) == 1861
     assert "float32" not in {case.dtype for case in every["Relu"]}
     assert all(case.kind == "typed" for own in every.values() for case in own)
-    without = {key for key, operator in suite.all_operators().items() if operator.without_rank_dtypes}
+    without = {key for key, operator in registry.all_operators().items() if operator.without_rank_dtypes}
     assert "Cast" in without
     assert not every.keys() & without
 

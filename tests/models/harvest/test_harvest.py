@@ -16,7 +16,7 @@ from epcheck import api
 from epcheck.api.suite.selection import resumed, selection
 from epcheck.conformance.records.run import Run
 from epcheck.generators import suite
-from epcheck.generators.harvested import harvested_cases
+from epcheck.generators.sources import harvested as harvested_cases
 
 NUMBERS = np.random.default_rng(0)
 
@@ -77,7 +77,7 @@ def test_every_node_is_a_case_or_says_why_not(harvested: api.Harvest) -> None:
 
 
 def test_nodes_that_compute_alike_are_one_case_with_what_both_read(harvested: api.Harvest) -> None:
-    nodes = {node.operator: node for node in harvested_cases.read(harvested.folder)}
+    nodes = {node.operator: node for node in harvested_cases.read_nodes(harvested.folder)}
     assert list(nodes) == ["Clip", "Conv", "Relu", "Reshape"]
     assert nodes["Relu"].models == {"small.onnx": 2}
     (x,) = nodes["Relu"].present
@@ -128,7 +128,7 @@ def test_a_model_that_is_harvested_again_replaces_what_it_gave(harvested: api.Ha
         ("other.onnx", 4, 4),
         ("small.onnx", 4, 0),
     ]
-    assert [dict(node.models) for node in harvested_cases.read(out) if node.operator == "Relu"] == [
+    assert [dict(node.models) for node in harvested_cases.read_nodes(out) if node.operator == "Relu"] == [
         {"other.onnx": 2, "small.onnx": 2}
     ]
     before = (out / "cases.jsonl").read_text(encoding="utf-8")
@@ -148,7 +148,7 @@ def test_every_size_of_a_dynamic_dimension_gives_cases(tmp_path: Path) -> None:
     assert done.code == 0
     assert "small.onnx: 10 nodes, 8 cases, 8 of them new" in done.out
     assert "  1 left out: its attributes are graphs" in done.out
-    shapes = {node.present[0].shape for node in harvested_cases.read(tmp_path / "out") if node.operator == "Conv"}
+    shapes = {node.present[0].shape for node in harvested_cases.read_nodes(tmp_path / "out") if node.operator == "Conv"}
     assert shapes == {(1, 3, 8, 8), (3, 3, 8, 8)}
 
 
@@ -160,7 +160,7 @@ def test_quantised_nodes_are_cases_of_all_their_dtypes(tmp_path: Path) -> None:
     ]
     onnx.save(model(nodes, [floats("x", 2, 3)], ["y"], weights), tmp_path / "quantised.onnx")
     api.harvest(api.HarvestOptions((tmp_path / "quantised.onnx",), tmp_path / "out"))
-    found = {node.operator: node.dtypes for node in harvested_cases.read(tmp_path / "out")}
+    found = {node.operator: node.dtypes for node in harvested_cases.read_nodes(tmp_path / "out")}
     assert found == {"QuantizeLinear": ("float32", "uint8"), "DequantizeLinear": ("uint8", "float32")}
 
 

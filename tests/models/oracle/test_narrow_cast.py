@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.fuzzing import oracle as node_oracle
 from epcheck.generators.node import Node, Operand
@@ -62,7 +62,7 @@ def test_beyond_the_range_nobody_knows(value: float) -> None:
 
 def test_a_node_alone_is_open_and_not_refused() -> None:
     """`to` of a type that numpy lacks is a type; 1000 is none."""
-    cast = suite.operator_of("Cast")
+    cast = registry.operator_of("Cast")
 
     def truth(to: int) -> object:
         x = Operand("input", np.ones(2, np.float32))

@@ -11,10 +11,10 @@ from epcheck.generators.fuzzing.graphs import composing, graph_case, graph_docum
 from epcheck.generators.fuzzing.graphs.composing import Composer
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.node import Node, Operand
+from epcheck.generators.serialization.node_json import DocumentError
 from epcheck.generators.several_nodes.graph_truth import TRAVELLED
 from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 from epcheck.generators.truth import Ulp
-from epcheck.generators.written.document import DocumentError
 
 
 def step(op: str, version: int, inputs: dict[str, str], output: str, own: str = "output", **attributes: int) -> Step:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.directml import ConstraintViolation, DataType, FeatureLevel, OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
 from epcheck.generators.directml.lowering import Lowering
@@ -32,18 +32,18 @@ def node(key: str, since_version: int, *values: Any, **attributes: Any) -> Node:
 
 def result(key: str, since_version: int, *values: Any, **attributes: Any) -> Any:
     """What must come out, as a list."""
-    truth = suite.all_operators()[key].truth(node(key, since_version, *values, **attributes))
+    truth = registry.all_operators()[key].truth(node(key, since_version, *values, **attributes))
     assert isinstance(truth, Outputs), truth
     return truth.outputs[0].value.tolist()
 
 
 def is_refused(key: str, since_version: int, *values: Any, **attributes: Any) -> bool:
-    truth = suite.all_operators()[key].truth(node(key, since_version, *values, **attributes))
+    truth = registry.all_operators()[key].truth(node(key, since_version, *values, **attributes))
     return isinstance(truth, Refusal)
 
 
 def lowering(key: str, since_version: int, *values: Any, **attributes: Any) -> Lowering | None:
-    return suite.all_operators()[key].lower(node(key, since_version, *values, **attributes))
+    return registry.all_operators()[key].lower(node(key, since_version, *values, **attributes))
 
 
 def description(key: str, since_version: int, *values: Any, **attributes: Any) -> OperatorDesc:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Precision, attention, exact
 from epcheck.generators.node import Node, Operand
@@ -17,7 +17,7 @@ FLOAT32 = Precision(np.dtype(np.float32))
 
 
 def outputs(key: str, node: Node) -> dict[str, Output]:
-    truth = suite.all_operators()[key].truth(node)
+    truth = registry.all_operators()[key].truth(node)
     assert isinstance(truth, Outputs)
     return {output.name: output for output in truth.outputs}
 

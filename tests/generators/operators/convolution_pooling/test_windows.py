@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.kernels.window import Windows, maximum, scatter, slide, taps
 from epcheck.generators.node import Attribute, Node, Operand
@@ -27,7 +27,7 @@ def node(
 
 def output(tested: Node) -> Array:
     key = f"{tested.domain}::{tested.op_type}" if tested.domain else tested.op_type
-    truth = suite.all_operators()[key].truth(tested)
+    truth = registry.all_operators()[key].truth(tested)
     assert isinstance(truth, Outputs), truth
     return truth.outputs[0].value
 

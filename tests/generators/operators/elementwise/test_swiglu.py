@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from built_suite import node_of, true_outputs
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.truth import Refusal
 
 
@@ -20,6 +20,6 @@ def test_the_gate_is_swish_and_alpha_scales_inside_the_sigmoid_alone() -> None:
 
 def test_nothing_is_broadcast() -> None:
     node = node_of("SwiGLU", 28, [np.ones((2, 3), np.float32), np.ones(3, np.float32)])
-    truth = suite.operator_of("SwiGLU").truth(node)
+    truth = registry.operator_of("SwiGLU").truth(node)
     assert isinstance(truth, Refusal)
     assert "identical" in truth.reason

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from built_suite import node_of
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Outputs, Refusal, Ulp
 
@@ -28,7 +28,7 @@ def by_permutations(matrix: Array) -> float:
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_whole_numbers(size: int) -> None:
     x = np.random.default_rng(size).integers(-9, 10, (7, size, size)).astype(np.float32)
-    truth = suite.operator_of("Det").truth(node_of("Det", 22, [x]))
+    truth = registry.operator_of("Det").truth(node_of("Det", 22, [x]))
     assert isinstance(truth, Outputs)
     (output,) = truth.outputs
     assert output.value.tolist() == [by_permutations(matrix) for matrix in x]
@@ -39,14 +39,14 @@ def test_powers_of_two_and_many_rows_are_exact() -> None:
     rows that change places."""
     apart = np.array([[2.0**100, 3.0], [0.0, 2.0**-120]])
     many = (2 * np.eye(33) + 1)[::-1].copy()
-    truths = [suite.operator_of("Det").truth(node_of("Det", 22, [x])) for x in (apart, many)]
+    truths = [registry.operator_of("Det").truth(node_of("Det", 22, [x])) for x in (apart, many)]
     found = [truth.outputs[0].value.item() for truth in truths if isinstance(truth, Outputs)]
     assert found == [2.0**-20, 2.0**32 * 35]
 
 
 def test_the_bound_holds_for_numpy_and_is_not_wide() -> None:
     x = np.random.default_rng(3).uniform(-2, 2, (200, 4, 4)).astype(np.float32)
-    truth = suite.operator_of("Det").truth(node_of("Det", 22, [x]))
+    truth = registry.operator_of("Det").truth(node_of("Det", 22, [x]))
     assert isinstance(truth, Outputs)
     (output,) = truth.outputs
     assert isinstance(output.bound, Ulp)
@@ -59,4 +59,4 @@ def test_the_bound_holds_for_numpy_and_is_not_wide() -> None:
 def test_what_must_be_refused() -> None:
     node = node_of("Det", 22, [np.zeros((2, 3), np.float32)])
     reason = "the last two dimensions of X must be equal; its shape is (2, 3)"
-    assert suite.operator_of("Det").truth(node) == Refusal(reason)
+    assert registry.operator_of("Det").truth(node) == Refusal(reason)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.kernels import quantization
 from epcheck.generators.node import Attribute, Node, Operand
@@ -20,7 +20,7 @@ MICROSOFT, DML = "com.microsoft", "com.microsoft.dml"
 def outputs(operator: str, domain: str, attributes: dict[str, Attribute], **inputs: Any) -> tuple[Output, ...]:
     operands = tuple(None if value is None else Operand(name, np.asarray(value)) for name, value in inputs.items())
     node = Node(operator, domain, 1, operands, ("Y",), attributes)
-    truth = suite.all_operators()[f"{domain}::{operator}"].truth(node)
+    truth = registry.all_operators()[f"{domain}::{operator}"].truth(node)
     assert isinstance(truth, Outputs), truth
     return truth.outputs
 
@@ -47,7 +47,7 @@ def test_trans_batch_takes_the_first_dimension_for_the_rows() -> None:
 
 def test_trans_batch_of_matrices_is_refused() -> None:
     node = Node("FusedMatMul", MICROSOFT, 1, (Operand("A", A), Operand("B", B)), ("Y",), {"transBatchA": 1})
-    assert isinstance(suite.all_operators()["com.microsoft::FusedMatMul"].truth(node), Refusal)
+    assert isinstance(registry.all_operators()["com.microsoft::FusedMatMul"].truth(node), Refusal)
 
 
 def test_the_fused_softmax_sums_to_one_along_its_axis() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from built_suite import built, node_of, true_outputs
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.truth import Refusal
 
 
@@ -18,7 +18,7 @@ def test_bits_are_read_and_not_converted() -> None:
 
 
 def test_another_width_is_refused() -> None:
-    truth = suite.operator_of("BitCast").truth(node_of("BitCast", 26, [np.zeros(2, np.float32)], to=7))
+    truth = registry.operator_of("BitCast").truth(node_of("BitCast", 26, [np.zeros(2, np.float32)], to=7))
     assert truth == Refusal("float32 has 32 bits, int64 64")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from built_suite import node_of, true_outputs
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.truth import Refusal
 
 DATA = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
@@ -41,4 +41,4 @@ def test_what_the_condition_selects(condition: list[bool], attributes: dict[str,
 )
 def test_what_must_be_refused(condition: np.ndarray, axis: int, reason: str) -> None:
     node = node_of("Compress", 11, [DATA, condition], axis=axis)
-    assert suite.operator_of("Compress").truth(node) == Refusal(reason)
+    assert registry.operator_of("Compress").truth(node) == Refusal(reason)

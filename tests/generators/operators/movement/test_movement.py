@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.array import Array
 from epcheck.generators.directml.descriptions.movement.filling import DiagonalMatrix1
 from epcheck.generators.directml.descriptions.movement.gathering import Gather, GatherElements
@@ -30,7 +30,7 @@ def outputs(operator: str, version: int, inputs: dict[str, Any], **attributes: A
     node = Node(
         operator, "", version, tuple(Operand(n, np.asarray(v)) for n, v in inputs.items()), ("output",), attributes
     )
-    truth = suite.all_operators()[operator].truth(node)
+    truth = registry.all_operators()[operator].truth(node)
     assert isinstance(truth, Outputs), truth
     return tuple(output.value for output in truth.outputs)
 
@@ -39,7 +39,7 @@ def refusal(operator: str, version: int, inputs: dict[str, Any], **attributes: A
     node = Node(
         operator, "", version, tuple(Operand(n, np.asarray(v)) for n, v in inputs.items()), ("output",), attributes
     )
-    truth = suite.all_operators()[operator].truth(node)
+    truth = registry.all_operators()[operator].truth(node)
     assert isinstance(truth, Refusal), truth
     return truth.reason
 
@@ -149,7 +149,7 @@ def test_allowzero_takes_zero_for_a_size() -> None:
 
 def test_the_last_part_of_an_uneven_split_is_smaller() -> None:
     node = Node("Split", "", 18, (Operand("input", np.arange(7)),), ("a", "b", "c"), {"num_outputs": 3})
-    truth = suite.all_operators()["Split"].truth(node)
+    truth = registry.all_operators()["Split"].truth(node)
     assert isinstance(truth, Outputs)
     assert [output.value.tolist() for output in truth.outputs] == [[0, 1, 2], [3, 4, 5], [6]]
 

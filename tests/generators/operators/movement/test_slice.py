@@ -12,7 +12,7 @@ from built_suite import Array, built, node_of, true_outputs
 from hypothesis import seed, settings
 from hypothesis import strategies as st
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 from epcheck.generators.truth import Exact, Outputs, Refusal
@@ -45,7 +45,7 @@ def sliced(data: Array, *parameters: Any, **keywords: Any) -> list[Any]:
 
 
 def refusal(data: Array, *parameters: Any) -> str:
-    truth = suite.all_operators()["Slice"].truth(slice_node(data, *parameters))
+    truth = registry.all_operators()["Slice"].truth(slice_node(data, *parameters))
     assert isinstance(truth, Refusal)
     return truth.reason
 
@@ -322,6 +322,6 @@ def test_slice_1_has_attributes_and_no_steps() -> None:
 
 
 def test_a_refusal_is_declared_where_the_oracle_refuses() -> None:
-    declared = {sample.name: sample.refused for sample in suite.all_operators()["Slice"].samples()}
+    declared = {sample.name: sample.refused for sample in registry.all_operators()["Slice"].samples()}
     for case in built("Slice"):
         assert isinstance(case.truth, Refusal) == declared.get(case.case.sample, False), case.case.id

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from built_suite import node_of, true_outputs
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.truth import Refusal
 
 FLAT = np.array([2, 1, 1, 3, 4, 3], np.float32)
@@ -36,4 +36,4 @@ def test_what_must_be_refused() -> None:
         ({"sorted": 2}, "sorted must be 0 or 1, not 2"),
         ({"axis": 1}, "axis 1 must be within [-1, 0] for rank 1"),
     ):
-        assert suite.operator_of("Unique").truth(node_of("Unique", 11, [FLAT], **attributes)) == Refusal(reason)
+        assert registry.operator_of("Unique").truth(node_of("Unique", 11, [FLAT], **attributes)) == Refusal(reason)

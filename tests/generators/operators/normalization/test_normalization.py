@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import propagation
 from epcheck.generators.bounds.propagation import Moments
@@ -29,7 +29,7 @@ def outputs(
     operands = tuple(Operand(name, np.array(value, np.float32)) for name, value in inputs.items())
     node = Node(op_type, domain, version, operands, names, attributes or {})
     key = f"{domain}::{op_type}" if domain else op_type
-    truth = suite.all_operators()[key].truth(node)
+    truth = registry.all_operators()[key].truth(node)
     assert isinstance(truth, Outputs)
     return [output.value for output in truth.outputs]
 

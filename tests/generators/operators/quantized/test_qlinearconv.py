@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from built_suite import Array, built, node_of, true_outputs
 
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal
@@ -48,7 +48,7 @@ def conv(x: Any, w: Any, **keywords: Any) -> list[Any]:
 
 
 def output_of(node: Node) -> Output:
-    truth = suite.all_operators()["QLinearConv"].truth(node)
+    truth = registry.all_operators()["QLinearConv"].truth(node)
     assert isinstance(truth, Outputs)
     return truth.outputs[0]
 
@@ -201,7 +201,7 @@ def test_a_tie_is_open_where_the_sum_exceeds_float32() -> None:
 )
 def test_what_must_be_refused(keywords: dict[str, Any], reason: str) -> None:
     node = conv_node([[[1, 2]]], keywords.pop("w", [[[1]], [[1]]]), **keywords)
-    truth = suite.all_operators()["QLinearConv"].truth(node)
+    truth = registry.all_operators()["QLinearConv"].truth(node)
     assert truth == Refusal(reason)
 
 
@@ -419,7 +419,7 @@ def test_zero_scales_are_refused_in_every_place() -> None:
 
 
 def test_a_refusal_is_declared_where_the_oracle_refuses() -> None:
-    declared = {sample.name: sample.refused for sample in suite.all_operators()["QLinearConv"].samples()}
+    declared = {sample.name: sample.refused for sample in registry.all_operators()["QLinearConv"].samples()}
     for tested in built("QLinearConv"):
         is_declared = declared.get(tested.case.sample, False)  # cases by rule are no refusals
         assert isinstance(tested.truth, Refusal) == is_declared, tested.case.id

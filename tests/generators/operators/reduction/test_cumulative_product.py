@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from built_suite import built, node_of, true_outputs
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.truth import Outputs, Refusal, Ulp
 
 
@@ -24,7 +24,7 @@ def test_the_example_of_the_page(exclusive: int, reverse: int, expected: list[in
 
 def test_an_axis_outside_the_rank_is_refused() -> None:
     x = np.ones((2, 3), np.float32)
-    truth = suite.operator_of("CumProd").truth(node_of("CumProd", 26, [x, np.array(2)]))
+    truth = registry.operator_of("CumProd").truth(node_of("CumProd", 26, [x, np.array(2)]))
     assert truth == Refusal("axis 2 must be within [-2, 1] for rank 2")
 
 

@@ -14,7 +14,7 @@ from hypothesis import seed, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.claims import claims_of
 from epcheck.generators.node import Node
@@ -32,7 +32,7 @@ def topk_node(x: Array, k: int | list[int], since_version: int = 11, **attribute
 
 
 def selection(x: Array, k: int, since_version: int = 11, **attributes: int) -> Selection:
-    truth = suite.all_operators()["TopK"].truth(topk_node(x, k, since_version, **attributes))
+    truth = registry.all_operators()["TopK"].truth(topk_node(x, k, since_version, **attributes))
     assert isinstance(truth, Selection)
     return truth
 
@@ -46,7 +46,7 @@ def top(x: list[Any] | Array, k: int, dtype: str = "float32", **attributes: int)
 
 
 def refusal(x: Array, k: int | list[int], **attributes: int) -> str:
-    truth = suite.all_operators()["TopK"].truth(topk_node(x, k, **attributes))
+    truth = registry.all_operators()["TopK"].truth(topk_node(x, k, **attributes))
     assert isinstance(truth, Refusal)
     return truth.reason
 
@@ -298,6 +298,6 @@ def test_topk_1_has_k_as_an_attribute_greater_than_0() -> None:
 
 
 def test_a_refusal_is_declared_where_the_oracle_refuses() -> None:
-    declared = {sample.name: sample.refused for sample in suite.all_operators()["TopK"].samples()}
+    declared = {sample.name: sample.refused for sample in registry.all_operators()["TopK"].samples()}
     for case in built("TopK"):
         assert isinstance(case.truth, Refusal) == declared.get(case.case.sample, False), case.case.id

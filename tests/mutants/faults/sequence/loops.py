@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
 
@@ -78,7 +78,7 @@ def lengthened(built: BuiltCase) -> dict[str, np.ndarray] | None:
         return outputs_of(built.truth)
     full = np.full_like(node.array("sequence_lens"), node.array("X").shape[1])
     changed = tuple(Operand(o.name, full) if o is not None and o.name == "sequence_lens" else o for o in node.inputs)
-    return outputs_of(suite.operator_of("Scan").truth(replace(node, inputs=changed)))
+    return outputs_of(registry.operator_of("Scan").truth(replace(node, inputs=changed)))
 
 
 def first_for_all(built: BuiltCase) -> dict[str, np.ndarray] | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
-from epcheck.generators import suite
+from epcheck.generators import registry
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 from epcheck.generators.operators.sequence.sequence import ELEMENT
@@ -24,7 +24,7 @@ def elements(operator: str, what: str, order: Callable[[list[np.ndarray]], list[
         return replace(node, inputs=tuple(changed))
 
     def answer(built: BuiltCase) -> dict[str, np.ndarray] | None:
-        return outputs_of(suite.all_operators()[operator].truth(change(built.node)))
+        return outputs_of(registry.all_operators()[operator].truth(change(built.node)))
 
     return by_truth(operator, what, answer)
 

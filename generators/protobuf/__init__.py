@@ -1,1 +1,0 @@
-"""Protobuf: models written without message objects for their parts."""

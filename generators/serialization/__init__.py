@@ -1,0 +1,1 @@
+"""Nodes as JSON and as protobuf messages."""
