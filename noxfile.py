@@ -89,6 +89,18 @@ def case_ids(session: nox.Session) -> None:
 
 
 @nox.session
+def numbers(session: nox.Session) -> None:
+    """Writes the numbers of the suite in README and docs anew."""
+    session.run("python", "docs/site/suite_numbers.py")
+
+
+@nox.session
+def pictures(session: nox.Session) -> None:
+    """Takes the picture and the terminal capture of README anew, from one run on DirectML 1.17.3 in the lab."""
+    session.run("python", "docs/site/pictures.py")
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """The tests of damaged and hostile input with other examples, twenty times as many; FACTOR=100 for a hundred."""
     environment = {"EPCHECK_FUZZ": os.environ.get("FACTOR", "20")}
