@@ -31,9 +31,10 @@ QUIET_PYRIGHT = {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Rules and format, by ruff."""
+    """Rules and format, by ruff; the prose of README and docs, by the rules of .vale.ini."""
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("python", "docs/site/prose.py")
 
 
 @nox.session
