@@ -63,7 +63,7 @@ def _lines(gate: Gate, base: Path) -> Iterator[str]:
     wrong = [checked for checked in gate.checked if checked.result != PASSES]
     for checked in wrong[:SHOWN]:
         found = checked.validation
-        command = f" {code(_relative(reduce_command(found), base))}" if found is not None and found.again else ""
+        command = f" {code(_relative(reduce_command(found), base))}" if found is not None and found.reduce_args else ""
         words = _relative(f"{checked.name} on {checked.target}: {checked.words}", base)
         yield f"- {escaped(words)}{command}"
     yield from ("",) if wrong else ()

@@ -119,7 +119,7 @@ def _with_what_we_know(found: Validation, options: ValidateOptions, evaluators: 
         found, path=path, inspection=replace(found.inspection, path=path), target=candidate.name,
         provider=candidate.provider, baseline=baseline.name if baseline else None, level=options.level,
         configuration=evaluators.configuration,
-        again=(*again, *_trial_arguments(found.again[len(again) :], options)) if found.again else (),
+        reduce_args=(*again, *_trial_arguments(found.reduce_args[len(again) :], options)) if found.reduce_args else (),
     )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from epcheck.models.wrong_nodes.culprit import GraphNode
 RIGHT, MENDED, NOT_MENDED, FAULTY, UNJUDGED = "right", "mended", "not-mended", "faulty", "unjudged"
 """Statuses of a diagnosis."""
 
-SCHEMA = 1
-"""Version of the document: it grows when a field changes its meaning."""
+SCHEMA = 2
+"""Version of the document: it grows when a field changes its name or its meaning."""
 
 NAMED_NODES = 5
 """Nodes that a headline names at most."""
@@ -57,9 +57,8 @@ class Diagnosis:
     marked. before: the model in float16. after: with those nodes in float32; None where there are none. mended: that
     model, serialized, where it was asked for. written: its file. is_minimal: whether it was shown for each single node
     of the set that the fault comes back without it. sessions: of the target. obstacle: why nobody can tell, and what to
-    do.
-    made_up: whether the feeds were generated. quantization: of its QuantizeLinear and DequantizeLinear nodes; None
-    where there are none.
+    do. feeds_generated: whether the feeds were generated. quantization: of its QuantizeLinear and DequantizeLinear
+    nodes; None where there are none.
     """
 
     path: Path
@@ -77,7 +76,7 @@ class Diagnosis:
     written: Path | None = None
     mended: bytes | None = field(default=None, repr=False, compare=False)
     obstacle: str = ""
-    made_up: bool = False
+    feeds_generated: bool = False
     quantization: Quantization | None = None
 
     @property
@@ -122,10 +121,10 @@ class Diagnosis:
                 assert self.quantization is not None
                 return f"{name}: {self.quantization.words}"
             case "right" if not self.nodes and self.quantization is not None:
-                feeds = ", on made-up feeds" if self.made_up else ""
+                feeds = ", on made-up feeds" if self.feeds_generated else ""
                 return f"{name} is quantised rightly{feeds}: {self.quantization.words}"
             case "right":
-                feeds = ", on made-up feeds" if self.made_up else ""
+                feeds = ", on made-up feeds" if self.feeds_generated else ""
                 return f"{name} is right on {where}{feeds}: all of its {len(self.nodes)} float16 nodes may stay so"
             case "mended":
                 named = ", ".join(map(str, self.keep[:NAMED_NODES]))

@@ -109,7 +109,7 @@ def diagnose(
         elif quantization is not None:
             found = _of_quantizers(quantization, Diagnosis(
                 path, target.name, target.provider, manner.level, manner.converted, sessions.facts, "", (), Attempt(),
-                None, False, 0, made_up=tried[0].is_generated,
+                None, False, 0, feeds_generated=tried[0].is_generated,
             ))  # fmt: skip
         else:
             what = "in float32 that could be in float16" if manner.converted else "in float16"
@@ -146,7 +146,7 @@ class _Doctor:
         words = "an oracle in float64" if self._known else f"no oracle: {obstacle}"
         found = Diagnosis(
             path, target.name, target.provider, self._manner.level, self._manner.converted, {}, words, (), Attempt(),
-            None, False, 0, obstacle=obstacle, made_up=self._trials[0].is_generated,
+            None, False, 0, obstacle=obstacle, feeds_generated=self._trials[0].is_generated,
         )  # fmt: skip
         if obstacle:
             return found

@@ -39,9 +39,9 @@ class Adviser:
 
     def on_culprits(self, found: Validation) -> Validation:
         """The validation with advice on each node that the candidate refuses."""
-        first, *others = found.culprits or (None,)
+        first, *further = found.culprits or (None,)
         return replace(found, culprit=first and self._of(first, found),
-                       others=tuple(self._of(culprit, found) for culprit in others if culprit))  # fmt: skip
+                       other_culprits=tuple(self._of(culprit, found) for culprit in further if culprit))  # fmt: skip
 
     def _of(self, culprit: Culprit, found: Validation) -> Culprit:
         provider = found.provider

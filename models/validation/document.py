@@ -8,8 +8,8 @@ from typing import Any
 from epcheck.models.validation.validation import Validation
 from epcheck.models.wrong_nodes.culprit import Culprit
 
-SCHEMA = 1
-"""Version of the document: it grows when a field changes its meaning."""
+SCHEMA = 2
+"""Version of the document: it grows when a field changes its name or its meaning."""
 
 
 def document(validation: Validation) -> dict[str, Any]:
@@ -17,8 +17,8 @@ def document(validation: Validation) -> dict[str, Any]:
     validation = replace(
         validation,
         culprit=validation.culprit and _plain(validation.culprit),
-        others=tuple(map(_plain, validation.others)),
-        harmless=tuple(map(_plain, validation.harmless)),
+        other_culprits=tuple(map(_plain, validation.other_culprits)),
+        benign_nodes=tuple(map(_plain, validation.benign_nodes)),
     )
     found = asdict(validation)
     found["path"] = found["inspection"]["path"] = str(validation.path)

@@ -80,5 +80,5 @@ def _more(count: int) -> str:
 
 def reduce_command(validation: Validation) -> str:
     """The command that reduces the model to the part that still fails, quoted for the shell of this platform."""
-    arguments = ["epcheck", "reduce", str(validation.path), *validation.again]
+    arguments = ["epcheck", "reduce", str(validation.path), *validation.reduce_args]
     return subprocess.list2cmdline(arguments) if sys.platform == "win32" else shlex.join(arguments)

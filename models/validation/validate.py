@@ -153,7 +153,7 @@ class _Validator:
         found = Validation(
             inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, level, facts,
             inspection, placed, tuple(self._steps), verdicts, known.words, None,
-            made_up=self._trials[0].is_generated, same_runtime=self._evaluators.compares_with_itself,
+            feeds_generated=self._trials[0].is_generated, same_runtime=self._evaluators.compares_with_itself,
             seconds=self._phases.seconds, random=tuple(sorted(self._chance)),
             speeds=Speeds(self._timed_trial(outcomes), fast, baseline_fast) if fast else None,
             configuration=self._evaluators.configuration,
@@ -273,7 +273,7 @@ class _Validator:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
         at = _first_failing(found, self._trials, outcomes)
         arguments = reduce_arguments(self._evaluators, self._manner.level, self._manner.deadline_s)
-        found = replace(found, again=(*arguments, *self._trials[at].arguments))
+        found = replace(found, reduce_args=(*arguments, *self._trials[at].arguments))
         if not self._manner.culprit or baseline is None:
             return found
         with self._phases.timed("looking for the node at fault"):
@@ -281,9 +281,9 @@ class _Validator:
             options = SearchOptions(level=self._manner.level, folder=self._model.data_folder, thresholds=allowed)
             ask = askers(candidate, baseline, self._model.data_folder, found.inspection.bytes)
             wrong = all_wrong_nodes(self._model.graph, self._trials[at].inputs, *ask, options, outcomes[at])
-        first, *others = wrong.culprits
-        return replace(found, culprit=in_agreement(first, found), others=tuple(others), harmless=wrong.harmless,
-                       remainder=wrong.remainder)  # fmt: skip
+        first, *further = wrong.culprits
+        return replace(found, culprit=in_agreement(first, found), other_culprits=tuple(further),
+                       benign_nodes=wrong.harmless, unexplained=wrong.remainder)  # fmt: skip
 
 
 def reduce_arguments(evaluators: Evaluators, level: Level, deadline_s: float) -> tuple[str, ...]:

@@ -55,11 +55,11 @@ class Validation:
 
     facts: target -> what its worker reports of itself: releases, device, driver. placement: None for a callable, which
     has no provider. truth: a sentence about the oracle: what it computed, or why it did not. culprit: the first node at
-    fault, None where it was not looked for; others: the further ones, in the order of the graph; harmless: wrong nodes
-    that take no output beyond its threshold; remainder: a sentence about the model without all of these. again:
-    arguments of `epcheck reduce` that show the same failure, empty where nothing fails. made_up: whether the feeds were
-    generated. same_runtime: whether the baseline is the candidate's own runtime at another level of optimisation.
-    seconds: phase -> how long it took. speeds: where they were asked for. random: outputs that differ
+    fault, None where it was not looked for. other_culprits: the further ones, in the order of the graph. benign_nodes:
+    wrong nodes that take no output beyond its threshold. unexplained: a sentence about the model without all of these.
+    reduce_args: arguments of `epcheck reduce` that show the same failure, empty where nothing fails. feeds_generated:
+    whether the feeds were generated. same_runtime: whether the baseline is the candidate's own runtime at another level
+    of optimisation. seconds: phase -> how long it took. speeds: where they were asked for. random: outputs that differ
     because they depend on random numbers: they count as not compared. configuration: the notice of the `epcheck.toml`
     that nobody named, empty for none.
     """
@@ -76,13 +76,13 @@ class Validation:
     verdicts: tuple[Verdict, ...]
     truth: str
     culprit: Culprit | None
-    again: tuple[str, ...] = ()
-    made_up: bool = False
+    reduce_args: tuple[str, ...] = ()
+    feeds_generated: bool = False
     same_runtime: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
-    others: tuple[Culprit, ...] = ()
-    harmless: tuple[Culprit, ...] = ()
-    remainder: str = ""
+    other_culprits: tuple[Culprit, ...] = ()
+    benign_nodes: tuple[Culprit, ...] = ()
+    unexplained: str = ""
     speeds: Speeds | None = None
     random: tuple[str, ...] = ()
     configuration: str = ""
@@ -90,7 +90,7 @@ class Validation:
     @property
     def culprits(self) -> tuple[Culprit, ...]:
         """All that are at fault, in the order of the graph; empty where they were not looked for."""
-        return () if self.culprit is None else (self.culprit, *self.others)
+        return () if self.culprit is None else (self.culprit, *self.other_culprits)
 
     @property
     def status(self) -> str:
@@ -150,7 +150,7 @@ class Validation:
         as well: they do not suit the model."""
         alike = {step.trial for step in self.steps if step.target == self.baseline and step.stage == RUN}
         return tuple(
-            step for step in self._candidate_steps if self.made_up and step.stage == RUN and step.trial in alike
+            step for step in self._candidate_steps if self.feeds_generated and step.stage == RUN and step.trial in alike
         )
 
     @property

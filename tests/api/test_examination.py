@@ -287,14 +287,14 @@ def test_who_examines_names_no_file_target_or_argument_of_a_command(
     forged = replace(
         honest, path=stranger, inspection=replace(honest.inspection, path=stranger), target="python:os:system",
         baseline="ep:/stranger.so", provider="Stranger", level="basic",
-        again=("--target", "cpu", "--baseline", "reference", "--out", str(stranger), "--seed", "1", "--seed", "$(id)",
-               "--feeds", str(stranger), "--dim", "n=2", "--vulkan", str(stranger)),
+        reduce_args=("--target", "cpu", "--baseline", "reference", "--out", str(stranger), "--seed", "1", "--seed",
+                     "$(id)", "--feeds", str(stranger), "--dim", "n=2", "--vulkan", str(stranger)),
     )  # fmt: skip
     monkeypatch.setattr(validate_module, "examine", lambda *_arguments: forged)
     found = api.validate(api.ValidateOptions(path, "cpu", "reference", seeds=(0,), html=tmp_path / "page.html"))
     assert (found.path, found.inspection.path, found.target, found.baseline) == (path, path, "cpu", "reference")
     assert (found.provider, found.level) == ("CPUExecutionProvider", "all")
-    assert found.again == ("--target", "cpu", "--baseline", "reference", "--seed", "1", "--dim", "n=2")
+    assert found.reduce_args == ("--target", "cpu", "--baseline", "reference", "--seed", "1", "--dim", "n=2")
     assert not stranger.exists()
 
 

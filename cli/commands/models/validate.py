@@ -186,10 +186,10 @@ def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
             say(f"      → {culprit.advice.words}")
     if len(validation.culprits) > SHOWN:
         say(f"   and {len(validation.culprits) - SHOWN} more, which the page has")
-    if validation.harmless:
-        count = _several(len(validation.harmless), "further node")
+    if validation.benign_nodes:
+        count = _several(len(validation.benign_nodes), "further node")
         say(f"   {count} beyond the bound of the operator, without effect on the outputs: the page names them")
-    if left := validation.remainder or ("" if validation.culprit else NOT_LOOKED_FOR):
+    if left := validation.unexplained or ("" if validation.culprit else NOT_LOOKED_FOR):
         say(f"   {left}")
 
 

@@ -33,11 +33,11 @@ def test_all_wrong_nodes_are_named_with_their_effects(model: Path, tmp_path: Pat
     assert found.headline.endswith(
         "outputs are not right: node 2 `n2` (Relu), node 6 `n6` (Relu), node 10 `n10` (Relu) and 2 more"
     )
-    assert found.remainder == "with the baseline's values in place of theirs the rest of the model is right"
+    assert found.unexplained == "with the baseline's values in place of theirs the rest of the model is right"
     text = html.read_text("utf-8")
     assert text.count("Alone it changes &#39;out4&#39; by") == 5
     document = json.loads(data.read_text("utf-8"))
-    assert [culprit["effect"]["output"] for culprit in document["others"]] == ["out4"] * 4
+    assert [culprit["effect"]["output"] for culprit in document["other_culprits"]] == ["out4"] * 4
     assert document["culprit"]["effect"]["error"] > 0.1
 
 

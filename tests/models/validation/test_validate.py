@@ -193,7 +193,7 @@ def test_the_command_writes_page_and_json_and_ends_with_its_verdict(tmp_path: Pa
     assert "model.onnx runs on CPUExecutionProvider and is right" in done.output
     assert (tmp_path / "model.onnx.validation.html").is_file()
     document = json.loads((tmp_path / "v.json").read_text(encoding="utf-8"))
-    assert (document["schema"], document["status"], len(document["verdicts"])) == (1, "right", 4)
+    assert (document["schema"], document["status"], len(document["verdicts"])) == (2, "right", 4)
     assert CliRunner().invoke(app, ["validate", str(tmp_path / "none.onnx"), "--target", "cpu"]).exit_code == 2
     assert CliRunner().invoke(app, [*arguments, "--dim", "batch=two"]).exit_code == 2
 
