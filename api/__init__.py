@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from epcheck.api.models.doctor import DoctorOptions, doctor
     from epcheck.api.models.harvest import Harvest, HarvestError, HarvestOptions, ModelHarvest, harvest
     from epcheck.api.models.reduce import ReduceOptions, reduce
-    from epcheck.api.models.validate import ValidateOptions, validate
-    from epcheck.api.models.validate_models import Gate, ValidateModelsOptions, validate_models
+    from epcheck.api.models.validate import Gate, ValidateOptions, validate
     from epcheck.api.models.zoo import WriteZooOptions, architectures, write_zoo
     from epcheck.api.option import OptionError
     from epcheck.api.progress import SILENT, Progress
@@ -128,8 +127,7 @@ _MODULES = {
     "api.models.doctor": ("Diagnosis", "DoctorOptions", "doctor"),
     "api.models.harvest": ("Harvest", "HarvestError", "HarvestOptions", "ModelHarvest", "harvest"),
     "api.models.reduce": ("ReduceOptions", "Reduced", "reduce"),
-    "api.models.validate": ("ValidateOptions", "Validation", "validate"),
-    "api.models.validate_models": ("Gate", "ValidateModelsOptions", "validate_models"),
+    "api.models.validate": ("Gate", "ValidateOptions", "Validation", "validate"),
     "api.models.zoo": ("WriteZooOptions", "architectures", "write_zoo"),
     "api.option": ("OptionError",),
     "api.progress": ("SILENT", "Progress"),
@@ -243,7 +241,6 @@ __all__ = [
     "Trend",
     "TrendOptions",
     "UnpackLabOptions",
-    "ValidateModelsOptions",
     "ValidateOptions",
     "Validation",
     "VulkanStatus",
@@ -299,7 +296,6 @@ __all__ = [
     "trend",
     "unpack_lab",
     "validate",
-    "validate_models",
     "vulkan_status",
     "write_zoo",
 ]

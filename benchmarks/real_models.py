@@ -192,7 +192,7 @@ def rows(models: list[Model], targets: list[str], folder: Path, culprit: bool) -
         for target in targets:
             started = time.monotonic()
             page = path.with_suffix(f".{target.replace('@', '-')}.html")
-            found = api.validate(api.ValidateOptions(path, target, culprit=culprit, html=page))
+            found = api.validate(api.ValidateOptions((path,), (target,), culprit=culprit, html=page)).validation
             took = time.monotonic() - started
             bound = TIMES * plain_s(path, target) + MORE_S
             phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in found.seconds.items() if seconds >= 0.1)

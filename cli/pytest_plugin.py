@@ -247,15 +247,16 @@ def epcheck_run(request: pytest.FixtureRequest) -> CaseStream:
 
 @pytest.fixture(scope="session")
 def epcheck_validate(request: pytest.FixtureRequest) -> Callable[..., Validation]:
-    """For tests of one's own: `epcheck_validate(path)` validates a model on the targets of the options; further
-    arguments are fields of `epcheck.api.ValidateOptions`."""
+    """For tests of one's own: `epcheck_validate(path)` validates a model on the target of `--ep`; further arguments are
+    fields of `epcheck.api.ValidateOptions`."""
     from epcheck.api import ValidateOptions, validate
     from epcheck.api.suite.stream import REASONS
 
     def validated(model: Path | str, **options: Any) -> Validation:
-        chosen = {"target": request.config.getoption("--ep"), "baseline": request.config.getoption("--baseline")}
+        candidate, baseline = request.config.getoption("--ep"), request.config.getoption("--baseline")
+        chosen = {"targets": (candidate,) if candidate else (), "baseline": baseline, **options}
         try:
-            return validate(ValidateOptions(Path(model), **{**chosen, **options}))
+            return validate(ValidateOptions((Path(model),), **chosen)).validation
         except REASONS as error:
             give_up(request.config, str(error))
 

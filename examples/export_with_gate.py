@@ -50,7 +50,7 @@ def main(path: Path, target: str | None = None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft, page = path.with_suffix(".draft.onnx"), path.with_suffix(".html")
     export(draft)
-    found = api.validate(api.ValidateOptions(draft, target=target, dims={"batch": (1, 3)}, html=page))
+    found = api.validate(api.ValidateOptions((draft,), (target,), dims={"batch": (1, 3)}, html=page)).validation
     print(found.headline)
     share = found.placed_share
     if found.status != "right" or (share is not None and share < PLACED):

@@ -34,7 +34,7 @@ def main(model: Path, path: Path, target: str | None = None) -> None:
             "cache_dir": str(Path(folder) / "cache"),
         })  # fmt: skip
         made = Path(output.get_best_candidate().model_path)
-        found = api.validate(api.ValidateOptions(made, target=target, html=page))
+        found = api.validate(api.ValidateOptions((made,), (target,), html=page)).validation
         print(found.headline)
         if found.status != "right":
             sys.exit(f"not kept, see {page}")

@@ -26,7 +26,7 @@ def main(model: str, folder: Path, task: str = "auto", target: str | None = None
     draft, page = folder.with_name(f"{folder.name}.draft"), folder.with_name(f"{folder.name}.html")
     main_export(model, draft, task=task)
     targets = (target,) if target else ()
-    gate = api.validate_models(api.ValidateModelsOptions((draft,), targets=targets, html=page))
+    gate = api.validate(api.ValidateOptions((draft,), targets=targets, html=page))
     print(gate.headline)
     for checked in gate.checked:
         print(f"{checked.name}: {checked.validation.headline if checked.validation else checked.trouble}")

@@ -51,8 +51,8 @@ def main(path: Path, target: str | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         feeds = Path(folder) / "feeds.npz"
         np.savez(feeds, image=image.numpy())
-        by_feeds = api.validate(api.ValidateOptions(draft, target=target, feeds=feeds, html=page))
-        by_size = api.validate(api.ValidateOptions(draft, target=target, dims={"batch": (1, 5)}))
+        by_feeds = api.validate(api.ValidateOptions((draft,), (target,), feeds=feeds, html=page)).validation
+        by_size = api.validate(api.ValidateOptions((draft,), (target,), dims={"batch": (1, 5)})).validation
     for found in (by_feeds, by_size):
         print(found.headline)
     if not all(found.status == "right" for found in (by_feeds, by_size)) or not is_as_in_torch(draft, network, image):

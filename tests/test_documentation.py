@@ -97,7 +97,7 @@ def run(block: Block, source: str) -> None:
 
 def validate_on_cpu(model: str, **options: Any) -> api.Validation:
     """Stands in for the fixture of the plugin, which would choose DirectML in the lab."""
-    return api.validate(api.ValidateOptions(Path(model), target="cpu", **options))
+    return api.validate(api.ValidateOptions((Path(model),), ("cpu",), **options)).validation
 
 
 @pytest.mark.usefixtures("here")

@@ -7,9 +7,13 @@ from pathlib import Path
 
 from epcheck.api.bug_reports.fault import BugReportError, Fault
 from epcheck.api.models.reduce import ReduceOptions, reduce, words
-from epcheck.api.models.validate import ValidateOptions, validate
+from epcheck.api.models.validate import examine_model
+from epcheck.api.progress import SILENT
 from epcheck.conformance.test_data import repro
+from epcheck.models.execution.evaluators import choose
 from epcheck.models.execution.model_outcome import CREATE, RUN
+from epcheck.models.feeds.trials import Feeding
+from epcheck.models.validation.validate import ValidationRequest
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
 from epcheck.models.wrong_nodes.reduce import MISMATCH, UNSTEADY, Reduced
 from epcheck.reports.bug_report.issue import Answer, Issue, title
@@ -26,7 +30,7 @@ STATUSES = {MISMATCH: "wrong output", UNSTEADY: "outputs change between runs", C
 def fault(model: Path, options: ReduceOptions, out: Path) -> Fault:
     """The fault of a model, reduced and written below `out`. Raises BugReportError where nothing fails, and what
     `validate` and `reduce` raise."""
-    found = _validated(model, options)
+    found = _validate(model, options)
     if found.status in (RIGHT, UNJUDGED):
         raise BugReportError(f"there is nothing to report: {found.headline}")
     name = repro.folder_name(model.name)[:60]
@@ -54,13 +58,14 @@ def fault(model: Path, options: ReduceOptions, out: Path) -> Fault:
     return Fault(name, folder, found.target, issue)
 
 
-def _validated(model: Path, options: ReduceOptions) -> Validation:
+def _validate(model: Path, options: ReduceOptions) -> Validation:
     feeds = options.feeds if isinstance(options.feeds, Path) else None
-    return validate(ValidateOptions(
-        model, options.target or None, options.baseline, feeds, {name: (size,) for name, size in options.dims.items()},
-        (options.seed,), options.level, culprit=False, advice=False, vulkan=options.vulkan,
-        own_process=options.own_process,
-    ))  # fmt: skip
+    sizes = {name: (size,) for name, size in options.dims.items()}
+    request = ValidationRequest(
+        model, choose(options.target or None, options.baseline, options.vulkan),
+        Feeding(feeds, (options.seed,), sizes), options.level, culprit=False, advice=False,
+    )  # fmt: skip
+    return examine_model(request, options.own_process, SILENT.say)
 
 
 def _expected(found: Validation) -> str:

@@ -3,7 +3,6 @@ the quantisers at fault."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -28,12 +27,10 @@ from epcheck.api.option import Option
 from epcheck.api.option_types import JsonFile, OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
-from epcheck.conformance.targets.target import Target
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.evaluators import choose
 from epcheck.models.execution.session import DEADLINE_S
 from epcheck.models.feeds.trials import SEEDS, Feeding
-from epcheck.models.precision import doctor as precision
 from epcheck.models.precision import page
 from epcheck.models.precision.diagnosis import FAULTY as FAULTY
 from epcheck.models.precision.diagnosis import MENDED as MENDED
@@ -42,7 +39,7 @@ from epcheck.models.precision.diagnosis import RIGHT as RIGHT
 from epcheck.models.precision.diagnosis import UNJUDGED as UNJUDGED
 from epcheck.models.precision.diagnosis import Diagnosis as Diagnosis
 from epcheck.models.precision.diagnosis import document
-from epcheck.models.precision.doctor import Manner
+from epcheck.models.precision.doctor import DiagnosisRequest, diagnose
 from epcheck.models.wrong_nodes.options import Limits
 
 
@@ -86,12 +83,12 @@ def doctor(options: DoctorOptions, *, progress: Progress = SILENT) -> Diagnosis:
     TargetError, TargetDown.
     """
     with progress.working() as say:
-        request = _Request(options, choose(options.target, "none", options.vulkan).candidate)
+        request = _make_request(options)
         if options.own_process:
-            found = examine(_diagnose, request, options.model, say, options.deadline_s, (request.target,))
-            found = _with_what_we_know(found, request)
+            found = examine(diagnose, request, options.model, say, options.deadline_s, (request.target,))
+            found = _restore_own_facts(found, request)
         else:
-            found = _diagnose(request, say)
+            found = diagnose(request, say)
     files = {}
     if options.write and found.mended is not None:
         files[options.write] = found.mended
@@ -104,26 +101,22 @@ def doctor(options: DoctorOptions, *, progress: Progress = SILENT) -> Diagnosis:
     return replace(found, mended=None)
 
 
-@dataclass(frozen=True)
-class _Request:
-    options: DoctorOptions
-    target: Target
-
-
-def _diagnose(request: _Request, say: Callable[[str], None]) -> Diagnosis:
-    options = request.options
+def _make_request(options: DoctorOptions) -> DiagnosisRequest:
+    target = choose(options.target, "none", options.vulkan).candidate
     override = Override(options.rtol, options.atol, options.snr, options.agreement)
     limits = Limits(sessions=options.sessions, seconds=options.seconds)
-    manner = Manner(options.float16, options.level, override, limits, options.deadline_s, options.write is not None)
     feeding = Feeding(options.feeds, options.seeds, options.dims)
-    return precision.diagnose(options.model, request.target, feeding, manner, say)
+    return DiagnosisRequest(
+        options.model, target, feeding, options.float16, options.level, override, limits, options.deadline_s,
+        mended=options.write is not None,
+    )  # fmt: skip
 
 
-def _with_what_we_know(found: Diagnosis, request: _Request) -> Diagnosis:
+def _restore_own_facts(found: Diagnosis, request: DiagnosisRequest) -> Diagnosis:
     """The diagnosis with what is our own to say: a process that a model has taken over names no file and no target."""
-    options, target = request.options, request.target
-    return replace(found, path=options.model.absolute(), target=target.name, provider=target.provider,
-                   level=options.level, converted=options.float16, written=None)  # fmt: skip
+    target = request.target
+    return replace(found, path=request.model.absolute(), target=target.name, provider=target.provider,
+                   level=request.level, converted=request.converted, written=None)  # fmt: skip
 
 
 def default_page(model: Path) -> Path:

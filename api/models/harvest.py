@@ -10,7 +10,7 @@ from typing import Annotated
 from epcheck.api.models.examining.examination import examine
 from epcheck.api.models.option_types import Dims, FeedsFile, StepDeadline
 from epcheck.api.models.parsing import only_target
-from epcheck.api.models.validate_models import models_of
+from epcheck.api.models.validate import find_models
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
@@ -90,7 +90,7 @@ def harvest(options: HarvestOptions, *, progress: Progress = SILENT) -> Harvest:
         target = options.target
         if not isinstance(target, Target):
             ((target,), _) = stream.choose((target or BASELINE,), "none", options.vulkan)
-        for name, path in models_of(options.models):
+        for name, path in find_models(options.models):
             request = _Request(path, name, options, target)
             if options.own_process:
                 model = _with_name(examine(_harvest, request, path, say, options.deadline_s, (target,)), name)

@@ -25,7 +25,7 @@ from epcheck.models.feeds import feeds
 from epcheck.models.feeds.trials import Feeding
 from epcheck.models.graph import feedable
 from epcheck.models.graph.feed import Feed
-from epcheck.models.validation.validate import Manner, validate
+from epcheck.models.validation.validate import ValidationRequest, validate_model
 from epcheck.models.validation.validation import RIGHT, UNJUDGED
 from epcheck.models.wrong_nodes import bundle
 from epcheck.models.wrong_nodes.options import Limits, SearchOptions
@@ -96,7 +96,9 @@ def _reduce(request: _Request, _say: Callable[[str], None] = SILENT.say) -> Redu
         raise ReduceError("a baseline must say what is right; name one with --baseline")
     inputs = _inputs(options, model)
     feeding = Feeding(inputs=inputs, is_generated=options.feeds is None)
-    found = validate(path, asked, feeding, Manner(options.level, culprit=False, deadline_s=options.deadline_s))
+    found = validate_model(
+        ValidationRequest(path, asked, feeding, options.level, culprit=False, deadline_s=options.deadline_s)
+    )
     if found.status in (RIGHT, UNJUDGED):
         raise ReduceError(f"there is nothing to reduce: {found.headline}")
     folder = path.resolve().parent if any(True for _ in model_file.external_tensors(model)) else None

@@ -1,4 +1,4 @@
-"""Does a model load on a target, where does it run, is it right; if not, which node is wrong."""
+"""Do models load on targets, where does each node run, are the outputs right; if not, which nodes are wrong."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+from epcheck.api.models import ci_files
 from epcheck.api.models.examining.examination import examine
 from epcheck.api.models.option_types import (
     Agreement,
     Atol,
-    Candidate,
     Dims,
-    FeedsFile,
     OptimisationLevel,
     Rtol,
     Seeds,
@@ -21,41 +20,61 @@ from epcheck.api.models.option_types import (
     StepDeadline,
 )
 from epcheck.api.models.written_files import page_bytes, write_files
-from epcheck.api.option import Option
-from epcheck.api.option_types import OwnProcess, Vulkan
+from epcheck.api.option import Option, OptionError
+from epcheck.api.option_types import AnnotationsFile, JUnitFile, MarkdownFile, OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
+from epcheck.conformance.targets.config import load_config, notice_of
 from epcheck.conformance.targets.target import Target
+from epcheck.generators.error import EpcheckError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.evaluators import Evaluators, choose
 from epcheck.models.execution.session import DEADLINE_S
 from epcheck.models.feeds.trials import SEEDS, Feeding
-from epcheck.models.validation import page
-from epcheck.models.validation import validate as validation
-from epcheck.models.validation.document import document
-from epcheck.models.validation.validate import Manner, reduce_arguments
+from epcheck.models.gate import gate as gates
+from epcheck.models.gate import junit, sarif
+from epcheck.models.gate import page as gate_page
+from epcheck.models.gate.gate import CANNOT_TELL as CANNOT_TELL
+from epcheck.models.gate.gate import FAILS as FAILS
+from epcheck.models.gate.gate import PASSES as PASSES
+from epcheck.models.gate.gate import CheckedModel, passes_unjudged
+from epcheck.models.gate.gate import Gate as Gate
+from epcheck.models.gate.limits import GateLimits, broken, of_table
+from epcheck.models.validation import document, page
+from epcheck.models.validation.validate import ValidationRequest, reduce_arguments, validate_model
 from epcheck.models.validation.validation import Validation as Validation
+from epcheck.reports.ci.annotation import write_annotations
 
 
 @dataclass(frozen=True)
 class ValidateOptions:
-    """Which model, on what, with which feeds, and what is right.
+    """Which models, on what, with which feeds, what is right, and what is written.
 
-    model: always given; it is left out as a part of ValidateModelsOptions alone. target, baseline: specifications or
-    targets; None for the best of this machine, and the CPU provider. dims: dynamic dimension -> sizes, every
-    combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of our own
-    thresholds; an output within either of rtol and atol is right. culprit: look for the nodes at fault. advice: try
-    what would place nodes that are not on the provider. deadline_s: seconds for each step of a session. speed: measure
-    latency, memory and the slowest nodes of both targets. config: where the tables of targets are; None for
-    `epcheck.toml` of the working directory. html, json: files that are written; None writes none.
+    models: files, and folders of which all `.onnx` files are taken. targets, baseline: specifications or targets; none
+    for the best of this machine, and the CPU provider. dims: dynamic dimension -> sizes, every combination of which is
+    tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of the thresholds of epcheck.toml and
+    ours; an output within either of rtol and atol is right. culprit: look for the nodes at fault. advice: try what
+    would place nodes that are not on the provider. deadline_s: seconds for each step of a session. speed: measure
+    latency, memory and the slowest nodes of both targets. config: where [validate] and the tables of targets are; None
+    for `epcheck.toml` of the working directory, if there is one. html, json: files that are written, of one model file
+    on one target with everything about it. junit, sarif, markdown, annotations: files that are written; the last three
+    name a model by its path from the working directory, as services of CI know it. None writes none.
     """
 
-    model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)] = Path()
-    target: Candidate = None
+    models: Annotated[
+        tuple[Path, ...], Option("ONNX models, and folders of models.", argument=True, metavar="MODEL...")
+    ]
+    targets: Annotated[
+        tuple[str | Target, ...],
+        Option("Candidate; repeat for more. Default: the best.", flags=("--target", "-t"), parse=str),
+    ] = ()
     baseline: Annotated[
         str | Target | None, Option("Target to compare with; 'none': the oracle alone judges.", parse=str)
     ] = None
-    feeds: FeedsFile = None
+    feeds: Annotated[
+        Path | None,
+        Option("An .npz or a folder of ONNX test data; of several models a folder with MODEL.npz or MODEL."),
+    ] = None
     dims: Dims = field(default_factory=dict)
     seeds: Seeds = SEEDS
     level: OptimisationLevel = "all"
@@ -68,70 +87,146 @@ class ValidateOptions:
     deadline_s: StepDeadline = DEADLINE_S
     speed: Annotated[bool, Option("Measure latency, memory and the slowest nodes of both targets.")] = False
     vulkan: Vulkan = None
-    config: Annotated[Path | None, Option("Another epcheck.toml.", folder=False)] = None
-    html: Annotated[Path | None, Option("Write the page here. Default: MODEL.validation.html")] = None
-    json: Annotated[Path | None, Option("Write everything as JSON here.")] = None
     own_process: OwnProcess = True
+    config: Annotated[Path | None, Option("Another epcheck.toml; its [validate] has the limits.", folder=False)] = None
+    html: Annotated[
+        Path | None, Option("Write the page here. Default: MODEL.validation.html, or validation.html.", folder=False)
+    ] = None
+    json: Annotated[Path | None, Option("Write everything as JSON here.", folder=False)] = None
+    junit: JUnitFile = None
+    sarif: Annotated[Path | None, Option("Write SARIF 2.1.0, for code scanning.", metavar="FILE", folder=False)] = None
+    markdown: MarkdownFile = None
+    annotations: AnnotationsFile = None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one file on one target."""
+        return len(self.models) == 1 and not self.models[0].is_dir() and len(self.targets) < 2
+
+    @property
+    def default_page(self) -> Path:
+        """Where the command line writes the page: that of a single model beside it."""
+        model = self.models[0]
+        return model.with_name(f"{model.name}.validation.html") if self.is_single else Path("validation.html")
 
 
-def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Validation:
-    """Validate a model on a target, and write the page and the JSON document where that is asked for.
+def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Gate:
+    """Validate every model on every target, hold it against the limits of epcheck.toml, and write what is asked for.
 
-    Raises ModelFileError, ExaminationError, FeedError, DimsError for files and options that cannot be used;
-    TargetError, TargetDown.
+    Raises OptionError where there is no model, TargetError for a target or an `epcheck.toml` that cannot be used. A
+    model or target that cannot be used is a part of the result, and the others are validated nevertheless; a single
+    model on a single target raises ModelFileError, ExaminationError, FeedError, DimsError, TargetDown.
     """
+    limits = of_table(load_config(options.config).get("validate", {}))
+    models = tuple(find_models(options.models))
     with progress.working() as say:
-        evaluators = choose(options.target, options.baseline, options.vulkan, options.config)
-        request = _Request(options, evaluators)
-        if options.own_process:
-            found = examine(_validate, request, options.model, say, options.deadline_s, evaluators.targets)
-            found = _with_what_we_know(found, options, evaluators)
-        else:
-            found = _validate(request, say)
-    files = {options.html: page_bytes(page.render(found))} if options.html else {}
-    if options.json:
-        files[options.json] = strict_json.dumps(document(found)).encode()
-    write_files(files)
-    return found
+        evaluators = [
+            choose(target, options.baseline, options.vulkan, options.config) for target in options.targets or (None,)
+        ]
+        checked = []
+        for name, path in models:
+            feeds = options.feeds if len(models) == 1 else _find_feeds(options.feeds, name)
+            for targets in evaluators:
+                request = _make_request(options, limits, path, feeds, targets)
+                checked.append(_check_model(name, request, limits, options, say))
+    gate = Gate(tuple(checked), limits, notice_of(options.config))
+    write_documents(gate, options)
+    return gate
 
 
-@dataclass(frozen=True)
-class _Request:
-    options: ValidateOptions
-    evaluators: Evaluators
+def find_models(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """(name, path) of each model: a file by its name, one in a folder by its path in it. Raises OptionError."""
+    counts: dict[str, int] = {}
+    for path in paths:
+        files = sorted(path.rglob("*.onnx")) if path.is_dir() else [path]
+        if not files:
+            raise OptionError(f"'{path}' has no .onnx file")
+        for file in files:
+            name = file.relative_to(path).as_posix() if path.is_dir() else file.name
+            counts[name] = counts.get(name, 0) + 1
+            yield name if counts[name] == 1 else f"{name} ({counts[name]})", file
 
 
-def _validate(request: _Request, say: Callable[[str], None]) -> Validation:
-    options = request.options
-    feeding = Feeding(options.feeds, options.seeds, options.dims)
-    override = Override(options.rtol, options.atol, options.snr, options.agreement)
-    manner = Manner(options.level, override, options.culprit, options.deadline_s, options.speed,
-                    options.advice)  # fmt: skip
-    return validation.validate(options.model, request.evaluators, feeding, manner, say)
+def _find_feeds(folder: Path | None, name: str) -> Path | None:
+    """The feeds of one of several models; None where the folder has none of that name."""
+    if folder is None:
+        return None
+    places = (folder / f"{Path(name).with_suffix('')}.npz", folder / Path(name).with_suffix(""))
+    return next((place for place in places if place.exists()), None)
 
 
-def _with_what_we_know(found: Validation, options: ValidateOptions, evaluators: Evaluators) -> Validation:
-    """The validation with what is our own to say: a process that a model has taken over names no file, target or
-    argument of a command."""
-    path, candidate, baseline = options.model.absolute(), evaluators.candidate, evaluators.unlike(options.level)[0]
-    again = reduce_arguments(evaluators, options.level, options.deadline_s)
-    return replace(
-        found, path=path, inspection=replace(found.inspection, path=path), target=candidate.name,
-        provider=candidate.provider, baseline=baseline.name if baseline else None, level=options.level,
-        configuration=evaluators.configuration,
-        reduce_args=(*again, *_trial_arguments(found.reduce_args[len(again) :], options)) if found.reduce_args else (),
+def _make_request(
+    options: ValidateOptions, limits: GateLimits, path: Path, feeds: Path | None, evaluators: Evaluators
+) -> ValidationRequest:
+    return ValidationRequest(
+        path, evaluators, Feeding(feeds, options.seeds, options.dims), options.level,
+        limits.override(Override(options.rtol, options.atol, options.snr, options.agreement)),
+        options.culprit, options.deadline_s, options.speed or limits.latency is not None, options.advice,
     )  # fmt: skip
 
 
-def _trial_arguments(arguments: Sequence[str], options: ValidateOptions) -> Iterator[str]:
-    """Which feeds `epcheck reduce` takes: those of the options, or a seed and sizes."""
+def _check_model(
+    name: str, request: ValidationRequest, limits: GateLimits, options: ValidateOptions, say: Callable[[str], None]
+) -> CheckedModel:
+    """Validate a model on a target and hold it against the limits."""
+    target = request.evaluators.candidate.name
+    try:
+        validation = examine_model(request, options.own_process, say)
+    except EpcheckError as error:
+        if options.is_single:
+            raise
+        return CheckedModel(name, request.model, target, None, str(error))
+    return CheckedModel(
+        name, request.model, target, validation, "", broken(validation, limits), passes_unjudged(limits)
+    )
+
+
+def examine_model(request: ValidationRequest, own_process: bool, say: Callable[[str], None]) -> Validation:
+    """Validate a model, in a process of its own where that is asked for."""
+    if not own_process:
+        return validate_model(request, say)
+    validation = examine(validate_model, request, request.model, say, request.deadline_s, request.evaluators.targets)
+    return _restore_own_facts(validation, request)
+
+
+def _restore_own_facts(validation: Validation, request: ValidationRequest) -> Validation:
+    """The validation with what is our own to say: a process that a model has taken over names no file, target or
+    argument of a command."""
+    path, evaluators = request.model.absolute(), request.evaluators
+    candidate, baseline = evaluators.candidate, evaluators.unlike(request.level)[0]
+    own = reduce_arguments(evaluators, request.level, request.deadline_s)
+    trial = _allowed_arguments(validation.reduce_args[len(own) :], request.feeding.path)
+    return replace(
+        validation, path=path, inspection=replace(validation.inspection, path=path), target=candidate.name,
+        provider=candidate.provider, baseline=baseline.name if baseline else None, level=request.level,
+        configuration=evaluators.configuration, reduce_args=(*own, *trial) if validation.reduce_args else (),
+    )  # fmt: skip
+
+
+def _allowed_arguments(arguments: Sequence[str], feeds: Path | None) -> Iterator[str]:
+    """Which feeds `epcheck reduce` takes: those of the request, or a seed and sizes."""
     for flag, value in zip(arguments[::2], arguments[1::2], strict=False):
-        is_of_feeds = options.feeds is not None and Path(value) in (options.feeds, options.feeds / Path(value).name)
-        is_known = {"--feeds": is_of_feeds, "--seed": value.isdecimal(), "--dim": "=" in value}
-        if is_known.get(flag):
+        is_of_feeds = feeds is not None and Path(value) in (feeds, feeds / Path(value).name)
+        is_allowed = {"--feeds": is_of_feeds, "--seed": value.isdecimal(), "--dim": "=" in value}
+        if is_allowed.get(flag):
             yield from (flag, value)
 
 
-def default_page(model: Path) -> Path:
-    """Where the command line writes the page of a model, beside it."""
-    return model.with_name(f"{model.name}.validation.html")
+def write_documents(gate: Gate, options: ValidateOptions) -> None:
+    """Write the files that are asked for. Raises ModelFileError."""
+    single = gate.validation if options.is_single else None
+    files = {}
+    if options.html:
+        files[options.html] = page_bytes(page.render(single) if single else gate_page.render(gate))
+    if options.json:
+        content = document.document(single) if single else gates.document(gate)
+        files[options.json] = strict_json.dumps(content).encode()
+    if options.junit:
+        files[options.junit] = junit.junit(gate).encode()
+    if options.sarif:
+        files[options.sarif] = sarif.sarif(gate).encode()
+    if options.markdown:
+        files[options.markdown] = ci_files.step_summary(gate).encode()
+    write_files(files)
+    if options.annotations:
+        write_annotations(options.annotations, ci_files.annotate(gate))

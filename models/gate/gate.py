@@ -68,6 +68,14 @@ class Gate:
         return next((result for result in (FAILS, CANNOT_TELL) if result in results), PASSES)
 
     @property
+    def validation(self) -> Validation:
+        """That of one model on one target. Raises ValueError where there are several, and where it cannot be used."""
+        (checked,) = self.checked
+        if checked.validation is None:
+            raise ValueError(checked.trouble)
+        return checked.validation
+
+    @property
     def models(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(checked.name for checked in self.checked))
 

@@ -1,7 +1,7 @@
 """Which nodes of a model float16 harms on a target, the smallest set of them that has to stay in float32, and which of
 its quantisers are at fault.
 
-    diagnosis = diagnose(Path("model.onnx"), evaluators, Feeding(), Manner(converted=True))
+    diagnosis = diagnose(DiagnosisRequest(Path("model.onnx"), target, converted=True))
     diagnosis.keep                        # the nodes; empty where float16 is right as it is
 
 The truth is the oracle's, in float64. Whether a model is right is decided by the target itself, run with one set of
@@ -55,11 +55,17 @@ class DoctorError(EpcheckError, ValueError):
 
 
 @dataclass(frozen=True)
-class Manner:
-    """converted: ask of a float32 model what it were in float16. level: of graph optimisation. override: of thresholds.
-    limits: of the search for the smallest set. deadline_s: seconds for each step of a session. mended: give the model
-    that is right, checked as the bytes of its file."""
+class DiagnosisRequest:
+    """A model, the target that it runs on, and how it is run and judged.
 
+    model: an ONNX file; its external data lies beside it. converted: ask of a float32 model what it were in float16.
+    level: of graph optimisation. override: of thresholds. limits: of the search for the smallest set. deadline_s:
+    seconds for each step of a session. mended: give the model that is right, checked as the bytes of its file.
+    """
+
+    model: Path
+    target: Target
+    feeding: Feeding = field(default_factory=Feeding)
     converted: bool = False
     level: Level = "all"
     override: Override = field(default_factory=Override)
@@ -77,44 +83,39 @@ class KnownTrial:
     inner: Mapping[str, Feed] = field(repr=False)
 
 
-def diagnose(
-    model: Path,
-    target: Target,
-    feeding: Feeding,
-    manner: Manner | None = None,
-    report: Callable[[str], None] = lambda _phase: None,
-) -> Diagnosis:
+def diagnose(request: DiagnosisRequest, report: Callable[[str], None] = lambda _phase: None) -> Diagnosis:
     """Run a model in float16 on a target, and look for the nodes that need float32.
 
-    model: an ONNX file; its external data lies beside it. report: called with the name of each phase as it begins.
+    report: called with the name of each phase as it begins.
 
     Raises DoctorError where no node computes in float16 or quantises; ModelFileError, FeedError and DimsError for files
     and options that cannot be used, TargetDown for a target that cannot be started.
     """
-    manner, path = manner or Manner(), model.absolute()
+    path, target = request.model.absolute(), request.target
     report("looking at the file")
     parsed = model_file.parse(path)
     if model_file.bytes_of(parsed, path) > LARGE_BYTES:
-        raise DoctorError(f"'{model}' is larger than {LARGE_BYTES >> 20} MiB, and no oracle knows its inner values")
+        size = f"larger than {LARGE_BYTES >> 20} MiB"
+        raise DoctorError(f"'{request.model}' is {size}, and no oracle knows its inner values")
     whole = model_file.embedded(parsed, path)
-    graph = placement.named(inlined_file(model, whole))
-    asked = subject(graph, manner.converted)
-    tried = tuple(trials(graph, feeding))
+    graph = placement.named(inlined_file(request.model, whole))
+    asked = subject(graph, request.converted)
+    tried = tuple(trials(graph, request.feeding))
     with ExitStack() as resources:
-        sessions = resources.enter_context(ModelSessions(target, manner.deadline_s))
+        sessions = resources.enter_context(ModelSessions(target, request.deadline_s))
         report("looking at its quantisers")
-        quantization = examination.examine(wire(graph), sessions, tried, manner.level, manner.limits)
+        quantization = examination.examine(wire(graph), sessions, tried, request.level, request.limits)
         if asked.nodes:
-            found = _Doctor(asked, sessions, tried, manner).diagnosis(path, report)
+            found = _Doctor(asked, sessions, tried, request).diagnosis(path, report)
         elif quantization is not None:
             found = _of_quantizers(quantization, Diagnosis(
-                path, target.name, target.provider, manner.level, manner.converted, sessions.facts, "", (), Attempt(),
+                path, target.name, target.provider, request.level, request.converted, sessions.facts, "", (), Attempt(),
                 None, False, 0, feeds_generated=tried[0].is_generated,
             ))  # fmt: skip
         else:
-            what = "in float32 that could be in float16" if manner.converted else "in float16"
-            ask = "" if manner.converted else ", and none that quantises; --float16 asks what it were in float16"
-            raise DoctorError(f"'{model}' has no node {what}{ask}")
+            what = "in float32 that could be in float16" if request.converted else "in float16"
+            ask = "" if request.converted else ", and none that quantises; --float16 asks what it were in float16"
+            raise DoctorError(f"'{request.model}' has no node {what}{ask}")
         return replace(found, quantization=quantization, sessions=sessions.created)
 
 
@@ -130,13 +131,15 @@ def _of_quantizers(quantization: Quantization, found: Diagnosis) -> Diagnosis:
 class _Doctor:
     """One diagnosis. sessions: of the target."""
 
-    def __init__(self, asked: Subject, sessions: ModelSessions, tried: Sequence[Trial], manner: Manner) -> None:
-        self._subject, self._sessions, self._trials, self._manner = asked, sessions, tried, manner
-        self._until = time.monotonic() + manner.limits.seconds
+    def __init__(
+        self, asked: Subject, sessions: ModelSessions, tried: Sequence[Trial], request: DiagnosisRequest
+    ) -> None:
+        self._subject, self._sessions, self._trials, self._request = asked, sessions, tried, request
+        self._until = time.monotonic() + request.limits.seconds
         self._known: list[KnownTrial] = []
         self._ranges: dict[str, Range] = {}
         inferred = values.inferred(asked.narrow, tried[0].shapes)
-        self._thresholds = {name: _allowed(bound, manner.override)
+        self._thresholds = {name: _allowed(bound, request.override)
                             for name, bound in thresholds.of_outputs(inferred).items()}  # fmt: skip
 
     def diagnosis(self, path: Path, report: Callable[[str], None]) -> Diagnosis:
@@ -145,7 +148,7 @@ class _Doctor:
         obstacle = self._compute_truth()
         words = "an oracle in float64" if self._known else f"no oracle: {obstacle}"
         found = Diagnosis(
-            path, target.name, target.provider, self._manner.level, self._manner.converted, {}, words, (), Attempt(),
+            path, target.name, target.provider, self._request.level, self._request.converted, {}, words, (), Attempt(),
             None, False, 0, obstacle=obstacle, feeds_generated=self._trials[0].is_generated,
         )  # fmt: skip
         if obstacle:
@@ -173,7 +176,7 @@ class _Doctor:
         kept = set(smallest.nodes)
         nodes = tuple(replace(each, keeps=each.node.index in kept) for each in found.nodes)
         model = self._subject.with_wide(smallest.nodes)
-        mended = model.SerializeToString() if self._manner.mended else None
+        mended = model.SerializeToString() if self._request.mended else None
         again = model if mended is None else onnx.ModelProto.FromString(mended)
         after = self._attempt(again) if kept or mended is not None else None
         return replace(found, nodes=nodes, after=after, is_minimal=smallest.is_minimal, mended=mended)
@@ -198,7 +201,7 @@ class _Doctor:
         """A model on the target. is_search: stop at the first trial that is not right."""
         found: list[verdict.Verdict] = []
         for known in self._known:
-            outcome = self._sessions.run(model, known.trial.inputs, level=self._manner.level)
+            outcome = self._sessions.run(model, known.trial.inputs, level=self._request.level)
             if outcome.stage == RUN and known.trial.instead is not None:
                 continue  # a batch that the model does not take
             if not outcome.is_done:
@@ -210,7 +213,7 @@ class _Doctor:
         return Attempt(tuple(found))
 
     def _is_right(self, nodes: Collection[int]) -> bool:
-        if self._sessions.created >= self._manner.limits.sessions or time.monotonic() > self._until:
+        if self._sessions.created >= self._request.limits.sessions or time.monotonic() > self._until:
             raise LimitsReached
         return self._attempt(self._subject.with_wide(nodes), is_search=True).right
 
@@ -219,7 +222,7 @@ class _Doctor:
         single: dict[str, Observed] = {}
         whole: dict[str, Observed] = {}
         ask = asker(self._sessions)
-        options = SearchOptions(self._manner.level, self._manner.limits)
+        options = SearchOptions(self._request.level, self._request.limits)
         for known in self._known:
             search = Search(self._subject.narrow, known.trial.inputs, ask, ask, options)
             try:

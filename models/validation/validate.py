@@ -1,6 +1,6 @@
 """Does a model run on a provider, where does each node run, and are its outputs right.
 
-validation = validate(Path("model.onnx"), choose("dml", None), Feeding())
+validation = validate_model(ValidationRequest(Path("model.onnx"), choose("dml", None)))
 validation.status                     # "right", "wrong", "fails", "refused", "unjudged"
 validation.placement.elsewhere        # nodes that are not on the provider, and why
 """
@@ -45,12 +45,18 @@ from epcheck.models.wrong_nodes.options import SearchOptions
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How a model is run and judged. level: of graph optimisation. override: of thresholds. culprit: whether to look
-    for the node at fault. deadline_s: seconds for each step of a session: its creation, its first run, its second.
-    speed: whether to measure how fast both targets are. advice: whether to try what would place nodes that are not on
-    the provider."""
+class ValidationRequest:
+    """A model, the targets that it runs on, and how it is run and judged.
 
+    model: an ONNX file; its external data lies beside it. level: of graph optimisation. override: of thresholds.
+    culprit: whether to look for the node at fault. deadline_s: seconds for each step of a session: its creation, its
+    first run, its second. speed: whether to measure how fast both targets are. advice: whether to try what would place
+    nodes that are not on the provider.
+    """
+
+    model: Path
+    evaluators: Evaluators
+    feeding: Feeding = field(default_factory=Feeding)
     level: Level = "all"
     override: Override = field(default_factory=Override)
     culprit: bool = True
@@ -59,29 +65,23 @@ class Manner:
     advice: bool = True
 
 
-def validate(
-    model: Path,
-    evaluators: Evaluators,
-    feeding: Feeding,
-    manner: Manner | None = None,
-    report: Callable[[str], None] = lambda _phase: None,
-) -> Validation:
+def validate_model(request: ValidationRequest, report: Callable[[str], None] = lambda _phase: None) -> Validation:
     """Inspect a model, run it on two targets, place its nodes, judge its outputs, and find the node at fault.
 
-    model: an ONNX file; its external data lies beside it. report: called with the name of each phase as it begins.
+    report: called with the name of each phase as it begins.
 
     Raises ModelFileError, FeedError and DimsError for files and options that cannot be used, and TargetDown for a
     target that cannot be started.
     """
-    path = model.absolute()
+    path = request.model.absolute()
     proto = model_file.parse(path)
     phases = _Phases(report)
     with phases.timed("looking at the file"):
         inspection = inspect.inspect(path, proto)
         subject = runnable(path, proto)
-        tried = tuple(trials(subject.graph, feeding))
+        tried = tuple(trials(subject.graph, request.feeding))
     with ExitStack() as resources:
-        return _Validator(manner or Manner(), evaluators, subject, tried, phases, resources).validation(inspection)
+        return _Validator(request, subject, tried, phases, resources).run(inspection)
 
 
 class _Phases:
@@ -106,14 +106,13 @@ class _Validator:
 
     def __init__(
         self,
-        manner: Manner,
-        evaluators: Evaluators,
+        request: ValidationRequest,
         model: RunnableModel,
         tried: Sequence[Trial],
         phases: _Phases,
         resources: ExitStack,
     ) -> None:
-        self._manner, self._evaluators, self._model, self._trials = manner, evaluators, model, list(tried)
+        self._request, self._model, self._trials = request, model, list(tried)
         self._phases, self._resources = phases, resources
         self._steps: list[Step] = []
         self._chance: set[str] = set()
@@ -121,9 +120,9 @@ class _Validator:
         self._whole = model.graph
         """The model with its weights in it, as an oracle needs it."""
 
-    def validation(self, inspection: Inspection) -> Validation:
+    def run(self, inspection: Inspection) -> Validation:
         """The result. inspection: of the file; what the candidate's runtime adds to it is in the result."""
-        candidate, level = self._evaluators.candidate, self._manner.level
+        candidate, level = self._request.evaluators.candidate, self._request.level
         sessions = self._sessions(candidate)
         with self._phases.timed(f"running on {candidate.name}"):
             outcomes = self._run(sessions, self._trials, level)  # which may add trials
@@ -133,7 +132,7 @@ class _Validator:
             fast = self._speed(sessions, outcomes, level)
             _free_memory(sessions, inspection)
         facts = {candidate.name: sessions.facts}
-        baseline, baseline_level = self._evaluators.unlike(level)
+        baseline, baseline_level = self._request.evaluators.unlike(level)
         baseline_sessions, expected, baseline_fast = None, [], None
         if baseline is not None:
             baseline_sessions = self._sessions(baseline)
@@ -147,24 +146,24 @@ class _Validator:
         with self._phases.timed("judging"):
             placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, known)
         adviser = Adviser(sessions, baseline_sessions, self._model, level)
-        if placed is not None and placed.elsewhere and self._manner.advice and inspection.bytes <= LARGE_BYTES:
+        if placed is not None and placed.elsewhere and self._request.advice and inspection.bytes <= LARGE_BYTES:
             with self._phases.timed("trying what would place nodes"):
                 placed = adviser.on_placement(placed, self._trials, outcomes)
         found = Validation(
             inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, level, facts,
             inspection, placed, tuple(self._steps), verdicts, known.words, None,
-            feeds_generated=self._trials[0].is_generated, same_runtime=self._evaluators.compares_with_itself,
+            feeds_generated=self._trials[0].is_generated, same_runtime=self._request.evaluators.compares_with_itself,
             seconds=self._phases.seconds, random=tuple(sorted(self._chance)),
             speeds=Speeds(self._timed_trial(outcomes), fast, baseline_fast) if fast else None,
-            configuration=self._evaluators.configuration,
+            configuration=self._request.evaluators.configuration,
         )  # fmt: skip
         if found.status in (RIGHT, UNJUDGED):
             return found
         found = self._explained(found, outcomes, sessions, baseline_sessions)
-        return adviser.on_culprits(found) if self._manner.advice else found
+        return adviser.on_culprits(found) if self._request.advice else found
 
     def _sessions(self, target: Target) -> ModelSessions:
-        return self._resources.enter_context(ModelSessions(target, self._manner.deadline_s))
+        return self._resources.enter_context(ModelSessions(target, self._request.deadline_s))
 
     def _run(self, sessions: ModelSessions, tried: Sequence[Trial], level: Level) -> list[ModelOutcome]:
         """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike. What
@@ -183,7 +182,7 @@ class _Validator:
     def _speed(self, sessions: ModelSessions, outcomes: Sequence[ModelOutcome], level: Level) -> Speed | None:
         """How fast a target runs the first trial that the candidate ran; None where none was, or it is not asked."""
         at = next((at for at, outcome in enumerate(outcomes) if outcome.is_done), None)
-        if at is None or not self._manner.speed:
+        if at is None or not self._request.speed:
             return None
         inputs, folder = self._trials[at].inputs, self._model.folder
         outcome = sessions.run(self._model.run, inputs, level=level, folder=folder, seconds=speed.SECONDS)
@@ -206,7 +205,7 @@ class _Validator:
         return truth.of_trials(self._whole, self._trials[: len(outcomes)])
 
     def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
-        provider = self._evaluators.candidate.provider
+        provider = self._request.evaluators.candidate.provider
         if provider is None:
             return None
         assignment = next((outcome.assignment for outcome in outcomes if outcome.assignment is not None), None)
@@ -261,7 +260,7 @@ class _Validator:
     @cached_property
     def _thresholds(self) -> dict[str, Threshold]:
         inferred = values.inferred(self._model.graph, self._trials[0].shapes)
-        return {name: self._manner.override.apply(bound) for name, bound in thresholds.of_outputs(inferred).items()}
+        return {name: self._request.override.apply(bound) for name, bound in thresholds.of_outputs(inferred).items()}
 
     def _explained(
         self,
@@ -272,13 +271,13 @@ class _Validator:
     ) -> Validation:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
         at = _first_failing(found, self._trials, outcomes)
-        arguments = reduce_arguments(self._evaluators, self._manner.level, self._manner.deadline_s)
+        arguments = reduce_arguments(self._request.evaluators, self._request.level, self._request.deadline_s)
         found = replace(found, reduce_args=(*arguments, *self._trials[at].arguments))
-        if not self._manner.culprit or baseline is None:
+        if not self._request.culprit or baseline is None:
             return found
         with self._phases.timed("looking for the node at fault"):
             allowed = _allowed(found, self._trials[at], self._thresholds)
-            options = SearchOptions(level=self._manner.level, folder=self._model.data_folder, thresholds=allowed)
+            options = SearchOptions(level=self._request.level, folder=self._model.data_folder, thresholds=allowed)
             ask = askers(candidate, baseline, self._model.data_folder, found.inspection.bytes)
             wrong = all_wrong_nodes(self._model.graph, self._trials[at].inputs, *ask, options, outcomes[at])
         first, *further = wrong.culprits

@@ -282,7 +282,7 @@ def test_who_examines_names_no_file_target_or_argument_of_a_command(
 ) -> None:
     path = tmp_path / "add.onnx"
     onnx.save(onnx.parser.parse_model(ADD), path)
-    honest = api.validate(api.ValidateOptions(path, "cpu", seeds=(0,), own_process=False))
+    honest = api.validate(api.ValidateOptions((path,), ("cpu",), seeds=(0,), own_process=False)).validation
     stranger = tmp_path / "stranger"
     forged = replace(
         honest, path=stranger, inspection=replace(honest.inspection, path=stranger), target="python:os:system",
@@ -291,7 +291,8 @@ def test_who_examines_names_no_file_target_or_argument_of_a_command(
                      "$(id)", "--feeds", str(stranger), "--dim", "n=2", "--vulkan", str(stranger)),
     )  # fmt: skip
     monkeypatch.setattr(validate_module, "examine", lambda *_arguments: forged)
-    found = api.validate(api.ValidateOptions(path, "cpu", "reference", seeds=(0,), html=tmp_path / "page.html"))
+    options = api.ValidateOptions((path,), ("cpu",), "reference", seeds=(0,), html=tmp_path / "page.html")
+    found = api.validate(options).validation
     assert (found.path, found.inspection.path, found.target, found.baseline) == (path, path, "cpu", "reference")
     assert (found.provider, found.level) == ("CPUExecutionProvider", "all")
     assert found.reduce_args == ("--target", "cpu", "--baseline", "reference", "--seed", "1", "--dim", "n=2")
@@ -313,7 +314,10 @@ def test_a_record_of_a_replay_that_cannot_be_read_is_one_sentence(
 def test_a_validation_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "add.onnx"
     onnx.save(onnx.parser.parse_model(ADD), path)
-    here, there = (api.validate(api.ValidateOptions(path, "cpu", seeds=(0,), own_process=own)) for own in (False, True))
+    here, there = (
+        api.validate(api.ValidateOptions((path,), ("cpu",), seeds=(0,), own_process=own)).validation
+        for own in (False, True)
+    )
     assert (there.status, there.verdicts, there.inspection) == (here.status, here.verdicts, here.inspection)
     assert there.status == "right"
 

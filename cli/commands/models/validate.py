@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import typer
 
-from epcheck.api.models.validate import default_page
-from epcheck.api.models.validate_models import (
-    CANNOT_TELL,
-    FAILS,
-    PASSES,
-    Gate,
-    ValidateModelsOptions,
-    is_single,
-    validate_models,
-    validate_single,
-)
+from epcheck.api.models.validate import CANNOT_TELL, FAILS, PASSES, Gate, ValidateOptions, validate
 from epcheck.cli.options import command
 from epcheck.cli.terminal import failure
 from epcheck.cli.terminal.progress import TerminalProgress
@@ -58,43 +47,36 @@ WIDTH = 120
 """Characters of a line that goes to no terminal; rich takes 80."""
 
 
-@command(app, ValidateModelsOptions)
-def validate_model(options: ValidateModelsOptions) -> int:
+@command(app, ValidateOptions)
+def validate_models(options: ValidateOptions) -> int:
     """Validate models on targets: do they load, where does each node run and why, are they right, which are wrong.
 
     Exit code: 0 all run and are right, 1 one does not load, fails, is wrong or breaks a limit of epcheck.toml, 2 it
     cannot be told, bad input, or it could not run.
     """
     terminal = Terminal(width=WIDTH)
-    gate = _one(terminal, options) if is_single(options) else _many(terminal, options)
+    options = replace(options, html=options.html or options.default_page)
+    gate = validate(options, progress=TerminalProgress(terminal))
+    if options.is_single:
+        show(terminal, gate.validation)
+        for sentence in gate.checked[0].broken:
+            if sentence != gate.validation.headline:
+                terminal.print(brief(f"{sentence} (epcheck.toml)"), style="bold red")
+    else:
+        show_table(terminal, gate)
+    terminal.print(f"Page: {options.html}")
     return EXIT_CODES[gate.result]
 
 
-def _one(terminal: Terminal, options: ValidateModelsOptions) -> Gate:
-    """A single model on a single target, with all its answers."""
-    html = options.html or default_page(options.models[0])
-    gate = validate_single(replace(options, html=html), progress=TerminalProgress(terminal))
-    (checked,) = gate.checked
-    assert checked.validation is not None
-    show(terminal, checked.validation)
-    for sentence in checked.broken:
-        if sentence != checked.validation.headline:
-            terminal.print(brief(f"{sentence} (epcheck.toml)"), style="bold red")
-    terminal.print(f"Page: {html}")
-    return gate
-
-
-def _many(terminal: Terminal, options: ValidateModelsOptions) -> Gate:
-    """Several models or targets, in a table."""
-    html = options.html or Path("validation.html")
-    gate = validate_models(replace(options, html=html), progress=TerminalProgress(terminal))
+def show_table(terminal: Terminal, gate: Gate) -> None:
+    """Several models or targets, a row for each."""
     table = Table(indented=True)
     for name in ("model", "target", "result", "placed", "error", "latency"):
         table.add_column(name, fold=True, right=name in ("placed", "error", "latency"))
     for checked in gate.checked:
-        found = checked.validation
-        ratio = found.speeds.ratio if found and found.speeds else None
-        figures = (percent(found.placed_share), number(found.error)) if found else ("", "")
+        validation = checked.validation
+        ratio = validation.speeds.ratio if validation and validation.speeds else None
+        figures = (percent(validation.placed_share), number(validation.error)) if validation else ("", "")
         cells = (checked.name, checked.target, checked.status, *figures, "" if ratio is None else f"× {ratio:.3g}")
         table.add_row(*cells, style=RESULTS[checked.result])
     terminal.print_table(table)
@@ -102,8 +84,6 @@ def _many(terminal: Terminal, options: ValidateModelsOptions) -> Gate:
         if checked.result != PASSES:
             terminal.print(brief(f"{checked.name} on {checked.target}: {checked.words}"), style=RESULTS[checked.result])
     terminal.print(gate.headline, style=f"bold {RESULTS[gate.result]}")
-    terminal.print(f"Page: {html}")
-    return gate
 
 
 def show(terminal: Terminal, validation: Validation) -> None:

@@ -47,8 +47,8 @@ def test_the_command_that_reproduces_names_the_trial_that_failed(
     onnx.save(layers(1), path)
     wrong = "python:wrong_backends:doubles_relu"
     found = validate(
-        ValidateOptions(path, wrong, "cpu", dims={"batch": (2,)}, seeds=(3,), level="basic", culprit=False)
-    )
+        ValidateOptions((path,), (wrong,), "cpu", dims={"batch": (2,)}, seeds=(3,), level="basic", culprit=False)
+    ).validation
     assert found.status == WRONG
     assert reduce_command(found) == (
         f"epcheck reduce {path} --target {wrong} --baseline cpu --level basic --seed 3 --dim batch=2"

@@ -20,7 +20,7 @@ from written_models import model
 
 from epcheck import api
 from epcheck.api.models import ci_files
-from epcheck.api.models.validate_models import models_of, write
+from epcheck.api.models.validate import find_models, write_documents
 from epcheck.cli.main import app
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.target import Target, TargetError
@@ -49,8 +49,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def gate(models: Path) -> api.Gate:
-    each = api.ValidateOptions(baseline="cpu", seeds=(0,))
-    return api.validate_models(api.ValidateModelsOptions((models,), ("cpu", DOUBLES), each))
+    return api.validate(api.ValidateOptions((models,), ("cpu", DOUBLES), "cpu", seeds=(0,)))
 
 
 def test_every_model_is_validated_on_every_target(gate: api.Gate) -> None:
@@ -66,10 +65,8 @@ def test_every_model_is_validated_on_every_target(gate: api.Gate) -> None:
 
 def test_one_page_one_document_and_junit(gate: api.Gate, models: Path, tmp_path: Path) -> None:
     files = {name: tmp_path / name for name in ("page.html", "all.json", "junit.xml")}
-    options = api.ValidateModelsOptions(
-        (models,), html=files["page.html"], json=files["all.json"], junit=files["junit.xml"]
-    )
-    write(gate, options)
+    options = api.ValidateOptions((models,), html=files["page.html"], json=files["all.json"], junit=files["junit.xml"])
+    write_documents(gate, options)
     text = files["page.html"].read_text("utf-8")
     assert text.count("<h2 id=") == 6
     assert "node 2 `n2` (Relu)" in text
@@ -201,9 +198,8 @@ def test_a_limit_holds_for_a_single_model_too(models: Path, tmp_path: Path, monk
 def test_what_nobody_can_judge_is_as_the_limits_say(unjudged: str, result: str, tmp_path: Path) -> None:
     onnx.save(model(RANDOM), tmp_path / "random.onnx")
     (tmp_path / "e.toml").write_text(f'[validate]\nunjudged = "{unjudged}"\n' if unjudged else "")
-    each = api.ValidateOptions(baseline="none", seeds=(0,))
-    options = api.ValidateModelsOptions((tmp_path,), ("cpu",), each, config=tmp_path / "e.toml")
-    assert api.validate_models(options).result == result
+    options = api.ValidateOptions((tmp_path,), ("cpu",), "none", seeds=(0,), config=tmp_path / "e.toml")
+    assert api.validate(options).result == result
 
 
 def timed(median: float) -> Speed:
@@ -254,15 +250,14 @@ def test_a_limit_that_cannot_be_used_is_refused_in_a_sentence(text: str, sentenc
 
 
 def test_models_have_names_of_their_own_and_a_folder_without_any_is_refused(models: Path, tmp_path: Path) -> None:
-    names: Mapping[str, Any] = dict(models_of((models, models / "a.onnx")))
+    names: Mapping[str, Any] = dict(find_models((models, models / "a.onnx")))
     assert list(names) == ["a.onnx", "broken.onnx", "more/b.onnx", "a.onnx (2)"]
     with pytest.raises(api.OptionError, match=r"has no \.onnx file"):
-        list(models_of((tmp_path,)))
+        list(find_models((tmp_path,)))
 
 
 def test_each_model_of_a_folder_has_its_own_feeds(models: Path, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     np.savez(tmp_path / "more" / "b.npz", x=np.ones((2, 3), np.float32))
-    each = api.ValidateOptions(feeds=tmp_path, seeds=(0,))
-    found = api.validate_models(api.ValidateModelsOptions((models,), ("cpu",), each))
+    found = api.validate(api.ValidateOptions((models,), ("cpu",), feeds=tmp_path, seeds=(0,)))
     assert [check.validation.steps[0].trial for check in found.checked if check.validation] == ["seed 0", "b.npz"]

@@ -17,14 +17,14 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.models.feeds.trials import Feeding
 from epcheck.models.precision import page
 from epcheck.models.precision.diagnosis import Diagnosis, document
-from epcheck.models.precision.doctor import DoctorError, Manner, diagnose
+from epcheck.models.precision.doctor import DiagnosisRequest, DoctorError, diagnose
 from epcheck.models.precision.node_precision import PrecisionFault
 
 
-def diagnosed(tmp_path: Path, model: onnx.ModelProto, feeds: Any, **manner: Any) -> Diagnosis:
+def diagnosed(tmp_path: Path, model: onnx.ModelProto, feeds: Any, **settings: Any) -> Diagnosis:
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
-    return diagnose(path, resolve("reference"), Feeding(inputs=feeds), Manner(**manner))
+    return diagnose(DiagnosisRequest(path, resolve("reference"), Feeding(inputs=feeds), **settings))
 
 
 @pytest.mark.parametrize("fault", FAULTS)

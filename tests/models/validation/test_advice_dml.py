@@ -52,7 +52,7 @@ def test_nodes_get_the_change_that_places_them_or_the_reason_why_nothing_does(dm
         ["batch", 3, 2],
     )
     data = tmp_path / "all.json"
-    found = validate(ValidateOptions(model, dml, seeds=(0,), json=data, own_process=False))
+    found = validate(ValidateOptions((model,), (dml,), seeds=(0,), json=data, own_process=False)).validation
     assert found.placement is not None
     advice = {each.name: each.advice for each in found.placement.elsewhere}
     assert advice["elu"] == Advice(OPSET_21, advice["elu"].result, False, advice["elu"].error, 2)  # type: ignore[union-attr]
@@ -73,7 +73,7 @@ def test_a_node_that_is_refused_gets_advice_as_well(dml: Target, tmp_path: Path)
     weights = {"w": np.full((1, 16, 3), 0.1, np.float32), "r": np.full((1, 16, 4), 0.1, np.float32)}
     lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", layout=1, hidden_size=4)
     model = saved(tmp_path / "model.onnx", [lstm], weights, [2, 5, 3])
-    found = validate(ValidateOptions(model, dml, seeds=(0,), own_process=False))
+    found = validate(ValidateOptions((model,), (dml,), seeds=(0,), own_process=False)).validation
     assert found.status == REFUSED
     assert found.culprit is not None
     assert found.culprit.advice is not None

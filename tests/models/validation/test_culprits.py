@@ -27,7 +27,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_all_wrong_nodes_are_named_with_their_effects(model: Path, tmp_path: Path) -> None:
     doubles = Target("doubles", (sys.executable,), ("python:wrong_backends:doubles_relu", "--path", str(HERE)))
     html, data = tmp_path / "page.html", tmp_path / "found.json"
-    found = validate(ValidateOptions(model, doubles, "cpu", seeds=(0,), html=html, json=data))
+    found = validate(ValidateOptions((model,), (doubles,), "cpu", seeds=(0,), html=html, json=data)).validation
     assert found.status == WRONG
     assert [node.index for culprit in found.culprits for node in culprit.nodes] == [2, 6, 10, 14, 18]
     assert found.headline.endswith(
@@ -43,7 +43,7 @@ def test_all_wrong_nodes_are_named_with_their_effects(model: Path, tmp_path: Pat
 
 def test_speed_is_told_as_ratios(model: Path, tmp_path: Path) -> None:
     html = tmp_path / "page.html"
-    found = validate(ValidateOptions(model, "cpu", "cpu", seeds=(0,), speed=True, html=html))
+    found = validate(ValidateOptions((model,), ("cpu",), "cpu", seeds=(0,), speed=True, html=html)).validation
     speeds = found.speeds
     assert speeds is not None
     assert speeds.baseline is not None

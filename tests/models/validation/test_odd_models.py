@@ -18,7 +18,7 @@ from epcheck.models.validation.validation import RIGHT, Validation
 def checked(folder: Path, model: onnx.ModelProto) -> Validation:
     path = folder / "model.onnx"
     path.write_bytes(model.SerializeToString())
-    return validate(ValidateOptions(path, "cpu", seeds=(0,)))
+    return validate(ValidateOptions((path,), ("cpu",), seeds=(0,))).validation
 
 
 def test_a_wrong_declared_shape_is_a_remark(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_an_optional_input_runs_twice(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
     np.savez(tmp_path / "x.npz", x=np.array([1, -2, 3], np.float32))
-    found = validate(ValidateOptions(path, "cpu", feeds=tmp_path / "x.npz"))
+    found = validate(ValidateOptions((path,), ("cpu",), feeds=tmp_path / "x.npz")).validation
     assert found.status == RIGHT, found.headline
 
 

@@ -40,7 +40,7 @@ def saved(folder: Path, graph: str) -> Path:
 
 
 def checked(path: Path, target: str | Target, baseline: str | Target | None = None, **more: Any) -> Validation:
-    return validate(ValidateOptions(path, target, baseline, **more))
+    return validate(ValidateOptions((path,), (target,), baseline, **more)).validation
 
 
 def test_without_a_baseline_the_oracle_judges_alone(tmp_path: Path) -> None:

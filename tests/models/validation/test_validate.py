@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from epcheck.api import ValidateOptions
-from epcheck.api import validate as validate_model
+from epcheck.api import validate as validate_models
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.conformance.test_data.model_file import ModelFileError
@@ -35,7 +35,7 @@ def wrong(name: str) -> Target:
 
 
 def validate(path: Path, target: str | Target | None, baseline: str | Target | None = None, **more: Any) -> Validation:
-    return validate_model(ValidateOptions(path, target, baseline, **more))
+    return validate_models(ValidateOptions((path,), (target,) if target else (), baseline, **more)).validation
 
 
 def save(path: Path, *nodes: onnx.NodeProto, weights: tuple[onnx.TensorProto, ...] = (), opset: int = 17) -> Path:
@@ -200,7 +200,7 @@ def test_the_command_writes_page_and_json_and_ends_with_its_verdict(tmp_path: Pa
 
 def test_the_fixture_validates(epcheck_validate: Callable[..., Validation], tmp_path: Path) -> None:
     path = perceptron(tmp_path / "model.onnx")
-    assert epcheck_validate(str(path), target="cpu", baseline="none", seeds=(0,)).status == RIGHT
+    assert epcheck_validate(str(path), targets=("cpu",), baseline="none", seeds=(0,)).status == RIGHT
 
 
 SIZE = 1 << 30

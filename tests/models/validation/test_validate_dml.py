@@ -136,7 +136,7 @@ def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_lea
     dml: Target, tmp_path: Path
 ) -> None:
     path = tagger(tmp_path / "tagger.onnx")
-    found = validate(ValidateOptions(path, dml, "cpu", seeds=(0,)))
+    found = validate(ValidateOptions((path,), (dml,), "cpu", seeds=(0,))).validation
     assert (found.status, named(found)) == (WRONG, ["gru"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.NODE
@@ -148,13 +148,14 @@ def test_a_node_that_is_wrong_on_directml_is_named_and_is_all_that_reduction_lea
 
 
 def test_a_wrong_node_among_fused_ones_is_named(dml: Target, tmp_path: Path) -> None:
-    found = validate(ValidateOptions(convolutions(tmp_path / "convolutions.onnx"), dml, "cpu", seeds=(0,)))
+    path = convolutions(tmp_path / "convolutions.onnx")
+    found = validate(ValidateOptions((path,), (dml,), "cpu", seeds=(0,))).validation
     assert (found.status, named(found)) == (WRONG, ["cropped"])
 
 
 def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_path: Path) -> None:
     path = bias_for_the_whole_batch(tmp_path / "encoder.onnx")
-    found = validate(ValidateOptions(path, dml, "cpu", seeds=(0,)))
+    found = validate(ValidateOptions((path,), (dml,), "cpu", seeds=(0,))).validation
     assert (found.status, named(found)) == (REFUSED, ["attention"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.REFUSED
@@ -165,7 +166,8 @@ def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_p
 
 
 def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) -> None:
-    found = validate(ValidateOptions(no_zero_points(tmp_path / "encoder.onnx"), dml, "cpu", seeds=(0,)))
+    path = no_zero_points(tmp_path / "encoder.onnx")
+    found = validate(ValidateOptions((path,), (dml,), "cpu", seeds=(0,))).validation
     assert (found.status, named(found)) == (FAILS, ["attention"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.CRASH
@@ -178,7 +180,8 @@ def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) 
 
 
 def test_a_fusion_that_loses_an_output_is_named_with_its_level(dml: Target, tmp_path: Path) -> None:
-    found = validate(ValidateOptions(hidden_layer_as_output(tmp_path / "hidden.onnx"), dml, "cpu", seeds=(0,)))
+    path = hidden_layer_as_output(tmp_path / "hidden.onnx")
+    found = validate(ValidateOptions((path,), (dml,), "cpu", seeds=(0,))).validation
     assert (found.status, named(found)) == (REFUSED, ["projected", "relu"])
     assert found.culprit is not None
     assert found.culprit.kind == Kind.FUSION
