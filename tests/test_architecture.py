@@ -127,7 +127,7 @@ def test_every_file_that_the_page_names_is_there() -> None:
 def test_the_journey_follows_a_case_that_the_suite_has() -> None:
     from epcheck.generators import suite
 
-    (case_id,) = re.findall(r"We follow `([^`]+)`", PAGE)
+    (case_id,) = re.findall(r"This section follows `([^`]+)`", PAGE)
     assert suite.case_by_id(case_id).id == case_id
 
 

@@ -30,10 +30,10 @@ from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators import registry, suite
 from epcheck.generators.fuzzing.graphs import graph_document
 from epcheck.generators.fuzzing.oracle import Open
+from epcheck.generators.graphs.node_graph import NodeGraph
 from epcheck.generators.operator import Operator
 from epcheck.generators.serialization import node_json
 from epcheck.generators.serialization.node_json import SerializedNode
-from epcheck.generators.several_nodes.node_graph import NodeGraph
 
 EXAMPLES, GRAPHS, RESULT, FAULTS = "examples.jsonl", "graphs.jsonl", "fuzz.json", "faults"
 """The example databases of nodes and of graphs, the result of the last call, and the folder of the faults."""

@@ -14,10 +14,9 @@ from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.conformance.targets.expectation import Expectation as Expectation
 from epcheck.conformance.targets.recipes.environment import Environment, known_environments
 from epcheck.conformance.targets.specification import resolve
-from epcheck.generators import registry, suite
+from epcheck.generators import exclusions, registry, suite
 from epcheck.generators.case import Case as Case
-from epcheck.generators.left_out import left_out as left_out_of_suite
-from epcheck.generators.left_out.left_out import LeftOut as LeftOut
+from epcheck.generators.exclusions import Exclusion as Exclusion
 from epcheck.generators.sources import version_converted
 from epcheck.generators.sources.version_converted import Conversion as Conversion
 from epcheck.generators.sources.version_converted import VersionConverted
@@ -85,14 +84,14 @@ def restampings(provider: str) -> tuple[Conversion, ...]:
     return tuple(version_converted.convert_tests(VersionConverted(provider)))
 
 
-def left_out() -> tuple[LeftOut, ...]:
+def left_out() -> tuple[Exclusion, ...]:
     """The operators of ai.onnx without a case, each with the reason."""
-    return tuple(left_out_of_suite.operators())
+    return tuple(exclusions.list_excluded_operators())
 
 
 def element_types() -> tuple[ElementType, ...]:
     """Every element type that a schema of ai.onnx allows, by name, each with the reason why no case has it, if so."""
-    return tuple(ElementType(name, why) for name, why in left_out_of_suite.element_types())
+    return tuple(ElementType(name, why) for name, why in exclusions.list_element_types())
 
 
 def expectations(target: str | None = None, options: CasesOptions | None = None) -> tuple[Expectation, ...]:

@@ -20,7 +20,7 @@ from epcheck.conformance.records.opinion import Excused
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.bounds import D3D, HIGHAM, OPENCL, WEBNN
 from epcheck.generators.bounds.elementary import SINCOS, VULKAN
-from epcheck.generators.several_nodes.graph_truth import TRAVELLED
+from epcheck.generators.graphs.graph_truth import TRAVELLED
 from epcheck.generators.truth import Output, Outputs, Selection, Ulp
 
 FAR = 4.0

@@ -24,9 +24,9 @@ from epcheck.generators.fuzzing.graphs import composing, graph_reduction
 from epcheck.generators.fuzzing.graphs.composing import Composer
 from epcheck.generators.fuzzing.graphs.graph_case import case_of
 from epcheck.generators.fuzzing.graphs.graph_document import encode
+from epcheck.generators.graphs.graph_model import as_node
+from epcheck.generators.graphs.node_graph import NodeGraph
 from epcheck.generators.serialization.node_json import SerializedNode
-from epcheck.generators.several_nodes.graph_model import as_node
-from epcheck.generators.several_nodes.node_graph import NodeGraph
 
 LEVELS = ("disabled", "basic", "extended", "all")
 """Of graph optimisation, the least first."""

@@ -18,8 +18,8 @@ from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, fused
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd1
 from epcheck.generators.directml.descriptions.elementwise.unary import OneTensor
-from epcheck.generators.kernels.activations import FUNCTIONS, Activation
 from epcheck.generators.node import Attribute, Node
+from epcheck.generators.oracle_math.activations import FUNCTIONS, Activation
 from epcheck.generators.truth import Ulp
 
 DOMAIN = "com.microsoft.dml"

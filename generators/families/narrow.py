@@ -26,8 +26,8 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.kernels import quantization
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
+from epcheck.generators.oracle_math import quantization
 from epcheck.generators.truth import Output, Outputs, Truth
 
 FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")

@@ -2,7 +2,7 @@
 
 Each case has the name of the last node of its graph. Taken are those between tensors of numbers that have no branches
 or loops and draw nothing at random. What a provider may differ by follows from the errors of all nodes
-(`several_nodes.graph_truth`), and is twice that: for the provider, and for onnx, which computes what it stores in the
+(`graphs.graph_truth`), and is twice that: for the provider, and for onnx, which computes what it stores in the
 outputs' own precision. Where the oracles cannot say how errors carry, the tolerance is that of onnx's test, in float16
 one ULP for each node.
 """
@@ -23,12 +23,12 @@ from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.claims import Claims
+from epcheck.generators.graphs import graph_truth
+from epcheck.generators.graphs.graph_model import LEVEL
+from epcheck.generators.graphs.node_graph import Step
 from epcheck.generators.node import Node, Operand, Surroundings, qualified_name
 from epcheck.generators.registry import all_operators
 from epcheck.generators.serialization.node_proto import read_node
-from epcheck.generators.several_nodes import graph_truth
-from epcheck.generators.several_nodes.graph_model import LEVEL
-from epcheck.generators.several_nodes.node_graph import Step
 from epcheck.generators.sources import node_tests
 from epcheck.generators.truth import Exact, Open, Output, Outputs, Ulp
 

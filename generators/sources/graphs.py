@@ -17,14 +17,12 @@ import numpy as np
 from epcheck.generators import graph as graphs
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.node import qualified_name
-from epcheck.generators.operator import Operator, random_source
-from epcheck.generators.several_nodes import graph_truth
-from epcheck.generators.several_nodes.graph_model import LEVEL, as_node, model
-from epcheck.generators.several_nodes.graph_sample import KINDS as KINDS
-from epcheck.generators.several_nodes.graph_sample import GraphSample
-from epcheck.generators.several_nodes.node_graph import NodeGraph
-from epcheck.generators.several_nodes.patterns import (
+from epcheck.generators.graphs import graph_truth
+from epcheck.generators.graphs.graph_model import LEVEL, as_node, model
+from epcheck.generators.graphs.graph_sample import KINDS as KINDS
+from epcheck.generators.graphs.graph_sample import GraphSample
+from epcheck.generators.graphs.node_graph import NodeGraph
+from epcheck.generators.graphs.patterns import (
     convolution,
     functions,
     matmul,
@@ -33,7 +31,9 @@ from epcheck.generators.several_nodes.patterns import (
     quantized,
     structure,
 )
-from epcheck.generators.several_nodes.sketch import Sketch
+from epcheck.generators.graphs.sketch import Sketch
+from epcheck.generators.node import qualified_name
+from epcheck.generators.operator import Operator, random_source
 from epcheck.generators.truth import Open
 
 SOURCE = "graphs"

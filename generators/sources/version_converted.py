@@ -23,13 +23,13 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import Case
 from epcheck.generators.claims import PROVIDERS, Claims, claims_of
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.graphs import graph_truth
+from epcheck.generators.graphs.node_graph import Step
 from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator
 from epcheck.generators.registry import all_operators
 from epcheck.generators.schema import OLDEST_OPSET
 from epcheck.generators.serialization.node_proto import read_node
-from epcheck.generators.several_nodes import graph_truth
-from epcheck.generators.several_nodes.node_graph import Step
 from epcheck.generators.sources import function_bodies, node_tests
 from epcheck.generators.sources.function_bodies import (
     CONSTANT,

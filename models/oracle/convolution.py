@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.kernels.window import Windows, taps
 from epcheck.generators.node import Node
 from epcheck.generators.operators.convolution_pooling import convolution
+from epcheck.generators.oracle_math.window import Windows, taps
 
 BLOCK = 1 << 15
 """Elements that are computed together where each channel has a kernel of its own: they fit into a core's cache."""

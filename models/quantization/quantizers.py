@@ -17,7 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epcheck.generators.array import Array
-from epcheck.generators.kernels import quantization
+from epcheck.generators.oracle_math import quantization
 from epcheck.models.graph import values
 from epcheck.models.graph.values import Type
 from epcheck.models.graph.wiring import Wiring

@@ -18,7 +18,7 @@ from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import registry, suite
 from epcheck.generators.case import BuiltCase, Case
-from epcheck.generators.several_nodes.graph_sample import KINDS
+from epcheck.generators.graphs.graph_sample import KINDS
 from epcheck.generators.truth import Refusal
 
 FOLDER = Path(__file__).parent

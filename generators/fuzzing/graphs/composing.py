@@ -16,9 +16,9 @@ from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import oracle
 from epcheck.generators.fuzzing.drawing import Drawn, Source
 from epcheck.generators.fuzzing.graphs import graph_truth
+from epcheck.generators.graphs.graph_truth import is_moderate, named
+from epcheck.generators.graphs.node_graph import OPSET, NodeGraph, Step
 from epcheck.generators.node import Operand
-from epcheck.generators.several_nodes.graph_truth import is_moderate, named
-from epcheck.generators.several_nodes.node_graph import OPSET, NodeGraph, Step
 from epcheck.generators.truth import Output, Outputs
 
 MOST_STEPS, MOST_ELEMENTS = 12, 128

@@ -9,8 +9,8 @@ from epcheck.generators import graph as graphs
 from epcheck.generators import schema
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.fuzzing.drawn_case import PREFIX, digest
-from epcheck.generators.several_nodes.graph_model import as_node, model
-from epcheck.generators.several_nodes.node_graph import NodeGraph
+from epcheck.generators.graphs.graph_model import as_node, model
+from epcheck.generators.graphs.node_graph import NodeGraph
 
 
 def case_of(graph: NodeGraph) -> Case:

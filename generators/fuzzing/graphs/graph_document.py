@@ -6,10 +6,10 @@ import json
 
 from epcheck.generators.fuzzing.graphs import graph_truth
 from epcheck.generators.fuzzing.oracle import Open
+from epcheck.generators.graphs.node_graph import NodeGraph, Step
 from epcheck.generators.node import Node
 from epcheck.generators.serialization import node_json
 from epcheck.generators.serialization.node_json import DocumentError, SerializedNode
-from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 
 
 def encode(graph: NodeGraph) -> str:

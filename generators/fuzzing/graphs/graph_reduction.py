@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from epcheck.generators.fuzzing.graphs import graph_truth
+from epcheck.generators.graphs.node_graph import NodeGraph, Step
 from epcheck.generators.node import Operand
-from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 
 
 def measure(graph: NodeGraph) -> tuple[int, int, int, int]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from epcheck.generators import registry
 from epcheck.generators.fuzzing import oracle
+from epcheck.generators.graphs import graph_truth
+from epcheck.generators.graphs.node_graph import NodeGraph, Step
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.several_nodes import graph_truth
-from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 from epcheck.generators.truth import Open, Output, Truth
 
 
@@ -19,7 +19,7 @@ def judged(
     seed: int = 0,
     known: Mapping[str, Output] | None = None,
 ) -> NodeGraph | Open:
-    """The graph with its truth, or why it is open. known: as in `several_nodes.graph_truth.judged`."""
+    """The graph with its truth, or why it is open. known: as in `graphs.graph_truth.judged`."""
     return graph_truth.judged(_judge, steps, sources, outputs, seed, known, _judge_moved)
 
 

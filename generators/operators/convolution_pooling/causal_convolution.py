@@ -20,9 +20,9 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, product, term, total, unit_of
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.kernels.activations import sigmoid
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
+from epcheck.generators.oracle_math.activations import sigmoid
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("CausalConvWithState",)

@@ -34,9 +34,9 @@ from epcheck.generators.directml.descriptions.convolution_pooling.convolution im
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation, window_space
 from epcheck.generators.families.window_space import draw_image, is_window, write_window
-from epcheck.generators.kernels.window import Windows, convolve, slide
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
+from epcheck.generators.oracle_math.window import Windows, convolve, slide
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
 DECLARES = (

@@ -30,7 +30,6 @@ from epcheck.generators.directml.descriptions.convolution_pooling.convolution im
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation, window_space
 from epcheck.generators.families.window_space import draw_image, is_window, write_window
-from epcheck.generators.kernels.window import Windows, convolve_transposed, halved, spatial_attributes
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.operators.convolution_pooling.convolution import (
@@ -47,6 +46,7 @@ from epcheck.generators.operators.convolution_pooling.convolution import (
     plain_values,
     values_of,
 )
+from epcheck.generators.oracle_math.window import Windows, convolve_transposed, halved, spatial_attributes
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DECLARES = (

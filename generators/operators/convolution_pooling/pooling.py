@@ -38,9 +38,9 @@ from epcheck.generators.directml.descriptions.convolution_pooling.pooling import
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import window_space
 from epcheck.generators.families.window_space import draw_image, is_window, write_window
-from epcheck.generators.kernels.window import Windows, columns, is_image, is_padded_image, maximum, slide
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
+from epcheck.generators.oracle_math.window import Windows, columns, is_image, is_padded_image, maximum, slide
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = (

@@ -25,9 +25,9 @@ from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, Unde
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import Fold, MaxUnpooling
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.kernels.window import Windows, scatter, slide, spatial_attributes
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
+from epcheck.generators.oracle_math.window import Windows, scatter, slide, spatial_attributes
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = (

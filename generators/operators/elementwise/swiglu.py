@@ -22,10 +22,10 @@ from epcheck.generators.bounds.elementary import Shader, bounded
 from epcheck.generators.case import Binding
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample
-from epcheck.generators.kernels.activations import sigmoid
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_KERNEL
 from epcheck.generators.operators.elementwise.activation import LIKE_SIGMOID, SATURATION
+from epcheck.generators.oracle_math.activations import sigmoid
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DECLARES = ("SwiGLU",)

@@ -27,9 +27,9 @@ from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
-from epcheck.generators.kernels.activations import FUNCTIONS
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
+from epcheck.generators.oracle_math.activations import FUNCTIONS
 from epcheck.generators.schema import since_versions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 

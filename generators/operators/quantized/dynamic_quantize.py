@@ -19,9 +19,9 @@ from epcheck.generators.declaration.undefined_sample import NAN_LEVEL, Answer, U
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import DynamicQuantizeLinear
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.kernels import quantization
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator, declare
+from epcheck.generators.oracle_math import quantization
 from epcheck.generators.truth import Output, Outputs, Truth
 
 DECLARES = ("DynamicQuantizeLinear",)

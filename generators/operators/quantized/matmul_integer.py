@@ -28,11 +28,11 @@ from epcheck.generators.directml.descriptions.matmul.matrix_multiply import (
     MatrixMultiplyIntegerToFloat,
 )
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.kernels import quantization
-from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import GRAPH, Operator, declare
 from epcheck.generators.operators.quantized import dynamic_quantize
+from epcheck.generators.oracle_math import quantization
+from epcheck.generators.oracle_math.quantization import Ends
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
 DECLARES = (

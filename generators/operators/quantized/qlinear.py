@@ -26,11 +26,11 @@ from epcheck.generators.directml import TensorDesc, lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import QuantizedLinearMatrixMultiply
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import ElementWiseQuantizedLinearAdd
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.kernels import quantization
-from epcheck.generators.kernels.activations import Activation
-from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, Operator, declare
+from epcheck.generators.oracle_math import quantization
+from epcheck.generators.oracle_math.activations import Activation
+from epcheck.generators.oracle_math.quantization import Ends
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DECLARES = (

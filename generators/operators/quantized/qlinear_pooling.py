@@ -19,9 +19,9 @@ from epcheck.generators.case import Binding, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import QuantizedLinearAveragePooling
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.kernels.window import Windows, columns, is_image, is_padded_image, slide
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.oracle_math.window import Windows, columns, is_image, is_padded_image, slide
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
 DECLARES = (

@@ -19,9 +19,9 @@ from epcheck.generators.case import Binding, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import QuantizedLinearConvolution, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.kernels.window import Windows, convolve, slide
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
+from epcheck.generators.oracle_math.window import Windows, convolve, slide
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
 DECLARES = ("QLinearConv",)

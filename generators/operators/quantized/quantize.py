@@ -35,10 +35,10 @@ from epcheck.generators.directml.descriptions.quantized.linear_quantization impo
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import float8, narrow
 from epcheck.generators.families.float8 import Float8Sample
-from epcheck.generators.kernels import quantization
-from epcheck.generators.kernels.quantization import Ends
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import PAIRS_OF_DTYPES, Operator, declare
+from epcheck.generators.oracle_math import quantization
+from epcheck.generators.oracle_math.quantization import Ends
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = (

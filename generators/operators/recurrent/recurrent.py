@@ -32,9 +32,9 @@ from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts
 from epcheck.generators.declaration.undefined_sample import LENGTH, Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml.descriptions.recurrent.recurrent import lowered
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.kernels.activations import FUNCTIONS, Activation, consumed
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
+from epcheck.generators.oracle_math.activations import FUNCTIONS, Activation, consumed
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DECLARES = (

@@ -31,9 +31,9 @@ from epcheck.generators.declaration.undefined_sample import (
     strange_positions,
 )
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.kernels.interpolation import COORDINATE_ROUNDINGS, FLOAT32_UNIT, LINEAR, Kernel, cubic
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
+from epcheck.generators.oracle_math.interpolation import COORDINATE_ROUNDINGS, FLOAT32_UNIT, LINEAR, Kernel, cubic
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 DECLARES = ("GridSample",)

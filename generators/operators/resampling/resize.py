@@ -32,10 +32,10 @@ from epcheck.generators.declaration.interaction import Interaction, Literal, Ran
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml.descriptions.resampling.resample import lowered
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.kernels.coordinates import Axis
-from epcheck.generators.kernels.interpolation import LINEAR, Kernel, Weights, along, cubic, weights
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
+from epcheck.generators.oracle_math.coordinates import Axis
+from epcheck.generators.oracle_math.interpolation import LINEAR, Kernel, Weights, along, cubic, weights
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
 DECLARES = (

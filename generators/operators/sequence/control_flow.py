@@ -22,10 +22,10 @@ from epcheck.generators import data, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.claims import established_version
-from epcheck.generators.kernels import subgraph
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
+from epcheck.generators.oracle_math import subgraph
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("If",)

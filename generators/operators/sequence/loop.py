@@ -20,7 +20,6 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_he
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.kernels import subgraph
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.operators.sequence.sequence import (
@@ -32,6 +31,7 @@ from epcheck.generators.operators.sequence.sequence import (
     read_tensors,
     sequence_type,
 )
+from epcheck.generators.oracle_math import subgraph
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("Loop",)

@@ -21,9 +21,9 @@ from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
 from epcheck.generators.families.movement import RefusedError, normalized
-from epcheck.generators.kernels import subgraph
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
+from epcheck.generators.oracle_math import subgraph
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("Scan",)

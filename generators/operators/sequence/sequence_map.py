@@ -19,10 +19,10 @@ from onnx import GraphProto, NodeProto, helper
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.kernels import subgraph
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import construct, sequence_type
+from epcheck.generators.oracle_math import subgraph
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("SequenceMap",)

@@ -80,7 +80,7 @@ DECIDE_NOTHING = [
     "conformance/judging/coverage.py",
     "conformance/targets/case_globs.py",
     "conformance/expectations/cpu/movement.toml",
-    "generators/kernels/reference.py",
+    "generators/oracle_math/reference.py",
 ]
 
 

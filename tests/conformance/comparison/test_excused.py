@@ -24,7 +24,7 @@ from epcheck.conformance.targets.target import CPU, Target
 from epcheck.generators import suite
 from epcheck.generators.bounds import bounds, elementary
 from epcheck.generators.bounds.elementary import SINCOS
-from epcheck.generators.several_nodes.graph_truth import TRAVELLED
+from epcheck.generators.graphs.graph_truth import TRAVELLED
 from epcheck.generators.truth import Output, Outputs, Ulp
 from epcheck.reports.cause_text import cause_text
 

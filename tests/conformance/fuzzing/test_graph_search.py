@@ -10,7 +10,7 @@ from epcheck.conformance.fuzzing.rounds import Rounds, RoundsByLevel
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators.fuzzing.graphs import graph_document
-from epcheck.generators.several_nodes.node_graph import NodeGraph
+from epcheck.generators.graphs.node_graph import NodeGraph
 
 OPERATORS = ["Relu", "Add", "Mul", "Neg", "Transpose"]
 

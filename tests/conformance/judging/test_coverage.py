@@ -22,7 +22,7 @@ from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.specification import described, resolve
 from epcheck.generators.claims import Claims, claims_of, table_path, why_unreachable
-from epcheck.generators.several_nodes import graph_sample
+from epcheck.generators.graphs import graph_sample
 
 DML = "DmlExecutionProvider"
 FEW = Claims(

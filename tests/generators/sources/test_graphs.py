@@ -14,8 +14,8 @@ from built_suite import cases_by_operator
 from epcheck.generators import suite
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
-from epcheck.generators.several_nodes.graph_sample import KINDS, GraphSample
-from epcheck.generators.several_nodes.sketch import Sketch
+from epcheck.generators.graphs.graph_sample import KINDS, GraphSample
+from epcheck.generators.graphs.sketch import Sketch
 from epcheck.generators.sources import graphs
 from epcheck.generators.truth import Outputs, Ulp
 

@@ -1,7 +1,7 @@
 """Windows that slide over the spatial dimensions of a tensor [N, C, *spatial], by the coordinates of what they cover.
 
-It is written apart from `generators/kernels/window.py`, on which the truth of the standard rests: two opinions, not one
-twice.
+It is written apart from `generators/oracle_math/window.py`, on which the truth of the standard rests: two opinions, not
+one twice.
 """
 
 from dataclasses import dataclass

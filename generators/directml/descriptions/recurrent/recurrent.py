@@ -17,8 +17,8 @@ from epcheck.generators.directml.descriptions.elementwise.activation import FUSE
 from epcheck.generators.directml.lowering import Lowering, padded
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import DataType, TensorDesc
-from epcheck.generators.kernels.activations import Activation
 from epcheck.generators.node import Node
+from epcheck.generators.oracle_math.activations import Activation
 
 
 class RecurrentNetworkDirection(Enum):

@@ -15,7 +15,7 @@ from epcheck.generators.directml.enumerations import AxisDirection
 from epcheck.generators.directml.lowering import Lowering, missing, padded, padded_sizes
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import TensorDesc
-from epcheck.generators.kernels.coordinates import Axis
+from epcheck.generators.oracle_math.coordinates import Axis
 
 MOST_DIMENSIONS = 4
 """The DML EP has no kernel for more that are resized."""

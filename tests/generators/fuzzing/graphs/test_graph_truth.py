@@ -10,10 +10,10 @@ from epcheck.generators.array import Array
 from epcheck.generators.fuzzing.graphs import composing, graph_case, graph_document, graph_reduction, graph_truth
 from epcheck.generators.fuzzing.graphs.composing import Composer
 from epcheck.generators.fuzzing.oracle import Open
+from epcheck.generators.graphs.graph_truth import TRAVELLED
+from epcheck.generators.graphs.node_graph import NodeGraph, Step
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.serialization.node_json import DocumentError
-from epcheck.generators.several_nodes.graph_truth import TRAVELLED
-from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 from epcheck.generators.truth import Ulp
 
 

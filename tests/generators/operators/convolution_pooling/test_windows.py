@@ -9,9 +9,9 @@ import pytest
 
 from epcheck.generators import registry
 from epcheck.generators.array import Array
-from epcheck.generators.kernels.window import Windows, maximum, scatter, slide, taps
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operators.convolution_pooling import pooling
+from epcheck.generators.oracle_math.window import Windows, maximum, scatter, slide, taps
 from epcheck.generators.truth import Outputs
 
 RNG = np.random.default_rng(1)

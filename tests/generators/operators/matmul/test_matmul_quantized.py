@@ -9,9 +9,9 @@ import pytest
 
 from epcheck.generators import registry
 from epcheck.generators.array import Array
-from epcheck.generators.kernels import quantization
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operators.matmul import matmul_nbits
+from epcheck.generators.oracle_math import quantization
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal
 
 MICROSOFT, DML = "com.microsoft", "com.microsoft.dml"

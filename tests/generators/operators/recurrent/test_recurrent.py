@@ -10,9 +10,9 @@ import pytest
 from epcheck.generators import suite
 from epcheck.generators.bounds.running_error import Approximate, dot, total, unit_of
 from epcheck.generators.directml.descriptions.recurrent.recurrent import Lstm, RecurrentNetworkDirection
-from epcheck.generators.kernels.activations import consumed
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operators.recurrent import recurrent
+from epcheck.generators.oracle_math.activations import consumed
 from epcheck.generators.truth import Outputs, Ulp
 
 F32 = np.dtype(np.float32)

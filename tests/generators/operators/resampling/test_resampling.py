@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from epcheck.generators.array import Array
-from epcheck.generators.kernels.coordinates import Axis
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operators.resampling import grid_sample, resize
+from epcheck.generators.oracle_math.coordinates import Axis
 from epcheck.generators.truth import Outputs
 
 LINE = np.array([1, 2], np.float32)

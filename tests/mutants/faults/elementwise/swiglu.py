@@ -9,7 +9,7 @@ from mutant import Mutant, attribute, by_truth, outputs, outputs_of, swapped
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
-from epcheck.generators.kernels.activations import sigmoid
+from epcheck.generators.oracle_math.activations import sigmoid
 
 OPERATOR = "SwiGLU"
 

@@ -10,8 +10,7 @@ import pytest
 from onnx import TensorProto, defs, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as pybind
 
-from epcheck.generators import registry, schema, suite
-from epcheck.generators.left_out import left_out, reasons
+from epcheck.generators import exclusions, registry, schema, suite
 
 SCHEMAS = [s for s in defs.get_all_schemas_with_history() if not s.domain and not s.deprecated]
 
@@ -24,20 +23,20 @@ def types() -> set[str]:
 
 def test_every_operator_has_cases_or_a_reason() -> None:
     covered = {operator.name for operator in registry.all_operators().values() if not operator.domain}
-    assert {s.name for s in SCHEMAS} - covered - reasons.OPERATORS.keys() == set()
-    assert {row.name: row.why for row in left_out.operators() if not row.why} == {}
+    assert {s.name for s in SCHEMAS} - covered - exclusions.OPERATORS.keys() == set()
+    assert {row.name: row.why for row in exclusions.list_excluded_operators() if not row.why} == {}
 
 
 def test_no_reason_is_for_what_has_cases_or_is_not_there() -> None:
     covered = {operator.name for operator in registry.all_operators().values() if not operator.domain}
-    assert reasons.OPERATORS.keys() & covered == set()
-    assert reasons.OPERATORS.keys() - {s.name for s in SCHEMAS} == set()
-    named = dict(left_out.element_types())
-    assert {name for name in reasons.TYPES if not named.get(name)} == set()
+    assert exclusions.OPERATORS.keys() & covered == set()
+    assert exclusions.OPERATORS.keys() - {s.name for s in SCHEMAS} == set()
+    named = dict(exclusions.list_element_types())
+    assert {name for name in exclusions.TYPES if not named.get(name)} == set()
 
 
 def test_every_element_type_has_cases_or_a_reason() -> None:
-    rows = dict(left_out.element_types())
+    rows = dict(exclusions.list_element_types())
     assert len(rows) == len(types())
     assert {name for name, why in rows.items() if not why} - suite.dtypes() == set()
     assert rows["float8_e4m3fn"] == rows["int2"] == rows["float32"] == ""
@@ -53,7 +52,7 @@ def test_the_operators_of_opset_26_to_28_have_cases() -> None:
 def test_what_no_runtime_has_is_not_in_the_registry_and_is_no_function() -> None:
     kernels = {kernel.op_name for kernel in pybind.get_all_opkernel_def() if kernel.domain in ("", "ai.onnx")}
     assert "Slice" in kernels
-    named = [name for name, why in reasons.OPERATORS.items() if why == reasons.NO_RUNTIME]
+    named = [name for name, why in exclusions.OPERATORS.items() if why == exclusions.NO_RUNTIME]
     assert named == ["ImageDecoder"]
     for name in named:
         assert name not in kernels
@@ -62,7 +61,7 @@ def test_what_no_runtime_has_is_not_in_the_registry_and_is_no_function() -> None
         assert not definition.has_context_dependent_function
 
 
-NO_TENSOR = [name for name, why in reasons.TYPES.items() if why == "ONNX Runtime has no tensor of it"]
+NO_TENSOR = [name for name, why in exclusions.TYPES.items() if why == "ONNX Runtime has no tensor of it"]
 
 
 @pytest.mark.parametrize("name", NO_TENSOR)
@@ -88,7 +87,7 @@ def test_an_operator_that_the_installed_onnx_does_not_know_is_left_out_with_a_re
     try:
         assert registry.unknown_operators() == {"SwiGLU"}
         assert "SwiGLU" not in registry.all_operators()
-        unknown = [row for row in left_out.operators() if not row.since_versions]
+        unknown = [row for row in exclusions.list_excluded_operators() if not row.since_versions]
         assert [(row.name, row.why) for row in unknown] == [
             ("SwiGLU", f"onnx {onnx.__version__} has no schema of it; a newer onnx has")
         ]

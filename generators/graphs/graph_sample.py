@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from epcheck.generators.several_nodes.node_graph import OPSET
-from epcheck.generators.several_nodes.sketch import Sketch
+from epcheck.generators.graphs.node_graph import OPSET
+from epcheck.generators.graphs.sketch import Sketch
 
 KINDS = {
     "chain": "nodes one after the other",

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from epcheck.generators.several_nodes.graph_sample import GraphSample, Samples
-from epcheck.generators.several_nodes.sketch import Data, Sketch
+from epcheck.generators.graphs.graph_sample import GraphSample, Samples
+from epcheck.generators.graphs.sketch import Data, Sketch
 
 ALL = "x"
 """Stands for the one tensor among the inputs of a node."""

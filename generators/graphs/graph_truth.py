@@ -17,9 +17,9 @@ from functools import partial
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.graphs.node_graph import NodeGraph, Step
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.registry import operator_of
-from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 from epcheck.generators.truth import Exact, OneStep, Open, Output, Outputs, Selection, Truth, Ulp
 
 Judge = Callable[[str, Node], Truth | Open]

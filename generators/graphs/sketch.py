@@ -12,8 +12,8 @@ import onnx.defs
 
 from epcheck.generators import schema
 from epcheck.generators.array import Array
+from epcheck.generators.graphs.node_graph import OPSET, Step
 from epcheck.generators.node import Attribute, Node, Operand, qualified_name
-from epcheck.generators.several_nodes.node_graph import OPSET, Step
 
 Data = Array | float | Sequence[Any]
 

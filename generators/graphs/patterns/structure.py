@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from epcheck.generators.several_nodes.graph_sample import BOTH, GraphSample, Samples
-from epcheck.generators.several_nodes.sketch import Sketch
+from epcheck.generators.graphs.graph_sample import BOTH, GraphSample, Samples
+from epcheck.generators.graphs.sketch import Sketch
 
 SAME_INPUT: dict[str, tuple[int, dict[str, Any]]] = {
     "Add": (2, {}), "Sub": (2, {}), "Mul": (2, {}), "Div": (2, {}), "Pow": (2, {}), "Mod": (2, {"fmod": 1}),

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from epcheck.generators.several_nodes.graph_sample import GraphSample, Samples
-from epcheck.generators.several_nodes.sketch import Sketch
+from epcheck.generators.graphs.graph_sample import GraphSample, Samples
+from epcheck.generators.graphs.sketch import Sketch
 
 
 def _plus(bias: tuple[int, ...], left: tuple[int, ...], is_second: bool, sketch: Sketch) -> None:

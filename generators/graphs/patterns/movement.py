@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from epcheck.generators.several_nodes.graph_sample import BOTH, GraphSample, Samples
-from epcheck.generators.several_nodes.sketch import Sketch
+from epcheck.generators.graphs.graph_sample import BOTH, GraphSample, Samples
+from epcheck.generators.graphs.sketch import Sketch
 
 FLOAT, FLOAT16, INT32, INT64, BOOL = 1, 10, 6, 7, 9
 """TensorProto.DataType."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import onnx
 
-from epcheck.generators.several_nodes.graph_sample import GraphSample, Samples
-from epcheck.generators.several_nodes.sketch import Sketch
+from epcheck.generators.graphs.graph_sample import GraphSample, Samples
+from epcheck.generators.graphs.sketch import Sketch
 
 STEP = 0.0625
 """The scale of inputs: a power of two, by which quantised numbers are dequantised exactly."""

@@ -7,8 +7,8 @@ from onnx import helper, numpy_helper
 
 from epcheck.generators import graph as graphs
 from epcheck.generators import schema
+from epcheck.generators.graphs.node_graph import NodeGraph, Step
 from epcheck.generators.node import Node, Surroundings
-from epcheck.generators.several_nodes.node_graph import NodeGraph, Step
 
 LEVEL = "all"
 """Of graph optimisation, at which the sessions of these cases run."""

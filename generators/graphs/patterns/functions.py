@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from epcheck.generators.several_nodes.graph_sample import GraphSample, Samples
-from epcheck.generators.several_nodes.sketch import Data, Sketch
+from epcheck.generators.graphs.graph_sample import GraphSample, Samples
+from epcheck.generators.graphs.sketch import Data, Sketch
 
 
 def _gelu(root: float, half: float, half_first: bool, sketch: Sketch) -> None:

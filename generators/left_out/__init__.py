@@ -1,1 +1,0 @@
-"""What of ONNX has no case, and why."""
