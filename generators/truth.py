@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from epcheck.generators.array import Array
+from epcheck.generators.citation import Citations
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,11 @@ class Ulp:
 
     floor: absolute difference that is always accepted (results near zero by cancellation): one for all elements, or
     float64 of the output's shape.
-    source: where the bound comes from; a bound without a source is not a bound.
+    citations: where the bound comes from; a bound without a source is not a bound.
     """
 
     bound: float
-    source: str
+    citations: Citations
     floor: float | Array = 0.0
 
 

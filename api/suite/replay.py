@@ -33,6 +33,7 @@ from epcheck.conformance.test_data.repro_truth import Bounds, Stated
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Ulp
 
@@ -40,6 +41,7 @@ DEADLINE_S = 300.0
 """Seconds that a step of the folder's examination may take without a sign of life."""
 
 RTOL, ATOL = 1e-3, 1e-7
+TOLERANCE = Citation(CitationKind.PUBLISHED, "onnx.backend.test's rtol 1e-3 and atol 1e-7", Publisher.ONNX)
 """How far ONNX's own backend tests let a floating-point output be from its file (onnx.backend.test, TestCase)."""
 
 
@@ -258,7 +260,7 @@ def _output(at: int, name: str, value: Array, exact: bool, bounds: Bounds | None
     if exact or value.dtype.kind != "f":
         return Output(name, value)
     bound = float(round(RTOL * 2 ** np.finfo(value.dtype).nmant))
-    return Output(name, value, Ulp(bound, "onnx.backend.test's rtol 1e-3 and atol 1e-7", ATOL))
+    return Output(name, value, Ulp(bound, (TOLERANCE,), ATOL))
 
 
 def _truth_of_baseline(built: BuiltCase, baseline: Target | None) -> dict[str, Array]:

@@ -7,6 +7,7 @@ import numpy as np
 from epcheck.conformance.comparison.exact import identical, same
 from epcheck.conformance.comparison.ulp import is_floating, steps_within, ulp_distance, ulp_error, ulp_unit
 from epcheck.generators.array import Array
+from epcheck.generators.citation import source_text
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Ulp
 
 _NO_ALLOWANCE = np.zeros((), np.bool_)
@@ -63,6 +64,6 @@ def rule(bound: Bound, max_abs: float) -> str:
     if isinstance(bound, Exact):
         return "must equal the truth exactly"
     if isinstance(bound, Ulp):
-        return f"must be within {bound.bound:g} ULP of the truth ({bound.source})"
+        return f"must be within {bound.bound:g} ULP of the truth ({source_text(bound.citations)})"
     near = "; it lies on no rounding boundary within float32 error" if max_abs == 1 else ""
     return f"must be the exactly rounded value{near}"

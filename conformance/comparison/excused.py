@@ -18,21 +18,22 @@ from epcheck.conformance.comparison.ulp import ulp_error
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.opinion import Excused
 from epcheck.generators.array import Array
-from epcheck.generators.bounds.bounds import D3D, HIGHAM, OPENCL, WEBNN
+from epcheck.generators.bounds.bounds import DENORMALS, OPENCL, WEBNN
 from epcheck.generators.bounds.elementary import SINCOS, VULKAN
-from epcheck.generators.graphs.graph_truth import TRAVELLED
+from epcheck.generators.citation import Citation, CitationKind, Citations
 from epcheck.generators.truth import Output, Outputs, Selection, Ulp
 
 FAR = 4.0
 """How many times the bound in ULP an element is off at least that is worth a remark: the bounds are those of a full
 profile of OpenCL C, and other published tables of the same functions differ from it by factors of 2 to 4."""
 
-FLUSHED = f"{D3D}: denormal results may be zero"
+FLUSHED = DENORMALS.add_remark("denormal results may be zero")
 
-TABLES = (VULKAN, SINCOS)
-"""Whose floors are what an instruction of a shader may be off by. WebNN's table has one as well, that of erf."""
+TABLES = (VULKAN.key, SINCOS.key)
+"""Whose floors are what an instruction of a shader may be off by."""
 
-_DERIVED = HIGHAM.partition(",")[0]
+ERF = (OPENCL.key, WEBNN.key)
+"""What a bound cites that has WebNN's floor, which is that of erf."""
 
 
 def excused(truth: Outputs | Selection, got: Mapping[str, Array], known: Accuracy | None) -> tuple[Excused, ...]:
@@ -50,32 +51,33 @@ def excused(truth: Outputs | Selection, got: Mapping[str, Array], known: Accurac
     )
 
 
-def published_floor(source: str) -> str:
-    """Who publishes the floor of a bound, of which `source` is the source; empty where it is derived."""
-    last = source.rpartition("; ")[2].removeprefix("cancellation: ")
-    is_table = last in TABLES or source == f"{OPENCL}; {WEBNN}"
-    return last if is_table and _DERIVED not in source and not source.startswith(TRAVELLED) else ""
+def published_floor(citations: Citations) -> Citation | None:
+    """Who publishes the floor of a bound that cites these; None where it is derived or measured."""
+    first, last = citations[0], citations[-1]
+    is_published = last.key in TABLES or tuple(each.key for each in citations) == ERF
+    is_derived = any(each.kind == CitationKind.DERIVED for each in citations)
+    return last if is_published and not is_derived and first.kind != CitationKind.MEASURED else None
 
 
 def _of_output(output: Output, bound: Ulp, got: Array) -> Iterator[Excused]:
     """The elements far beyond the ULP, those below the smallest normal number apart from the others."""
     exact = output.value if output.exact is None else output.exact
     tiny = float(np.finfo(output.value.dtype).tiny) if output.value.dtype.kind == "f" else 0.0
-    found: dict[str, Excused] = {}
+    entries: dict[Citation, Excused] = {}
     for start, (actual, exactly, floors) in blocks.read(got, exact, allowance(bound)):
         far = ulp_error(exactly, actual) > max(FAR * bound.bound, 0.5)
         is_denormal = (np.abs(exactly) < tiny) & (floors <= tiny)
-        for floor, where in ((FLUSHED, far & is_denormal), (published_floor(bound.source), far & (floors > tiny))):
-            if floor and where.any():
+        for floor, where in ((FLUSHED, far & is_denormal), (published_floor(bound.citations), far & (floors > tiny))):
+            if floor is not None and where.any():
                 entry = _entry(
                     output, bound, floor, start, where, (actual, exactly, np.broadcast_to(floors, far.shape))
                 )
-                found[floor] = _joined(found.get(floor), entry)
-    yield from found.values()
+                entries[floor] = _joined(entries.get(floor), entry)
+    yield from entries.values()
 
 
 def _entry(
-    output: Output, bound: Ulp, floor: str, start: int, where: Array, block: tuple[Array, Array, Array]
+    output: Output, bound: Ulp, floor: Citation, start: int, where: Array, block: tuple[Array, Array, Array]
 ) -> Excused:
     """The elements of a block that a floor accepts, which starts at a flat index. block: got, exact and the floors."""
     at = np.flatnonzero(where)
@@ -88,7 +90,7 @@ def _entry(
         total=output.value.size,
         max_ulp=float(errors[worst]),
         bound=bound.bound,
-        floor=floor,
+        floor=floor.text,
         allowed=float(floors[worst]),
         at=blocks.index(start + int(at[worst]), output.value.shape),
         expected=str(exact[worst]),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.bounds.bounds import OPENCL
+from epcheck.generators.citation import Publisher, statement
 from epcheck.generators.truth import Exact, OneStep, Output, Outputs, Truth, Ulp
 
 
@@ -74,7 +74,7 @@ def without_shaders(output: Output) -> Output:
     if not isinstance(bound, Ulp) or output.value.dtype.kind != "f":
         return output
     tiny = float(np.finfo(output.value.dtype).tiny)
-    if bound.source.startswith(OPENCL):
+    if bound.citations[0].publisher == Publisher.OPENCL:
         floor: float | Array = 0.0
     elif np.ndim(bound.floor):
         exact = np.abs(np.asarray(output.value, np.float64) if output.exact is None else output.exact)
@@ -91,11 +91,11 @@ def _lowered(output: Output, precision: Precision) -> Output:
         return output
     format_ = FORMATS[precision.format]
     factor = 2.0 ** (23 - format_.bits)
-    bound = Ulp(0.0, "exact") if isinstance(output.bound, Exact) else output.bound
+    bound = Ulp(0.0, (statement("exact"),)) if isinstance(output.bound, Exact) else output.bound
     floor = np.maximum(np.asarray(bound.floor, np.float64) * factor, format_.smallest)
     lowered = Ulp(
         max(bound.bound, MOVED if isinstance(output.bound, Exact) else COMPUTED) * factor,
-        f"{bound.source}; float32 is computed in {precision}",
+        (*bound.citations, statement(f"float32 is computed in {precision}")),
         floor if floor.ndim else float(floor),
     )
     exact = np.asarray(output.value, np.float64) if output.exact is None else output.exact

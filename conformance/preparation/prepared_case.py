@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import traceback
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.outcome import bits
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.truth import (
     Exact,
     OneStep,
@@ -195,20 +197,21 @@ def from_row(case: Case, row: Any) -> PreparedCase:
     return PreparedCase._make((case, CaseFacts.from_text(case.id, row[0]), *row[1:]))
 
 
-_TRUTHS = {
-    cls.__name__: cls for cls in (Outputs, Output, Selection, Refusal, Exact, Ulp, OneStep, ZeroSigns, Undefined)
-}
-_FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in _TRUTHS.values()}
+_CLASSES = (Outputs, Output, Selection, Refusal, Exact, Ulp, Citation, OneStep, ZeroSigns, Undefined)
+_FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in _CLASSES}
+_TYPES: Mapping[str, Callable[..., object]] = {cls.__name__: cls for cls in (*_CLASSES, CitationKind, Publisher)}
 _ARRAY, _TUPLE = "array", "tuple"
 
 
 def _plain(value: Any) -> Any:
-    """A truth in builtin types: dataclasses, arrays and tuples are lists that begin with their name. A scalar of numpy,
-    which arithmetic makes of arrays without dimensions, is such an array, or a float."""
+    """A truth in builtin types: dataclasses, enumerations, arrays and tuples are lists that begin with their name. A
+    scalar of numpy, which arithmetic makes of arrays without dimensions, is such an array, or a float."""
     if isinstance(value, np.generic):
         value = float(value) if isinstance(value, float) else np.asarray(value)
     if isinstance(value, np.ndarray):
         return [_ARRAY, *tensor("", value)[1:]]
+    if isinstance(value, Enum):
+        return [type(value).__name__, value.value]
     if type(value) in _FIELDS:
         return [type(value).__name__, *[_plain(getattr(value, name)) for name in _FIELDS[type(value)]]]
     return [_TUPLE, *map(_plain, value)] if isinstance(value, tuple) else value
@@ -222,7 +225,7 @@ def _truth(value: Any) -> Any:
         _, dtype, shape, data = value
         return np.frombuffer(data, dtype).reshape(shape)
     items = [_truth(item) for item in value[1:]]
-    return tuple(items) if value[0] == _TUPLE else _TRUTHS[value[0]](*items)
+    return tuple(items) if value[0] == _TUPLE else _TYPES[value[0]](*items)
 
 
 def _outputs(built: BuiltCase) -> dict[str, Array]:

@@ -18,6 +18,7 @@ from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.test_data.repro import KINDS
 from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
+from epcheck.generators.citation import statement
 from epcheck.generators.truth import OneStep, Output, Selection, Ulp, Undefined, ZeroSigns
 
 CASE_BYTES = 1 << 20
@@ -132,5 +133,6 @@ class Bounds:
             return Output(name, value)
         if value.dtype.kind == "f":
             zeros = None if signed is None else ZeroSigns(f"zeros_{at}.pb", signed.astype(np.bool_))
-            return Output(name, value, Ulp(0.0, f"or as near as allowed_{at}.pb says", allowed), exact, zeros)
+            bound = Ulp(0.0, (statement(f"or as near as allowed_{at}.pb says"),), allowed)
+            return Output(name, value, bound, exact, zeros)
         return Output(name, value, OneStep(allowed))

@@ -7,17 +7,33 @@ the terms' magnitudes: `accumulated` derives it. Denormal results may be zero: D
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.citation import Citation, CitationKind, Citations, Publisher
 from epcheck.generators.truth import Output, Ulp, ZeroSigns
 
-D3D = "Direct3D 11.3 functional specification, 3.1 floating point rules"
-WEBNN = "WebNN conformance tests"
-OPENCL = "OpenCL C specification, relative error as ULPs"
-HIGHAM = "N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 3.1: any order of summation"
+D3D = Citation(
+    CitationKind.PUBLISHED,
+    "Direct3D 11.3 functional specification, 3.1 floating point rules",
+    Publisher.DIRECT3D,
+    "floating point rules",
+)
+DENORMALS = replace(D3D, kind=CitationKind.FLUSH)
+WEBNN = Citation(CitationKind.PUBLISHED, "WebNN conformance tests", Publisher.WEBNN, "tolerances")
+OPENCL = Citation(
+    CitationKind.PUBLISHED,
+    "OpenCL C specification, relative error as ULPs",
+    Publisher.OPENCL,
+    "relative error as ULPs",
+)
+ACCURACY_AND_STABILITY = "N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition"
+HIGHAM = Citation(
+    CitationKind.DERIVED, f"{ACCURACY_AND_STABILITY}, 3.1: any order of summation", Publisher.HIGHAM, "3.1"
+)
 
 
 def finfo(dtype: np.dtype[Any]) -> np.finfo[Any]:
@@ -25,13 +41,18 @@ def finfo(dtype: np.dtype[Any]) -> np.finfo[Any]:
     return np.finfo(dtype)
 
 
-def ulp(bound: float, source: str, dtype: np.dtype[Any], floor: float | Array = 0.0) -> Ulp:
+def ulp(bound: float, citations: Citations, dtype: np.dtype[Any], floor: float | Array = 0.0) -> Ulp:
     """A bound in ULP of `dtype`, below whose smallest normal number a result may be flushed to zero (D3D)."""
     return Ulp(
         bound,
-        source,
+        citations,
         np.maximum(floor, float(finfo(dtype).tiny)) if np.ndim(floor) else max(float(floor), float(finfo(dtype).tiny)),
     )
+
+
+def cite_sum(length: int) -> Citation:
+    """The source of the error of a sum of `length` terms."""
+    return replace(HIGHAM, text=f"{HIGHAM.text}, for {length} terms")
 
 
 def accumulated(length: int, dtype: np.dtype[Any], magnitude: Array, ulps: float = 2.0, roundings: int = 1) -> Ulp:
@@ -45,7 +66,7 @@ def accumulated(length: int, dtype: np.dtype[Any], magnitude: Array, ulps: float
     steps = (length + roundings) * unit
     gamma = steps / (1 - steps) if steps < 0.5 else 2 * steps
     floor = np.nan_to_num(gamma * np.asarray(magnitude, np.float64), nan=0.0, posinf=0.0)
-    return ulp(ulps, f"{HIGHAM}, for {length} terms", dtype, floor)
+    return ulp(ulps, (cite_sum(length),), dtype, floor)
 
 
 def rounded(name: str, exact: Array, dtype: np.dtype[Any], bound: Ulp, zeros: ZeroSigns | None = None) -> Output:

@@ -35,10 +35,18 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
+from epcheck.generators.citation import Citation, CitationKind, Citations, Publisher
 from epcheck.generators.truth import Ulp
 
-VULKAN = "Vulkan specification, precision of GLSL.std.450 instructions"
-SINCOS = "Direct3D 11.3 functional specification, sincos"
+VULKAN = Citation(
+    CitationKind.PUBLISHED,
+    "Vulkan specification, precision of GLSL.std.450 instructions",
+    Publisher.VULKAN,
+    "GLSL.std.450",
+)
+SINCOS = Citation(
+    CitationKind.PUBLISHED, "Direct3D 11.3 functional specification, sincos", Publisher.DIRECT3D, "sincos"
+)
 SINCOS_REACH = 100 * np.pi
 """Direct3D bounds sincos between -100 pi and 100 pi only."""
 
@@ -96,7 +104,7 @@ class Accuracy:
 
     ulps: float
     half_ulps: float
-    source: str = bounds.OPENCL
+    citations: Citations = (bounds.OPENCL,)
     floor: Floor | None = None
 
 
@@ -133,23 +141,23 @@ def _atanh(shader: Shader, x: Array, _: Array) -> Array:
 
 
 ACCURACIES: Mapping[str, Accuracy] = {
-    "exp": Accuracy(3, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, x, y: s.of_exp(x) * y),
-    "log": Accuracy(3, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, x, _: s.of_log(x)),
-    "sin": Accuracy(4, 2, f"{bounds.OPENCL}; {SINCOS}", _sine),
-    "cos": Accuracy(4, 2, f"{bounds.OPENCL}; {SINCOS}", _sine),
-    "tan": Accuracy(5, 2, f"{bounds.OPENCL}; {SINCOS}", _tan),
-    "asin": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _arc),
-    "acos": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _arc),
-    "atan": Accuracy(5, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, _, y: s.atan * s.eps * np.abs(y)),
-    "sinh": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _exponential_sum),
-    "cosh": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _exponential_sum),
-    "tanh": Accuracy(5, 2, f"{bounds.OPENCL}; {VULKAN}", lambda s, x, _: s.of_tanh(x)),
-    "asinh": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _asinh),
-    "acosh": Accuracy(4, 2, f"{bounds.OPENCL}; {VULKAN}", _acosh),
-    "atanh": Accuracy(5, 2, f"{bounds.OPENCL}; {VULKAN}", _atanh),
-    "erf": Accuracy(16, 4, f"{bounds.OPENCL}; {bounds.WEBNN}", lambda s, x, _: np.full_like(x, s.erf)),
-    "sqrt": Accuracy(1, 1, f"{bounds.D3D}; {bounds.WEBNN}"),
-    "reciprocal": Accuracy(2, 2, bounds.WEBNN),
+    "exp": Accuracy(3, 2, (bounds.OPENCL, VULKAN), lambda s, x, y: s.of_exp(x) * y),
+    "log": Accuracy(3, 2, (bounds.OPENCL, VULKAN), lambda s, x, _: s.of_log(x)),
+    "sin": Accuracy(4, 2, (bounds.OPENCL, SINCOS), _sine),
+    "cos": Accuracy(4, 2, (bounds.OPENCL, SINCOS), _sine),
+    "tan": Accuracy(5, 2, (bounds.OPENCL, SINCOS), _tan),
+    "asin": Accuracy(4, 2, (bounds.OPENCL, VULKAN), _arc),
+    "acos": Accuracy(4, 2, (bounds.OPENCL, VULKAN), _arc),
+    "atan": Accuracy(5, 2, (bounds.OPENCL, VULKAN), lambda s, _, y: s.atan * s.eps * np.abs(y)),
+    "sinh": Accuracy(4, 2, (bounds.OPENCL, VULKAN), _exponential_sum),
+    "cosh": Accuracy(4, 2, (bounds.OPENCL, VULKAN), _exponential_sum),
+    "tanh": Accuracy(5, 2, (bounds.OPENCL, VULKAN), lambda s, x, _: s.of_tanh(x)),
+    "asinh": Accuracy(4, 2, (bounds.OPENCL, VULKAN), _asinh),
+    "acosh": Accuracy(4, 2, (bounds.OPENCL, VULKAN), _acosh),
+    "atanh": Accuracy(5, 2, (bounds.OPENCL, VULKAN), _atanh),
+    "erf": Accuracy(16, 4, (bounds.OPENCL, bounds.WEBNN), lambda s, x, _: np.full_like(x, s.erf)),
+    "sqrt": Accuracy(1, 1, (bounds.D3D, bounds.WEBNN)),
+    "reciprocal": Accuracy(2, 2, (bounds.WEBNN,)),
 }
 
 
@@ -162,12 +170,14 @@ def bound_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Ulp:
     ulps = accuracy.half_ulps if dtype == np.float16 else accuracy.ulps
     shader = SHADERS.get(dtype.name)
     if shader is None or accuracy.floor is None:
-        return bounds.ulp(ulps + (dtype == np.float64), accuracy.source, dtype)
+        return bounds.ulp(ulps + (dtype == np.float64), accuracy.citations, dtype)
     with np.errstate(all="ignore"):
-        return bounds.ulp(ulps, accuracy.source, dtype, _finite(accuracy.floor(shader, x, y)))
+        return bounds.ulp(ulps, accuracy.citations, dtype, _finite(accuracy.floor(shader, x, y)))
 
 
-def bounded(ulps: float, source: str, dtype: np.dtype[Any], floor: Callable[[Shader], Array] | None = None) -> Ulp:
+def bounded(
+    ulps: float, citations: Citations, dtype: np.dtype[Any], floor: Callable[[Shader], Array] | None = None
+) -> Ulp:
     """The bound of a formula: `ulps`, or the absolute error that the functions in it and its cancellation may cause.
 
     In float64 one ULP more, for an oracle of the same precision.
@@ -175,7 +185,7 @@ def bounded(ulps: float, source: str, dtype: np.dtype[Any], floor: Callable[[Sha
     shader = SHADERS.get(dtype.name, DOUBLE)
     with np.errstate(all="ignore"):
         allowed = 0.0 if floor is None else _finite(floor(shader))
-    return bounds.ulp(ulps + (dtype == np.float64), source, dtype, allowed)
+    return bounds.ulp(ulps + (dtype == np.float64), citations, dtype, allowed)
 
 
 def _finite(floor: Array) -> Array:

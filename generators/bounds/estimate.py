@@ -16,9 +16,12 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
+from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.truth import Output
 
-SOURCE = "N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 3.3: running error analysis"
+SOURCE = Citation(
+    CitationKind.DERIVED, f"{bounds.ACCURACY_AND_STABILITY}, 3.3: running error analysis", Publisher.HIGHAM, "3.3"
+)
 EXP_ULPS = 3.0
 """The error of exp in units of the last place: OpenCL C specification, relative error as ULPs, full profile."""
 TANH_ULPS = 5.0
@@ -117,7 +120,8 @@ class Precision:
 
     def output(self, name: str, result: Estimate) -> Output:
         """The output of a node whose true value and bound these are."""
-        return bounds.rounded(name, result.value, self.dtype, bounds.ulp(2.0, SOURCE, self.dtype, floor=result.error))
+        bound = bounds.ulp(2.0, (SOURCE,), self.dtype, floor=result.error)
+        return bounds.rounded(name, result.value, self.dtype, bound)
 
 
 def exact(values: Array) -> Estimate:

@@ -16,8 +16,14 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
+from epcheck.generators.citation import Citation, CitationKind, Publisher
 
-VULKAN = "Vulkan specification, precision of individual operations: exp is 3 + 2 |x| ULP, log 3 ULP or absolute"
+VULKAN = Citation(
+    CitationKind.PUBLISHED,
+    "Vulkan specification, precision of individual operations: exp is 3 + 2 |x| ULP, log 3 ULP or absolute",
+    Publisher.VULKAN,
+    "individual operations",
+)
 SQRT_AND_DIVISION = 6.5
 """In ULP: sqrt has 3, a division 2.5 (OpenCL C, full profile); the addition of epsilon rounds once, too."""
 

@@ -18,6 +18,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.citation import Citation
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.lowering import Lowering, padded, padded_sizes
 from epcheck.generators.directml.tensor import MAX_RANK
@@ -119,9 +120,9 @@ class Rule:
     zeros: SignsOf = undefined
 
 
-def within(ulps: float, source: str) -> BoundOf:
+def within(ulps: float, citation: Citation) -> BoundOf:
     """The same bound in ULP for every floating dtype."""
-    return lambda dtype, _values: bounds.ulp(ulps, source, dtype)
+    return lambda dtype, _values: bounds.ulp(ulps, (citation,), dtype)
 
 
 def operator(rule: Rule) -> Operator[ElementwiseSample]:

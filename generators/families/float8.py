@@ -115,6 +115,5 @@ def dequantize_truth(node: Node) -> Truth:
     with np.errstate(invalid="ignore"):
         exact = node.array("x").astype(np.float32).astype(np.float64) * (scale[:, None] if scale.ndim else scale)
     dtype: np.dtype[Any] = node.array("x_scale").dtype
-    return Outputs(
-        (bounds.rounded("y", exact, dtype, bounds.ulp(1.0, f"{bounds.D3D}: a product within 1 ULP", dtype)),)
-    )
+    bound = bounds.ulp(1.0, (bounds.D3D.add_remark("a product within 1 ULP"),), dtype)
+    return Outputs((bounds.rounded("y", exact, dtype, bound),))

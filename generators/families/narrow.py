@@ -211,7 +211,7 @@ def widened(name: str, exact: Array, target: np.dtype[Any]) -> Output:
     """An output all of whose bits are defined, float64, which `target` holds; denormals may be flushed (D3D)."""
     if not np.any((exact != 0) & (np.abs(exact) < float(bounds.finfo(target).tiny))):
         return Output(name, exact.astype(target))
-    return bounds.rounded(name, exact, target, bounds.ulp(0.0, bounds.D3D, target))
+    return bounds.rounded(name, exact, target, bounds.ulp(0.0, (bounds.DENORMALS,), target))
 
 
 def lower_bits(values: Array, name: str) -> Array:

@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.citation import Citation, CitationKind, statement
 from epcheck.generators.graphs.node_graph import NodeGraph, Step
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.registry import operator_of
@@ -36,8 +37,8 @@ values move alike."""
 SAFETY = 16.0
 """How much further an error may carry than the largest change that was measured."""
 
-TRAVELLED = "errors of the nodes before it, as measured by moving their results"
-"""What the source of a bound begins with that allows for them."""
+TRAVELLED = Citation(CitationKind.MEASURED, "errors of the nodes before it, as measured by moving their results")
+"""The first citation of a bound that allows for them."""
 
 LARGEST = 1e4
 """Magnitudes up to which a value may go on to another node: float16 ends at 65,504."""
@@ -183,7 +184,7 @@ def _allowing(output: Output, name: str, change: Array) -> Output | None:
     if output.value.dtype.kind != "f" or not output.value.size:
         return replace(output, name=name)
     if isinstance(bound, Exact):
-        bound = Ulp(0.5 if output.exact is None else 1.0, "the operator is exact")
+        bound = Ulp(0.5 if output.exact is None else 1.0, (statement("the operator is exact"),))
     assert isinstance(bound, Ulp)
     floor = _own(replace(output, bound=bound)) + SAFETY * change
     scale = float(np.abs(output.value.astype(np.float64)).max())
@@ -191,6 +192,6 @@ def _allowing(output: Output, name: str, change: Array) -> Output | None:
         return None
     if not change.any():
         return replace(output, name=name)
-    source = f"{TRAVELLED}; {bound.source}"
     exact = np.asarray(output.value, np.float64) if output.exact is None else output.exact
-    return replace(output, name=name, exact=exact, bound=Ulp(bound.bound, source, np.asarray(floor)))
+    carried = Ulp(bound.bound, (TRAVELLED, *bound.citations), np.asarray(floor))
+    return replace(output, name=name, exact=exact, bound=carried)

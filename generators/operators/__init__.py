@@ -20,8 +20,9 @@ are what following these steps gives):
    Where no provider claims the operator, name that version yourself (`established=`): the newest of onnx may not be
    released.
 4. `truth(node)` is the text of the ONNX standard: `Outputs` with a bound for each, `Selection`, or `Refusal` with the
-   rule that the node breaks. Floating point is evaluated in float64 and rounded once; a bound names its source
-   (`bounds/`). Where the page is silent, there is no case: say so in the module's docstring.
+   rule that the node breaks. Floating point is evaluated in float64 and rounded once; a bound cites its sources
+   (`citation.py`; the constants are in `bounds/`). Where the page is silent, there is no case: say so in the module's
+   docstring.
 5. `node(sample, binding)` makes the `Node`: its inputs with values (from `binding.rng` alone, in `binding.dtype`),
    marked `parameter=True` where exporters write initializers, and its attributes.
 6. `lower(node)` gives the DirectML description that the DML EP turns the node into (`directml/descriptions/FAMILY/`),

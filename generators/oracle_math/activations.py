@@ -18,7 +18,7 @@ from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.running_error import Approximate
 from epcheck.generators.truth import Ulp
 
-SOURCE = f"{bounds.WEBNN}: the activation's tolerance, beside that of what it is applied to"
+SOURCE = bounds.WEBNN.add_remark("the activation's tolerance, beside that of what it is applied to")
 
 
 HALF = 2.0**-20
@@ -81,7 +81,7 @@ class Activation:
             error = np.asarray(bound.floor) + np.nan_to_num(abs(exact), posinf=0.0) * epsilon * bound.bound
             floor = self.function.slope(*self.parameters) * error + epsilon * self.function.near_zero(*self.parameters)
         ulps = self.function.ulps[1 if epsilon > HALF else 0]
-        return self.of(exact), bounds.ulp(ulps + bound.bound, SOURCE, dtype, floor)
+        return self.of(exact), bounds.ulp(ulps + bound.bound, (SOURCE,), dtype, floor)
 
     def __call__(self, x: Approximate, unit: float) -> Approximate:
         """`passed_on` for what a recurrent cell computes; unit: half an epsilon."""

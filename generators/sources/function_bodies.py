@@ -22,6 +22,7 @@ from epcheck.generators import graph as graphs
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.citation import statement
 from epcheck.generators.claims import Claims
 from epcheck.generators.graphs import graph_truth
 from epcheck.generators.graphs.graph_model import LEVEL
@@ -44,7 +45,7 @@ RANDOM = frozenset({"RandomUniformLike", "RandomNormalLike", "RandomUniform", "R
 
 CONSTANT = "Constant"
 
-TWICE = "twice: for the provider and for what onnx stores"
+ONE_EACH = statement("one for each node of the graph, since onnx's own tolerance is that of one rounding")
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ def _bound_outputs(test: FunctionBodyTest) -> Iterator[Output]:
         elif isinstance(own.bound, Ulp):
             bound = own.bound
             floor = np.asarray(2 * bound.floor) if isinstance(bound.floor, np.ndarray) else 2 * bound.floor
-            yield Output(name, value, Ulp(2 * bound.bound, f"{TWICE}; {bound.source}", floor))
+            yield Output(name, value, Ulp(2 * bound.bound, (node_tests.TWICE, *bound.citations), floor))
         else:
             yield Output(name, value, own.bound)
 
@@ -251,8 +252,8 @@ def _bound_of_test(test: FunctionBodyTest, value: Array) -> Ulp | Exact:
         return Exact()
     allowed, nodes = test.rtol / float(np.finfo(value.dtype).eps), len(test.model.graph.node)
     if allowed >= nodes:
-        return Ulp(allowed, "the tolerance of onnx's own test", test.atol)
-    return Ulp(nodes, "one for each node of the graph, since onnx's own tolerance is that of one rounding", test.atol)
+        return Ulp(allowed, (node_tests.OWN_TOLERANCE,), test.atol)
+    return Ulp(nodes, (ONE_EACH,), test.atol)
 
 
 def with_opset(test: FunctionBodyTest, opset: int) -> FunctionBodyTest:

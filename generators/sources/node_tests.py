@@ -20,6 +20,7 @@ import onnx
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
+from epcheck.generators.citation import Citation, CitationKind, Publisher, statement
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.operator import Operator
@@ -37,6 +38,9 @@ BINDING = "onnx"
 
 WITH_TRAINING_MODE = 3
 """Inputs of a Dropout that may draw random numbers; with fewer it is the identity."""
+
+TWICE = statement("twice: for the provider and for what onnx stores")
+OWN_TOLERANCE = Citation(CitationKind.PUBLISHED, "the tolerance of onnx's own test", Publisher.ONNX)
 
 
 @dataclass(frozen=True)
@@ -174,11 +178,9 @@ def _outputs(test: NodeTest, node: Node, own: Truth | None) -> Iterator[Output]:
 
 def _bound(known: Bound | None, value: Array, test: NodeTest) -> Bound:
     if isinstance(known, Ulp):
-        return Ulp(
-            2 * known.bound, f"twice: for the provider and for what onnx stores; {known.source}", 2 * known.floor
-        )
+        return Ulp(2 * known.bound, (TWICE, *known.citations), 2 * known.floor)
     if isinstance(known, Exact | OneStep):
         return known
     if value.dtype.kind != "f":
         return Exact()
-    return Ulp(test.rtol / float(np.finfo(value.dtype).eps), "the tolerance of onnx's own test", test.atol)
+    return Ulp(test.rtol / float(np.finfo(value.dtype).eps), (OWN_TOLERANCE,), test.atol)

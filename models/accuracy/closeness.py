@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 
 from epcheck.generators.array import Array
+from epcheck.generators.citation import statement
 from epcheck.generators.truth import OneStep, Output, Ulp
 from epcheck.models.graph.feed import Feed, tensors
 
@@ -71,7 +72,7 @@ def within(name: str, value: Array, tolerance: float, scale: float | None = None
     allowed = np.where(np.isfinite(allowed), allowed, 0.0)
     if value.dtype.kind in "biu":
         return Output(name, value, OneStep(np.floor(allowed).astype(np.int64)))
-    return Output(name, value, Ulp(0.0, f"{tolerance:.3g} of the element, or of a small one", allowed))
+    return Output(name, value, Ulp(0.0, (statement(f"{tolerance:.3g} of the element, or of a small one"),), allowed))
 
 
 def paired(first: Feed, second: Feed) -> list[tuple[Array, Array]] | None:

@@ -17,6 +17,7 @@ import pytest
 
 from epcheck.api.models.examining.typed_data import ResultError, decode, encode
 from epcheck.generators.array import Array
+from epcheck.generators.citation import Citation, CitationKind, Publisher, statement
 from epcheck.generators.truth import Exact, OneStep, Output, Ulp
 from epcheck.models.graph.feed import Feed
 
@@ -63,10 +64,23 @@ def test_what_was_sent_arrives() -> None:
     assert (found.feeds["text"].tolist(), found.feeds["text"].dtype) == ([["é", ""]], object)
 
 
-@pytest.mark.parametrize("bound", [Exact(), Ulp(1.0, "a source", np.array([0.5])), OneStep(np.array([True]))])
+SINCOS = Citation(CitationKind.PUBLISHED, "a table", Publisher.DIRECT3D, "sincos", purpose="cancellation")
+CITING = Ulp(1.0, (statement("a text"), SINCOS), np.array([0.5]))
+
+
+@pytest.mark.parametrize("bound", [Exact(), CITING, OneStep(np.array([True]))])
 def test_one_of_several_dataclasses_is_known_by_its_fields(bound: Any) -> None:
     found = sent(Output("y", np.ones(1, ml_dtypes.bfloat16), bound), Output)
     assert (type(found.bound), found.value.dtype) == (type(bound), ml_dtypes.bfloat16)
+
+
+def test_the_sources_of_a_bound_keep_their_kind_and_publisher() -> None:
+    citations = sent(Output("y", np.ones(1), CITING), Output).bound.citations
+    assert citations == CITING.citations
+    assert [(type(each.kind), type(each.publisher)) for each in citations] == [
+        (CitationKind, type(None)),
+        (CitationKind, Publisher),
+    ]
 
 
 @pytest.mark.parametrize("value", [1, -0.0, "text", (), (1, 2), (1.0, 2.5), np.int64(3), np.float32(0.1)])

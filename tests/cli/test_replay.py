@@ -20,6 +20,7 @@ from epcheck.conformance.records.terms import MISMATCH, PASS
 from epcheck.conformance.test_data import model_file, repro
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
+from epcheck.generators.citation import statement
 from epcheck.generators.truth import Output, Ulp
 
 pytestmark = pytest.mark.slow  # commands in processes of their own
@@ -350,7 +351,7 @@ def test_test_data_that_is_no_tensor_of_numbers_is_refused(tmp_path: Path, conte
 
 @pytest.mark.parametrize(("factor", "status"), [(0.5, PASS), (2.0, MISMATCH)])
 def test_a_folder_of_ours_is_judged_by_its_own_bound(tmp_path: Path, factor: float, status: str) -> None:
-    output = Output("y", RIGHT, Ulp(8.0, "made up"), RIGHT.astype(np.float64))
+    output = Output("y", RIGHT, Ulp(8.0, (statement("made up"),)), RIGHT.astype(np.float64))
     folder = tmp_path / "m"
     repro.write_folder(folder, a_model().SerializeToString(), {"x": ONES}, repro.Judged("a model", (output,)))
     unit = np.spacing(RIGHT[-1])

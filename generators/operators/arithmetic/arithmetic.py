@@ -231,7 +231,7 @@ def _describe_mod(node: Node, tensors: tuple[TensorDesc, ...], result: TensorDes
 
 def _remainder_bound(dtype: np.dtype[Any], _values: Draws) -> Bound:
     """OpenCL gives fmod no error; a floored remainder of the other sign adds the divisor, one rounding of 1/2 ULP."""
-    return bounds.ulp(0.5, f"{bounds.OPENCL}: fmod 0 ULP, and one rounding", dtype)
+    return bounds.ulp(0.5, (bounds.OPENCL.add_remark("fmod 0 ULP, and one rounding"),), dtype)
 
 
 def _remainder_signs(node: Node, values: Draws) -> ZeroSigns:
@@ -252,7 +252,7 @@ def _quotient(a: Array, b: Array) -> Array:
 
 def _division_bound(dtype: np.dtype[Any], _values: Draws) -> Bound:
     """WebNN has no float64; OpenCL divides it correctly rounded."""
-    return bounds.ulp(2.0, bounds.WEBNN, dtype) if dtype.itemsize < 8 else bounds.ulp(0.5, bounds.OPENCL, dtype)
+    return bounds.ulp(2.0, (bounds.WEBNN,), dtype) if dtype.itemsize < 8 else bounds.ulp(0.5, (bounds.OPENCL,), dtype)
 
 
 SINGLE_ROUNDING = within(1.0, bounds.WEBNN)
@@ -427,7 +427,7 @@ RULES = (
         draw=whole_range,
         compute=lambda node, values: fused_activation.activated(node, values[0] + values[1]),
         describe=fused_activation.describe_addition,
-        bound=within(2.0, f"{bounds.WEBNN}: an addition, 1 ULP, and a product with alpha, 1 ULP"),
+        bound=within(2.0, bounds.WEBNN.add_remark("an addition, 1 ULP, and a product with alpha, 1 ULP")),
         domain="com.microsoft.dml",
     ),
 )

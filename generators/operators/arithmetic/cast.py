@@ -279,7 +279,7 @@ def _floating(name: str, values: Array, exact: Array, target: np.dtype[Any]) -> 
     if _holds_all(target, values.dtype):
         return Output(name, values.astype(target), Exact())
     with np.errstate(all="ignore"):
-        bound = bounds.ulp(1.0, bounds.WEBNN, target)
+        bound = bounds.ulp(1.0, (bounds.WEBNN,), target)
         return Output(name, values.astype(target), bound, exact.astype(np.float64))
 
 

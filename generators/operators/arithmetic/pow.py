@@ -185,8 +185,8 @@ def _power(x: Array, y: Array) -> Array:
 
 def _bound(dtype: np.dtype[Any], _values: tuple[Array, ...]) -> Bound:
     if dtype.itemsize == 8:
-        return bounds.ulp(16.0, f"{bounds.OPENCL}: pow", dtype)
-    return bounds.ulp(32.0 if dtype.itemsize == 4 else 2.0, bounds.WEBNN, dtype)
+        return bounds.ulp(16.0, (bounds.OPENCL.add_remark("pow"),), dtype)
+    return bounds.ulp(32.0 if dtype.itemsize == 4 else 2.0, (bounds.WEBNN,), dtype)
 
 
 def _rejects(node: Node) -> str | None:

@@ -208,7 +208,7 @@ RULES = (
         draw=whole_range,
         compute=lambda node, values: fused_activation.activated(node, _sum(*values)),
         describe=fused_activation.describe_addition,
-        bound=within(2.0, f"{bounds.WEBNN}: an addition, 1 ULP, and a product with alpha, 1 ULP"),
+        bound=within(2.0, bounds.WEBNN.add_remark("an addition, 1 ULP, and a product with alpha, 1 ULP")),
         domain="com.microsoft.dml",
     ),
 )

@@ -358,8 +358,8 @@ def lp_truth(node: Node) -> Truth:
     under = abs(columns(x.astype(np.float64), windows, 0.0))
     power = POWER_ULPS.get(x.dtype.name, 32)
     ulps = (windows.taps_each + power) / p + power + 2
-    source = f"{bounds.WEBNN}, pow; {bounds.HIGHAM}, for {windows.taps_each} terms"
-    return Outputs((bounds.rounded("Y", (under**p).sum(-1) ** (1 / p), x.dtype, bounds.ulp(ulps, source, x.dtype)),))
+    sources = (bounds.WEBNN.cite_row("pow"), bounds.cite_sum(windows.taps_each))
+    return Outputs((bounds.rounded("Y", (under**p).sum(-1) ** (1 / p), x.dtype, bounds.ulp(ulps, sources, x.dtype)),))
 
 
 def max_truth(node: Node) -> Truth:

@@ -192,7 +192,7 @@ def align_truth(node: Node) -> Truth:
     moved = 8 * unit * float(abs(align.rois).max(initial=0)) * 2 * largest * 2
     magnitude = np.full(output.shape, largest)
     bound = bounds.accumulated(4 * most, align.x.dtype, magnitude, roundings=3)
-    bound = bounds.ulp(bound.bound, bound.source, align.x.dtype, bound.floor + moved)
+    bound = bounds.ulp(bound.bound, bound.citations, align.x.dtype, bound.floor + moved)
     return Outputs((bounds.rounded("Y", output, align.x.dtype, bound),))
 
 

@@ -16,7 +16,7 @@ How the DML EP lowers them: DmlOperatorActivation.cpp in ONNX Runtime.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
 from epcheck.generators.case import Binding
+from epcheck.generators.citation import Citations, statement
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.descriptions.elementwise import activation
 from epcheck.generators.directml.descriptions.elementwise.activation import sigmoid, softplus
@@ -62,10 +63,10 @@ DECLARES = (
     "ThresholdedRelu",
 )
 
-SELECTION = "a comparison and a selection do not round"
-CANCELLATION = f"{bounds.WEBNN}; cancellation: {VULKAN}"
-LIKE_SIGMOID = f"{bounds.WEBNN}, sigmoid; cancellation: {VULKAN}"
-ARITHMETIC = f"{bounds.WEBNN}; cancellation: {bounds.D3D}"
+SELECTION = (statement("a comparison and a selection do not round"),)
+CANCELLATION = (bounds.WEBNN, replace(VULKAN, purpose="cancellation"))
+LIKE_SIGMOID = (bounds.WEBNN.cite_row("sigmoid"), replace(VULKAN, purpose="cancellation"))
+ARITHMETIC = (bounds.WEBNN, replace(bounds.D3D, purpose="cancellation"))
 
 Numbers = Mapping[str, float]
 """Attribute name -> value."""
@@ -84,7 +85,7 @@ class Activation:
     name: str
     exact: Callable[..., Array]
     ulps: float = 0.0
-    source: str = bounds.WEBNN
+    citations: Citations = (bounds.WEBNN,)
     floor: Callable[..., Array] | None = None
     half_ulps: float | None = None
     attributes: tuple[str, ...] = ()
@@ -410,7 +411,7 @@ def _of_integers(row: Activation, x: Array, numbers: Numbers) -> Array:
 def _bound(row: Activation, x: Array, y: Array, dtype: np.dtype[Any], numbers: Numbers) -> Ulp:
     ulps = row.half_ulps if row.half_ulps is not None and dtype == np.float16 else row.ulps
     floor = row.floor
-    return bounded(ulps, row.source, dtype, None if floor is None else lambda s: floor(s, x, y, **numbers))
+    return bounded(ulps, row.citations, dtype, None if floor is None else lambda s: floor(s, x, y, **numbers))
 
 
 def lower(row: Activation, node: Node) -> Lowering | None:

@@ -32,7 +32,7 @@ DECLARES = (
     "ImageScaler",
 )
 
-WEBNN_LINEAR = f"{bounds.WEBNN}, linear"
+WEBNN_LINEAR = bounds.WEBNN.cite_row("linear")
 DOMAIN = Domain(reach=1e4, special=(np.nan, np.inf, -np.inf, 0.0, -0.0))
 
 SETTINGS: dict[str, tuple[tuple[str, float], ...]] = {
@@ -71,7 +71,7 @@ def affine_truth(node: Node) -> Truth:
 
 
 def _bound(product: Array, addend: float | Array, dtype: np.dtype[Any]) -> Ulp:
-    return bounded(2, WEBNN_LINEAR, dtype, lambda s: 2 * s.eps * (np.abs(product) + np.abs(addend)))
+    return bounded(2, (WEBNN_LINEAR,), dtype, lambda s: 2 * s.eps * (np.abs(product) + np.abs(addend)))
 
 
 def affine_lower(node: Node) -> Lowering | None:

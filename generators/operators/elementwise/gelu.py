@@ -26,12 +26,14 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
 from epcheck.generators.case import Binding
+from epcheck.generators.citation import Citations, statement
 from epcheck.generators.directml.descriptions.elementwise import activation
 from epcheck.generators.directml.descriptions.elementwise.activation import sigmoid
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample, both_signs
 from epcheck.generators.node import Attribute, Node, Operand
+from epcheck.generators.operators.elementwise.activation import LIKE_SIGMOID
 from epcheck.generators.truth import Outputs, Refusal, Truth, Ulp
 
 DECLARES = (
@@ -44,8 +46,7 @@ DECLARES = (
 )
 
 MS = "com.microsoft"
-WEBNN_GELU = f"{bounds.WEBNN}, gelu: 18 ULP; cancellation of 1 + erf"
-BY_SIGMOID = f"{bounds.WEBNN}, sigmoid; cancellation: {VULKAN}"
+WEBNN_GELU = (bounds.WEBNN.cite_row("gelu").add_remark("18 ULP"), statement("cancellation of 1 + erf"))
 ULPS = 18
 QUICK_ALPHA = 1.702
 
@@ -108,13 +109,13 @@ class Form:
     exact: Callable[..., Array]
     floor: Callable[..., Array]
     ulps: float
-    source: str
+    citations: Citations
 
 
 FORMS = {
     "none": Form(exact_gelu, _exact_floor, ULPS, WEBNN_GELU),
-    "tanh": Form(tanh_gelu, _tanh_floor, ULPS, f"{WEBNN_GELU}; {VULKAN}"),
-    "quick": Form(lambda x, alpha: x * sigmoid(alpha * x), _quick_floor, 34, BY_SIGMOID),
+    "tanh": Form(tanh_gelu, _tanh_floor, ULPS, (*WEBNN_GELU, VULKAN)),
+    "quick": Form(lambda x, alpha: x * sigmoid(alpha * x), _quick_floor, 34, LIKE_SIGMOID),
 }
 
 
@@ -260,7 +261,7 @@ def _bound(form: Form, x: Array, factor: Array, dtype: np.dtype[Any], off: float
         value = np.abs(factor) * (form.floor(shader, x, **numbers) + rounding)
         return np.asarray(value + off * shader.eps * np.abs(factor) * np.abs(form.exact(x, **numbers)))
 
-    return bounded(form.ulps, form.source, dtype, floor)
+    return bounded(form.ulps, form.citations, dtype, floor)
 
 
 def lower(member: Member, node: Node) -> Lowering | None:

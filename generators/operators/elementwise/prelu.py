@@ -31,7 +31,7 @@ from epcheck.generators.truth import Output, Outputs, Refusal, Truth, ZeroSigns
 
 DECLARES = ("PRelu",)
 
-WEBNN_PRELU = f"{bounds.WEBNN}, prelu"
+WEBNN_PRELU = bounds.WEBNN.cite_row("prelu")
 SIGNS = ZeroSigns(zero_signs.LINEAR)
 
 
@@ -159,7 +159,7 @@ def truth(node: Node) -> Truth:
     wide, factor = x.astype(np.float64), slope.astype(np.float64)
     with np.errstate(all="ignore"):
         y = np.where(wide < 0, factor * wide, wide)
-    return Outputs((bounds.rounded("Y", y, x.dtype, bounded(1, WEBNN_PRELU, x.dtype), SIGNS),))
+    return Outputs((bounds.rounded("Y", y, x.dtype, bounded(1, (WEBNN_PRELU,), x.dtype), SIGNS),))
 
 
 def _is_broadcastable(sizes: tuple[int, ...], to: tuple[int, ...]) -> bool:

@@ -20,6 +20,7 @@ from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, elementary, zero_signs
 from epcheck.generators.case import Binding
+from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import activation, unary
 from epcheck.generators.directml.lowering import Lowering
@@ -51,7 +52,7 @@ DECLARES = (
     "Tanh",
 )
 
-IEEE_EXACT = "IEEE 754: rounding to an integer is exact"
+IEEE_EXACT = Citation(CitationKind.PUBLISHED, "IEEE 754: rounding to an integer is exact", Publisher.IEEE)
 HALF_PI = np.pi / 2
 
 
@@ -377,7 +378,7 @@ def truth(function: Function, node: Node) -> Truth:
 
 def _bound(function: Function, x: Array, y: Array, dtype: np.dtype[Any]) -> Ulp:
     if function.accuracy is None:
-        return Ulp(0, IEEE_EXACT)
+        return Ulp(0, (IEEE_EXACT,))
     return elementary.bound_of(function.accuracy, x, y, dtype)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -27,7 +28,12 @@ from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 DECLARES = ("Det",)
 
 ESTABLISHED = 22
-SOURCE = "N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 9.3 and 14.6, and Hadamard"
+SOURCE = Citation(
+    CitationKind.DERIVED,
+    f"{bounds.ACCURACY_AND_STABILITY}, 9.3 and 14.6, and Hadamard",
+    Publisher.HIGHAM,
+    "9.3 and 14.6",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +182,7 @@ def truth(node: Node) -> Truth:
     matrices = x.reshape(-1, *x.shape[-2:]) if x.size else np.zeros((0, *x.shape[-2:]), x.dtype)
     exact = np.array([determinant(matrix) for matrix in matrices]).reshape(x.shape[:-2])
     error = np.array([_error(m, v) for m, v in zip(matrices, exact.ravel(), strict=True)]).reshape(x.shape[:-2])
-    bound = bounds.ulp(1.0 + (x.dtype == np.float64), SOURCE, x.dtype, error)
+    bound = bounds.ulp(1.0 + (x.dtype == np.float64), (SOURCE,), x.dtype, error)
     found = bounds.rounded("Y", exact, x.dtype, bound)
     return Outputs((Output("Y", np.asarray(found.value), found.bound, found.exact),))
 

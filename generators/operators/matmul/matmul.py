@@ -360,7 +360,8 @@ def _softmax(logits: Array, error: float | Array, axis: int, dtype: np.dtype[Any
     spacing = 2 * float(bounds.finfo(dtype).eps) * abs(logits)
     floor = exact * np.expm1(2 * (np.asarray(error) + spacing).max(axis, keepdims=True))
     ulps = 3 * logits.shape[axis] + 3
-    return Outputs((bounds.rounded("Y", exact, dtype, bounds.ulp(ulps, f"{bounds.WEBNN}, softmax", dtype, floor)),))
+    bound = bounds.ulp(ulps, (bounds.WEBNN.cite_row("softmax"),), dtype, floor)
+    return Outputs((bounds.rounded("Y", exact, dtype, bound),))
 
 
 def lower(node: Node) -> Lowering | None:

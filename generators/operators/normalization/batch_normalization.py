@@ -47,7 +47,7 @@ IN_TRAINING = 5
 """Outputs of a node of revision 7 or 9 that trains."""
 
 ROUNDINGS = int(2 * propagation.SQRT_AND_DIVISION) + 6
-SOURCE = f"{bounds.HIGHAM}; {bounds.OPENCL}: sqrt 3 ULP, division 2.5"
+SOURCES = (bounds.HIGHAM, bounds.OPENCL.add_remark("sqrt 3 ULP, division 2.5"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +209,7 @@ def truth(node: Node) -> Truth:
         error = propagation.gamma(ROUNDINGS, x.dtype) * magnitude
         y, error = fused_activation.passed_on(node, y, error, x.dtype)
     floor = np.nan_to_num(error.astype(np.float64), nan=0.0, posinf=0.0)
-    return Outputs((bounds.rounded("Y", y.astype(np.float64), x.dtype, bounds.ulp(2, SOURCE, x.dtype, floor)),))
+    return Outputs((bounds.rounded("Y", y.astype(np.float64), x.dtype, bounds.ulp(2, SOURCES, x.dtype, floor)),))
 
 
 def _trained(node: Node) -> Truth:
@@ -222,12 +222,12 @@ def _trained(node: Node) -> Truth:
     inverse = moments.inverse_deviation(node.number("epsilon", 1e-5), x.dtype)
     y, error = propagation.scaled(*propagation.normalized(wide, moments, inverse, x.dtype), scale, bias, x.dtype)
     momentum = node.number("momentum", 0.9)
-    outputs = [bounds.rounded("Y", y, x.dtype, bounds.ulp(2, SOURCE, x.dtype, error))]
+    outputs = [bounds.rounded("Y", y, x.dtype, bounds.ulp(2, SOURCES, x.dtype, error))]
     batch = ((moments.mean, moments.mean_error), (moments.variance, moments.variance_error))
     found = [(old * momentum + new * (1 - momentum), error) for old, (new, error) in zip(running, batch, strict=True)]
     for name, (value, of_value) in zip(node.outputs[1:], (*found, *batch), strict=False):
         floor = (of_value + np.abs(value) * propagation.gamma(3, x.dtype)).reshape(-1)
-        outputs.append(bounds.rounded(name, value.reshape(-1), x.dtype, bounds.ulp(2, SOURCE, x.dtype, floor)))
+        outputs.append(bounds.rounded(name, value.reshape(-1), x.dtype, bounds.ulp(2, SOURCES, x.dtype, floor)))
     return Outputs(tuple(output for output in outputs if output.name))
 
 

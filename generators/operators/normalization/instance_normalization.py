@@ -36,7 +36,7 @@ from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import fused_activation
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
-from epcheck.generators.operators.normalization.layer_normalization import SOURCE
+from epcheck.generators.operators.normalization.layer_normalization import SOURCES
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DECLARES = (
@@ -366,7 +366,7 @@ def truth(node: Node) -> Truth:
             y, error = _silu(y, error, dtype)
     y, error = plan.restore(y), plan.restore(np.broadcast_to(error, y.shape))
     floor = np.nan_to_num(error.astype(np.float64), nan=0.0, posinf=0.0)
-    bound = bounds.ulp(2, SOURCE, dtype, floor)
+    bound = bounds.ulp(2, SOURCES, dtype, floor)
     return Outputs((bounds.rounded(node.outputs[0], y.astype(np.float64), dtype, bound),))
 
 

@@ -55,7 +55,7 @@ S = TypeVar("S", bound=Sample)
 MICROSOFT = "com.microsoft"
 SKIP = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 CENTRED = frozenset({"LayerNormalization", "SkipLayerNormalization"})
-SOURCE = f"{bounds.HIGHAM}; {bounds.OPENCL}: sqrt 3 ULP, division 2.5"
+SOURCES = (bounds.HIGHAM, bounds.OPENCL.add_remark("sqrt 3 ULP, division 2.5"))
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -298,7 +298,7 @@ class _Stage:
 
 def _bounded(name: str, exact: Array, error: Array, dtype: np.dtype[Any]) -> Output:
     floor = np.nan_to_num(np.broadcast_to(error, exact.shape).astype(np.float64), nan=0.0, posinf=0.0)
-    return bounds.rounded(name, exact.astype(np.float64), dtype, bounds.ulp(2, SOURCE, dtype, floor))
+    return bounds.rounded(name, exact.astype(np.float64), dtype, bounds.ulp(2, SOURCES, dtype, floor))
 
 
 def layer_truth(node: Node) -> Truth:

@@ -43,7 +43,7 @@ DECLARES = (
 
 DML_EPSILON = 1e-5
 POW_ULP = 16
-SOURCE = f"{bounds.HIGHAM}; {bounds.OPENCL}: pow 16 ULP, sqrt 3, division 2.5"
+SOURCES = (bounds.HIGHAM, bounds.OPENCL.add_remark("pow 16 ULP, sqrt 3, division 2.5"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ def _x(node: Node) -> Array:
 def _outputs(node: Node, y: Array, relative: Array | float) -> Outputs:
     dtype = _x(node).dtype
     floor = np.nan_to_num(np.abs(y) * relative, nan=0.0, posinf=0.0).astype(np.float64)
-    bound = bounds.ulp(3.5, SOURCE, dtype, floor)
+    bound = bounds.ulp(3.5, SOURCES, dtype, floor)
     return Outputs((bounds.rounded(node.outputs[0], y.astype(np.float64), dtype, bound),))
 
 

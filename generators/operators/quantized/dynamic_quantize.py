@@ -112,7 +112,8 @@ def truth(node: Node) -> Truth:
     x = node.array("x")
     found = quantise(x)
     scale = np.array(found.y_scale)
-    bound = bounds.ulp(2, f"{bounds.D3D}: a difference and a quotient within 1 ULP each", np.dtype(np.float32))
+    citation = bounds.D3D.add_remark("a difference and a quotient within 1 ULP each")
+    bound = bounds.ulp(2, (citation,), np.dtype(np.float32))
     return Outputs((found.y, bounds.rounded("y_scale", scale, np.dtype(np.float32), bound), found.y_zero_point))
 
 

@@ -20,6 +20,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.citation import statement
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.directml import TensorDesc, lowering
@@ -328,9 +329,8 @@ def _scaled(
     if slack is not None and slack.any():
         missing = np.asarray((slack @ abs(b).astype(np.float64)) * factor)
         floor = np.asarray(bound.floor) + missing
-        bound = Ulp(
-            bound.bound, f"{bound.source}; elements of A on a rounding boundary may miss a step", np.asarray(floor)
-        )
+        missed = statement("elements of A on a rounding boundary may miss a step")
+        bound = Ulp(bound.bound, (*bound.citations, missed), np.asarray(floor))
     return bounds.rounded("Y", np.asarray(exact), dtype, bound)
 
 

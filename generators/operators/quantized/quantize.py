@@ -503,8 +503,8 @@ def truth_of_dequantize(node: Node) -> Truth:
     dtype = _y_dtype(node)
     fits = bool((abs(difference) <= 2.0 ** (np.finfo(dtype).nmant + 1)).all())
     roundings = 1 + (not fits) + (scale.dtype.itemsize > dtype.itemsize)
-    source = f"{bounds.D3D}: a product within 1 ULP, and 1 for each factor that the output's type rounds"
-    result: Output = bounds.rounded("y", np.asarray(exact), dtype, bounds.ulp(roundings, source, dtype))
+    citation = bounds.D3D.add_remark("a product within 1 ULP, and 1 for each factor that the output's type rounds")
+    result: Output = bounds.rounded("y", np.asarray(exact), dtype, bounds.ulp(roundings, (citation,), dtype))
     return Outputs((result,))
 
 

@@ -113,8 +113,10 @@ def truth(node: Node) -> Truth:
     with np.errstate(all="ignore"):
         exact = _products(x.astype(np.longdouble), axis, **how).astype(np.float64)
     allowed = np.nan_to_num(gamma(max(x.shape[axis] - 1, 1), x.dtype) * np.abs(exact), nan=0.0, posinf=0.0)
-    source = f"{bounds.HIGHAM.partition(':')[0]}: a product of {x.shape[axis]} factors"
-    return Outputs((bounds.rounded("y", exact, x.dtype, bounds.ulp(1.0, source, x.dtype, allowed)),))
+    citation = replace(
+        bounds.HIGHAM, text=f"{bounds.ACCURACY_AND_STABILITY}, 3.1: a product of {x.shape[axis]} factors"
+    )
+    return Outputs((bounds.rounded("y", exact, x.dtype, bounds.ulp(1.0, (citation,), x.dtype, allowed)),))
 
 
 OPERATORS = (Operator("CumProd", samples, bindings, node, truth, NO_KERNEL),)

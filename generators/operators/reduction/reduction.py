@@ -353,7 +353,7 @@ def _log_sum(window: _Window) -> tuple[Array, Ulp]:
     total, magnitude = window.sum(window.x), window.sum(np.abs(window.x))
     relative = propagation.gamma(window.count, window.dtype) * magnitude / np.abs(total)
     floor = np.nan_to_num(relative + propagation.log_error(total, window.dtype), nan=0.0, posinf=0.0)
-    return np.log(total), bounds.ulp(2, f"{bounds.HIGHAM}; {propagation.VULKAN}", window.dtype, floor)
+    return np.log(total), bounds.ulp(2, (bounds.HIGHAM, propagation.VULKAN), window.dtype, floor)
 
 
 def _log_sum_exp(window: _Window) -> tuple[Array, Ulp]:
@@ -367,7 +367,7 @@ def _log_sum_exp(window: _Window) -> tuple[Array, Ulp]:
     floor = of_terms + propagation.gamma(window.count, window.dtype) + propagation.log_error(total, window.dtype)
     exact = np.log(total) + shift
     floor = np.nan_to_num(floor, nan=0.0, posinf=0.0)
-    return exact, bounds.ulp(2, f"{bounds.HIGHAM}; {propagation.VULKAN}", window.dtype, floor)
+    return exact, bounds.ulp(2, (bounds.HIGHAM, propagation.VULKAN), window.dtype, floor)
 
 
 def _extreme(name: str, x: Array, axes: Axes) -> Array:
@@ -425,7 +425,7 @@ def truth(node: Node) -> Truth:
         if x.dtype.kind != "f":
             whole = exact if stays_integer else np.rint(exact)
             return Outputs((Output("reduced", shaped(whole.astype(x.dtype)), Exact()),))
-        bound = Ulp(bound.bound, bound.source, shaped(np.broadcast_to(bound.floor, exact.shape)).astype(np.float64))
+        bound = Ulp(bound.bound, bound.citations, shaped(np.broadcast_to(bound.floor, exact.shape)).astype(np.float64))
         return Outputs((bounds.rounded("reduced", shaped(exact).astype(np.float64), x.dtype, bound),))
 
 

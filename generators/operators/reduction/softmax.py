@@ -43,7 +43,7 @@ DECLARES = (
 PER_AXIS = 13
 """From this revision on the axis is one dimension; before, it is where the tensor is cut into two."""
 
-SOURCE = f"{propagation.VULKAN}; {bounds.HIGHAM}; {bounds.OPENCL}"
+SOURCES = (propagation.VULKAN, bounds.HIGHAM, bounds.OPENCL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +185,7 @@ def truth(node: Node) -> Truth:
         else:
             exact = shares.shifted - np.log(shares.total)
             floor = shares.relative + propagation.log_error(shares.total, x.dtype)
-    bound = bounds.ulp(3, SOURCE, x.dtype, np.nan_to_num(floor.astype(np.float64), nan=0.0, posinf=0.0))
+    bound = bounds.ulp(3, SOURCES, x.dtype, np.nan_to_num(floor.astype(np.float64), nan=0.0, posinf=0.0))
     return Outputs((bounds.rounded("output", exact.astype(np.float64), x.dtype, bound),))
 
 

@@ -26,7 +26,7 @@ from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("MelWeightMatrix",)
 
-SOURCE = "OpenCL C specification, relative error as ULPs: division is 2.5"
+DIVISION = bounds.OPENCL.add_remark("division is 2.5")
 SETTLED = 1e-5
 """How far a corner must be from a whole bin, relative to 10^(mel / 2595): twice the 16 ULP of pow, and the 3 ULP of
 log10 times the exponent (OpenCL C), both in float32."""
@@ -122,7 +122,7 @@ def truth(node: Node) -> Truth:
     if dtype.kind != "f":
         assert (exact == np.rint(exact)).all(), "an integer result must be whole"
         return Outputs((Output("output", exact.astype(dtype)),))
-    return Outputs((bounds.rounded("output", exact, dtype, bounds.ulp(2.5, SOURCE, dtype)),))
+    return Outputs((bounds.rounded("output", exact, dtype, bounds.ulp(2.5, (DIVISION,), dtype)),))
 
 
 OPERATORS = (Operator("MelWeightMatrix", samples, bindings, node, truth, NO_KERNEL, varied=("T1", "T2", "T3")),)

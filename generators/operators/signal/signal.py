@@ -20,6 +20,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
+from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import SHADERS, Operator, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
@@ -29,7 +30,10 @@ DECLARES = (
     "STFT",
 )
 
-SOURCE = f"{bounds.HIGHAM}; theorem 24.2: fast Fourier transform"
+SOURCES = (
+    bounds.HIGHAM,
+    Citation(CitationKind.DERIVED, "theorem 24.2: fast Fourier transform", Publisher.HIGHAM, "24.2"),
+)
 ROUNDINGS = 8
 """Of one butterfly: a complex product with a computed twiddle factor, and a sum."""
 
@@ -205,7 +209,7 @@ def dft_truth(node: Node) -> Truth:
     parts = [found.real] if inverse and onesided else [found.real, found.imag]
     exact = np.moveaxis(np.stack(parts, -1), -2, axis)
     floors = np.moveaxis(np.stack([floor] * len(parts), -1), -2, axis)
-    return Outputs((bounds.rounded("output", exact, x.dtype, bounds.ulp(2.0, SOURCE, x.dtype, floors)),))
+    return Outputs((bounds.rounded("output", exact, x.dtype, bounds.ulp(2.0, SOURCES, x.dtype, floors)),))
 
 
 def _complex(x: Array) -> Array:
@@ -343,7 +347,7 @@ def stft_truth(node: Node) -> Truth:
     if onesided:
         found, floor = found[..., : frame // 2 + 1], floor[..., : frame // 2 + 1]
     exact, floors = np.stack([found.real, found.imag], -1), np.stack([floor, floor], -1)
-    return Outputs((bounds.rounded("output", exact, signal.dtype, bounds.ulp(2.0, SOURCE, signal.dtype, floors)),))
+    return Outputs((bounds.rounded("output", exact, signal.dtype, bounds.ulp(2.0, SOURCES, signal.dtype, floors)),))
 
 
 OPERATORS = (

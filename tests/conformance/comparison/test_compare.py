@@ -14,9 +14,11 @@ from epcheck.conformance.comparison.ulp import ulp_error
 from epcheck.conformance.records.accuracy import Accuracy, added
 from epcheck.conformance.records.opinion import Difference, Mismatch
 from epcheck.generators.array import Array
+from epcheck.generators.citation import statement
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 
 NAN, INF = np.nan, np.inf
+A_TEST = (statement("a test"),)
 
 
 def ulp(exact: float, got: float, dtype: str) -> float:
@@ -162,7 +164,7 @@ def test_exact_compares_bools() -> None:
 
 
 def test_ulp_accepts_up_to_its_bound() -> None:
-    bound = Ulp(2.0, "a test")
+    bound = Ulp(2.0, A_TEST)
     assert difference([1.0], [1.0 + 2 * 2.0**-23], bound) is None
     found = wrong([1.0, 1.0], [1.0, 1.0 + 3 * 2.0**-23], bound)
     assert found.reason == "1 of 2 elements are wrong; each must be within 2 ULP of the truth (a test)"
@@ -171,14 +173,14 @@ def test_ulp_accepts_up_to_its_bound() -> None:
 
 def test_ulp_measures_from_the_exact_value() -> None:
     exact = np.array([1.0 + 0.4 * 2.0**-23])
-    assert difference([1.0], [1.0 + 2.0**-23], Ulp(0.7, "a test"), exact=exact) is None
-    found = wrong([1.0], [1.0 + 2.0**-23], Ulp(0.5, "a test"), exact=exact)
+    assert difference([1.0], [1.0 + 2.0**-23], Ulp(0.7, A_TEST), exact=exact) is None
+    found = wrong([1.0], [1.0 + 2.0**-23], Ulp(0.5, A_TEST), exact=exact)
     assert found.max_ulp == pytest.approx(0.6)
     assert found.first[0].expected == f"1.0 (exactly {exact[0]})"
 
 
 def test_ulp_has_an_absolute_floor_near_zero() -> None:
-    bound = Ulp(1.0, "a test", floor=1e-6)
+    bound = Ulp(1.0, A_TEST, floor=1e-6)
     assert difference([1e-12], [9e-7], bound) is None
     assert wrong([1e-12], [2e-6], bound).wrong == 1
     assert wrong([1.0], [NAN], bound).wrong == 1
@@ -403,7 +405,7 @@ def test_selections_along_other_axes() -> None:
     assert values.reason == "1 of 2 elements are wrong; the wrong elements are selected"
 
 
-ACCURATE = Ulp(4.0, "a test")
+ACCURATE = Ulp(4.0, A_TEST)
 
 
 def measured(exact: list[float], got: list[float], dtype: str = "float32") -> Accuracy | None:

@@ -18,9 +18,11 @@ from epcheck.conformance.comparison.ulp import UlpDistance, ulp_distance, ulp_er
 from epcheck.conformance.comparison.wrong_elements import FIRST
 from epcheck.conformance.records.opinion import Difference, Mismatch
 from epcheck.generators.array import Array
+from epcheck.generators.citation import source_text, statement
 from epcheck.generators.truth import Bound, Exact, OneStep, Output, Outputs, Selection, Ulp
 
 NAN, INF = np.nan, np.inf
+A_TEST = (statement("a test"),)
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOATS = [np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)]
 ALL_FLOATS = [*FLOATS, BFLOAT16]
@@ -82,7 +84,7 @@ def rule(bound: Bound, gaps: list[float]) -> str:
     if isinstance(bound, Exact):
         return "must equal the truth exactly"
     if isinstance(bound, Ulp):
-        return f"must be within {bound.bound:g} ULP of the truth ({bound.source})"
+        return f"must be within {bound.bound:g} ULP of the truth ({source_text(bound.citations)})"
     near = "; it lies on no rounding boundary within float32 error" if set(gaps) == {1} else ""
     return f"must be the exactly rounded value{near}"
 
@@ -155,12 +157,12 @@ def outputs(dtype: np.dtype[Any], rng: np.random.Generator) -> Iterator[tuple[Ou
             continue
         value = floats(shape, dtype, rng)
         yield Output("y", value), nearby(value, rng, share, 1)
-        for bound in (Ulp(0.0, "a test"), Ulp(1.0, "a test"), Ulp(2.0, "a test"), Ulp(9.0, "a test", floor=1e-5)):
+        for bound in (Ulp(0.0, A_TEST), Ulp(1.0, A_TEST), Ulp(2.0, A_TEST), Ulp(9.0, A_TEST, floor=1e-5)):
             yield Output("y", value, bound), nearby(value, rng, share, 4)
         with np.errstate(over="ignore", invalid="ignore"):
             exact = np.asarray(value * (1 + rng.uniform(-0.9, 0.9, shape) * np.finfo(dtype).eps), np.float64)
             rounded = np.asarray(exact.astype(dtype))
-        for bound in (Ulp(0.3, "a test"), Ulp(0.7, "a test"), Ulp(2.0, "a test", floor=1e-5)):
+        for bound in (Ulp(0.3, A_TEST), Ulp(0.7, A_TEST), Ulp(2.0, A_TEST, floor=1e-5)):
             yield Output("y", rounded, bound, exact), nearby(rounded, rng, share, 3)
 
 
@@ -190,7 +192,7 @@ def test_layouts_differ_in_nothing(layout: Callable[[Array], Array]) -> None:
     assert not expected.flags.c_contiguous
     contiguous = np.ascontiguousarray(expected), np.ascontiguousarray(actual)
     assert ulp_distance(expected, actual) == ulp_distance(*contiguous)
-    for bound in (Exact(), Ulp(1.0, "a test")):
+    for bound in (Exact(), Ulp(1.0, A_TEST)):
         (found,) = compare.differences(Outputs((Output("y", expected, bound),)), {"y": actual})
         assert found == plainly(Output("y", contiguous[0], bound), contiguous[1])
 
@@ -237,7 +239,7 @@ def test_a_wrong_index_counts_as_much_as_a_wrong_value() -> None:
 def test_the_truth_itself_may_be_beyond_its_bound() -> None:
     """It was rounded; equal bits are no proof then."""
     exact = np.array([1.0 + 0.4 * 2.0**-23])
-    output = Output("y", np.float32([1.0]), Ulp(0.3, "a test"), exact)
+    output = Output("y", np.float32([1.0]), Ulp(0.3, A_TEST), exact)
     (found,) = compare.differences(Outputs((output,)), {"y": np.float32([1.0])})
     assert found.max_ulp == pytest.approx(0.4)
 
@@ -246,15 +248,15 @@ def test_two_steps_past_a_power_of_two_are_three_ulp_of_the_number_before_it() -
     below = np.nextafter(np.float32([4]), np.float32(0))
     above = np.nextafter(np.float32([4]), np.float32(5))
     assert ulp_distance(below, above).max == 2.0
-    (found,) = compare.differences(Outputs((Output("y", below, Ulp(2.0, "a test")),)), {"y": above})
+    (found,) = compare.differences(Outputs((Output("y", below, Ulp(2.0, A_TEST)),)), {"y": above})
     assert found.max_ulp == 3.0
-    assert compare.differences(Outputs((Output("y", below, Ulp(3.0, "a test")),)), {"y": above}) == ()
+    assert compare.differences(Outputs((Output("y", below, Ulp(3.0, A_TEST)),)), {"y": above}) == ()
 
 
 def test_steps_over_several_binades_are_more_ulp_than_twice_their_number() -> None:
     start, eight = np.float16([1]), np.float16([8])
     assert ulp_distance(start, eight).max == 3 * 2**10
-    (found,) = compare.differences(Outputs((Output("y", start, Ulp(6 * 2**10 + 100, "a test")),)), {"y": eight})
+    (found,) = compare.differences(Outputs((Output("y", start, Ulp(6 * 2**10 + 100, A_TEST)),)), {"y": eight})
     assert found.max_ulp == 7 * 2**10
 
 
@@ -262,14 +264,12 @@ def test_an_exact_truth_needs_no_float64_where_the_steps_settle_it(monkeypatch: 
     monkeypatch.delattr(bounds, "ulp_error")
     x = np.float32([[1, NAN, -0.0], [INF, 1e-40, 7]])
     y = (x.view(np.int32) + np.int32([[3, 1, 0], [0, -5, -4]])).view(np.float32)
-    assert compare.differences(Outputs((Output("y", x, Ulp(9.0, "a test")),)), {"y": y}) == ()
+    assert compare.differences(Outputs((Output("y", x, Ulp(9.0, A_TEST)),)), {"y": y}) == ()
 
 
 def test_empty_outputs_are_right_within_any_bound() -> None:
     empty = np.empty((3, 0, 2), np.float32)
-    for bound, exact in itertools.product(
-        (Exact(), Ulp(0.1, "a test"), Ulp(2.0, "a test")), (None, empty.astype("f8"))
-    ):
+    for bound, exact in itertools.product((Exact(), Ulp(0.1, A_TEST), Ulp(2.0, A_TEST)), (None, empty.astype("f8"))):
         assert compare.differences(Outputs((Output("y", empty, bound, exact),)), {"y": empty.copy()}) == ()
 
 
@@ -289,7 +289,7 @@ def test_signalling_nan_is_any_nan() -> None:
     signalling = np.array([0x7F800001, 0x3F800000], np.uint32).view(np.float32)
     truth = np.float32([NAN, 1.0])
     assert ulp_distance(truth, signalling).max == 0.0
-    for bound in (Exact(), Ulp(0.0, "a test"), Ulp(1.0, "a test")):
+    for bound in (Exact(), Ulp(0.0, A_TEST), Ulp(1.0, A_TEST)):
         assert compare.differences(Outputs((Output("y", truth, bound),)), {"y": signalling}) == ()
         (found,) = compare.differences(Outputs((Output("y", np.float32([1.0, 1.0]), bound),)), {"y": signalling})
         assert found.wrong == 1
@@ -299,8 +299,8 @@ def test_bfloat16_is_a_floating_dtype() -> None:
     x, y = (np.array(v, BFLOAT16) for v in ([NAN, 0.0, 4.0, INF], [-NAN, -0.0, 3.984375, INF]))
     (found,) = compare.differences(Outputs((Output("y", x),)), {"y": y})
     assert [(wrong.at, wrong.ulp) for wrong in found.first] == [((1,), 0.0), ((2,), 0.5)]
-    assert compare.differences(Outputs((Output("y", x, Ulp(0.5, "a test")),)), {"y": y}) == ()
-    (found,) = compare.differences(Outputs((Output("y", x, Ulp(0.25, "a test")),)), {"y": y})
+    assert compare.differences(Outputs((Output("y", x, Ulp(0.5, A_TEST)),)), {"y": y}) == ()
+    (found,) = compare.differences(Outputs((Output("y", x, Ulp(0.25, A_TEST)),)), {"y": y})
     assert (found.wrong, found.max_ulp, found.max_abs) == (1, 0.5, 2.0**-6)
 
 
@@ -323,12 +323,12 @@ assert A_FEW_BLOCKS < MANY  # bytes: less than a mask of the output
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bound", [Exact(), Ulp(2.0, "a test"), Ulp(0.7, "a test")], ids=["exact", "ulp", "rounded"])
+@pytest.mark.parametrize("bound", [Exact(), Ulp(2.0, A_TEST), Ulp(0.7, A_TEST)], ids=["exact", "ulp", "rounded"])
 def test_memory_does_not_grow_with_floating_outputs(bound: Bound) -> None:
     x = np.linspace(1, 2, MANY, dtype=np.float32)
     y = x.copy()
     y[::1000] += np.float32(1e-5)
-    exact = x.astype(np.float64) if bound == Ulp(0.7, "a test") else None
+    exact = x.astype(np.float64) if bound == Ulp(0.7, A_TEST) else None
     truth = Outputs((Output("y", x, bound, exact),))
     assert peak(lambda: compare.differences(truth, {"y": x.copy()[:]})) - x.nbytes < A_FEW_BLOCKS
     assert peak(lambda: compare.differences(truth, {"y": y})) < A_FEW_BLOCKS

@@ -22,14 +22,16 @@ from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.records.record import decode, encode
 from epcheck.conformance.targets.target import CPU, Target
 from epcheck.generators import suite
-from epcheck.generators.bounds import bounds, elementary
+from epcheck.generators.bounds import bounds, elementary, propagation
 from epcheck.generators.bounds.elementary import SINCOS
+from epcheck.generators.citation import Citation, Citations, statement
 from epcheck.generators.graphs.graph_truth import TRAVELLED
+from epcheck.generators.sources.node_tests import TWICE
 from epcheck.generators.truth import Output, Outputs, Ulp
 from epcheck.reports.cause_text import cause_text
 
 FLOAT32 = np.dtype(np.float32)
-ENTRY = Excused("y", 2, 5, 640.0, 4.0, SINCOS, 0.0008, (3,), "0.1", "0.1004")
+ENTRY = Excused("y", 2, 5, 640.0, 4.0, SINCOS.text, 0.0008, (3,), "0.1", "0.1004")
 
 
 def sine(x: list[float]) -> Output:
@@ -48,7 +50,7 @@ def test_a_sine_that_is_far_off_is_right_and_excused_by_direct3d_s_floor() -> No
     true = np.sin([0.5, 1.0, 3.0])
     (entry,) = found(sine([0.5, 1.0, 3.0]), [true[0], true[1] + 0.0004, true[2] + 0.0005])
     assert (entry.output, entry.elements, entry.total, entry.at) == ("y", 2, 3, (2,))
-    assert (entry.floor, entry.allowed, entry.bound) == (SINCOS, 0.0008, 4.0)
+    assert (entry.floor, entry.allowed, entry.bound) == (SINCOS.text, 0.0008, 4.0)
     assert entry.max_ulp == pytest.approx(0.0005 / np.spacing(np.float32(true[2])), rel=0.01)
     assert entry.got == str(np.float32(true[2] + 0.0005))
     assert "2 of 3 elements are up to" in in_words((entry,))
@@ -62,34 +64,43 @@ def test_a_sine_within_some_ulp_needs_no_excuse() -> None:
 
 
 def test_a_denormal_that_is_flushed_is_excused_by_direct3d() -> None:
-    product = bounds.rounded("y", np.array([1e-39, 1.0]), FLOAT32, bounds.ulp(1.0, bounds.WEBNN, FLOAT32))
+    product = bounds.rounded("y", np.array([1e-39, 1.0]), FLOAT32, bounds.ulp(1.0, (bounds.WEBNN,), FLOAT32))
     (entry,) = found(product, [0.0, 1.0])
-    assert (entry.floor, entry.elements, entry.at, entry.got) == (FLUSHED, 1, (0,), "0.0")
+    assert (entry.floor, entry.elements, entry.at, entry.got) == (FLUSHED.text, 1, (0,), "0.0")
 
 
 def test_the_error_of_a_sum_is_no_licence() -> None:
     bound = bounds.accumulated(1000, FLOAT32, np.array([1000.0]))
     assert found(bounds.rounded("y", np.array([1e-3]), FLOAT32, bound), [2e-3]) == ()
-    assert published_floor(bound.source) == ""
+    assert published_floor(bound.citations) is None
+
+
+CANCELLING = replace(elementary.VULKAN, purpose="cancellation")
 
 
 @pytest.mark.parametrize(
-    ("source", "floor"),
+    ("citations", "floor"),
     [
-        (f"{bounds.OPENCL}; {SINCOS}", SINCOS),
-        (f"{bounds.WEBNN}; cancellation: {elementary.VULKAN}", elementary.VULKAN),
-        (f"{bounds.OPENCL}; {bounds.WEBNN}", bounds.WEBNN),
-        (f"{bounds.WEBNN}; cancellation: {bounds.D3D}", ""),
-        (f"{bounds.HIGHAM}; {bounds.OPENCL}: sqrt 3 ULP", ""),
-        (f"{TRAVELLED}; {bounds.OPENCL}; {SINCOS}", ""),
+        ((bounds.OPENCL, SINCOS), SINCOS),
+        ((bounds.WEBNN, CANCELLING), CANCELLING),
+        ((bounds.OPENCL, bounds.WEBNN), bounds.WEBNN),
+        ((TWICE, bounds.OPENCL, SINCOS), SINCOS),
+        ((TWICE, bounds.OPENCL, bounds.WEBNN), None),
+        ((bounds.OPENCL, bounds.WEBNN.cite_row("pow")), None),
+        ((bounds.WEBNN, replace(bounds.D3D, purpose="cancellation")), None),
+        ((propagation.VULKAN, bounds.HIGHAM, bounds.OPENCL), None),
+        ((bounds.HIGHAM, SINCOS), None),
+        ((TRAVELLED, bounds.OPENCL, SINCOS), None),
+        ((bounds.OPENCL, SINCOS, statement("float32 is computed in tf32")), None),
+        ((statement(SINCOS.text),), None),
     ],
 )
-def test_who_publishes_a_floor(source: str, floor: str) -> None:
-    assert published_floor(source) == floor
+def test_who_publishes_a_floor(citations: Citations, floor: Citation | None) -> None:
+    assert published_floor(citations) == floor
 
 
 def test_in_large_outputs_the_worst_element_is_named_wherever_it_is() -> None:
-    output = Output("y", np.zeros(100_000, FLOAT32), Ulp(4.0, f"{bounds.OPENCL}; {SINCOS}", 0.0008), np.zeros(100_000))
+    output = Output("y", np.zeros(100_000, FLOAT32), Ulp(4.0, (bounds.OPENCL, SINCOS), 0.0008), np.zeros(100_000))
     got = np.zeros(100_000)
     got[[7, 70_000]] = 0.0001, 0.0002
     (entry,) = found(output, got.tolist())
@@ -113,10 +124,10 @@ def test_such_a_pass_is_noted_and_its_floor_named() -> None:
     assert record.reason.startswith(
         "dml gives a result that only a published floor accepts: output: 2 of 2 elements are up to"
     )
-    assert SINCOS in record.reason
+    assert SINCOS.text in record.reason
     cause = cause_text(record)
     assert cause is not None
-    assert cause.text == f"right only by a published floor: {SINCOS}"
+    assert cause.text == f"right only by a published floor: {SINCOS.text}"
     assert decode(encode(record)) == record
 
 

@@ -10,10 +10,11 @@ from epcheck.conformance.comparison.accuracy import measured_accuracy
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.opinion import Difference
 from epcheck.generators import registry, suite
+from epcheck.generators.citation import statement
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Output, Outputs, Ulp, ZeroSigns
 
-BOUND = Ulp(4.0, "a table", 1e-3)
+BOUND = Ulp(4.0, (statement("a table"),), 1e-3)
 RULE = ZeroSigns("a rule")
 
 
