@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import onnx
@@ -22,11 +23,16 @@ from epcheck.models.graph.flops import Shape
 from epcheck.models.graph.values import UNKNOWN, Type
 from epcheck.models.oracle.rounding import UNITS
 
-HIGHAM_MARY = "Higham and Mary 2019: rounding errors grow with the square root of their number"
-BENNETT = "Bennett 1948: no more power than the noise of the quantisation itself"
-EXACT = "integers that only integers enter are exact"
-TIES = "an index or a comparison turns where two numbers are as good as equal"
-YOURS = "as asked for"
+
+class ThresholdSource(StrEnum):
+    """Where a threshold comes from; the values are the texts that documents show, and no decision reads them."""
+
+    HIGHAM_MARY = "Higham and Mary 2019: rounding errors grow with the square root of their number"
+    BENNETT = "Bennett 1948: no more power than the noise of the quantisation itself"
+    EXACT = "integers that only integers enter are exact"
+    TIES = "an index or a comparison turns where two numbers are as good as equal"
+    YOURS = "as asked for"
+
 
 HEADROOM = 4.0
 """Factor by which a network may amplify the sum of its rounding errors: its condition, which no bound knows. The
@@ -77,12 +83,12 @@ class Threshold:
     agreement: float | None = None
     steps: int = 0
     depth: int = 0
-    source: str = EXACT
+    source: ThresholdSource = ThresholdSource.EXACT
 
     @property
     def chosen(self) -> bool:
         """Whether it is the user's."""
-        return self.source == YOURS
+        return self.source is ThresholdSource.YOURS
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,7 @@ class Override:
             changes.pop("agreement", None)
             if changes:
                 changes = {"relative": 0.0, **changes} if "absolute" in changes else {"absolute": None, **changes}
-        return replace(threshold, **changes, source=YOURS) if changes else threshold
+        return replace(threshold, **changes, source=ThresholdSource.YOURS) if changes else threshold
 
 
 @dataclass(frozen=True)
@@ -241,11 +247,11 @@ def _threshold(path: _Path, kind: Type) -> Threshold:
         snr = 6.02 * 8 + 1.76 - LOADING_DB - 10 * math.log10(path.quantised)
         relative = 1.0 if is_float else 0.0
         steps = 0 if is_float else STEPS
-        return Threshold(relative, absolute, snr_db=snr, steps=steps, depth=path.depth, source=BENNETT)
+        return Threshold(relative, absolute, snr_db=snr, steps=steps, depth=path.depth, source=ThresholdSource.BENNETT)
     if is_float:
         unit = max(path.unit, UNITS[dtype])
         relative = HEADROOM * unit * math.sqrt(path.roundings + 1)
-        return Threshold(relative, absolute, depth=path.depth, source=HIGHAM_MARY)
+        return Threshold(relative, absolute, depth=path.depth, source=ThresholdSource.HIGHAM_MARY)
     if path.unit or path.quantised:
-        return Threshold(agreement=AGREEMENT, depth=path.depth, source=TIES)
+        return Threshold(agreement=AGREEMENT, depth=path.depth, source=ThresholdSource.TIES)
     return Threshold(agreement=1.0, depth=path.depth)

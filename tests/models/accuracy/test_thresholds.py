@@ -8,7 +8,7 @@ import written_models
 from onnx import TensorProto, helper
 
 from epcheck.models.accuracy import thresholds
-from epcheck.models.accuracy.thresholds import BENNETT, HIGHAM_MARY, Override, Threshold
+from epcheck.models.accuracy.thresholds import Override, Threshold, ThresholdSource
 
 
 def chain(operators: list[str], dtype: int) -> onnx.ModelProto:
@@ -25,7 +25,7 @@ def chain(operators: list[str], dtype: int) -> onnx.ModelProto:
 def test_the_threshold_grows_with_the_square_root_of_the_depth_and_with_the_dtype() -> None:
     deep = thresholds.of_outputs(chain(["Relu"] * 24, TensorProto.FLOAT))["v24"]
     half = thresholds.of_outputs(chain(["Relu"] * 24, TensorProto.FLOAT16))["v24"]
-    assert (deep.depth, deep.source) == (24, HIGHAM_MARY)
+    assert (deep.depth, deep.source) == (24, ThresholdSource.HIGHAM_MARY)
     assert deep.relative == pytest.approx(thresholds.HEADROOM * 2.0**-24 * 5)
     assert half.relative == pytest.approx(thresholds.HEADROOM * 2.0**-11 * 5)
 
@@ -42,7 +42,7 @@ def test_a_quantised_model_is_judged_by_its_noise() -> None:
     values = [helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", 1, [2]), ("s", 1, []), ("z", 3, []))]
     graph = helper.make_graph(nodes, "g", values, [helper.make_tensor_value_info("y", 1, [2])])
     found = thresholds.of_outputs(onnx.shape_inference.infer_shapes(helper.make_model(graph)))["y"]
-    assert found.source == BENNETT
+    assert found.source == ThresholdSource.BENNETT
     assert found.snr_db == pytest.approx(6.02 * 8 + 1.76 - 12)
 
 
@@ -88,7 +88,7 @@ def test_a_fourier_transform_sums_its_frame() -> None:
 def test_a_threshold_takes_over_what_is_chosen_for_its_kind() -> None:
     real, whole = thresholds.Threshold(1e-5), thresholds.Threshold(agreement=0.99)
     assert thresholds.Override(absolute=0.5).apply(real) == thresholds.Threshold(
-        0.0, absolute=0.5, source=thresholds.YOURS
+        0.0, absolute=0.5, source=ThresholdSource.YOURS
     )
     assert thresholds.Override(relative=0.0, absolute=0.5).apply(whole) == whole
     assert thresholds.Override(agreement=0.5).apply(real) == real

@@ -6,8 +6,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from epcheck.models.accuracy.thresholds import YOURS, Override, Threshold
+from epcheck.models.accuracy.thresholds import Override, Threshold, ThresholdSource
 from epcheck.models.accuracy.verdict import judge
+
+YOURS = ThresholdSource.YOURS
 
 ROW = np.array([[1.0, -2.0, 4.0]], np.float32)
 
