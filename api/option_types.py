@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.conformance.targets.variants import Axis, parse_axes
-from epcheck.generators.suite import Source, Sources, sources_of
 
 Root = Annotated[Path, Option("Parent folder of run folders.")]
 StoreFolder = Annotated[Path | None, Option("A store.", flags=("--store",), default="EPCHECK_STORE, or epcheck-store")]
@@ -15,36 +13,12 @@ Vulkan = Annotated[Path | None, Option("Vulkan driver of the lab.", metavar="ICD
 Operators = Annotated[tuple[str, ...], Option("Operator; repeat for more.", flags=("--op",))]
 Dtypes = Annotated[tuple[str, ...], Option("numpy dtype name; repeat for more.", flags=("--dtype",))]
 Thin = Annotated[bool, Option("A few cases of each operator version and dtype.", flags=("--thin",))]
-CaseSource = Annotated[
-    Sources,
-    Option(
-        "Where cases come from: suite, onnx (its node tests; onnx@dml: in versions that dml claims), or a folder of "
-        "`epcheck harvest`; repeat for more.",
-        flags=("--source",),
-        metavar="suite|onnx|onnx@PROVIDER|FOLDER",
-        default=Source.SUITE.value,
-        parse=sources_of,
-        many=True,
-    ),
-]
 Strict = Annotated[bool, Option("Fixed and stale expectations and flaky cases fail the run, too.", flags=("--strict",))]
 MaxFlaky = Annotated[
     int | None,
     Option("More flaky cases than this fail the run. Default: unlimited; 0 with --strict.", minimum=0),
 ]
-Factor = Annotated[float, Option("How many times larger an error in ULP has to be to be told.", minimum=1.0)]
-
-Variants = Annotated[
-    tuple[Axis, ...],
-    Option(
-        "Also run each case with another: level, binding, context, precision, packing.",
-        flags=("--variants",),
-        metavar="AXIS,...",
-        parse=parse_axes,
-        many=True,
-    ),
-]
-
+Factor = Annotated[float, Option("How many times larger an error in ULP has to be to be reported.", minimum=1.0)]
 OwnProcess = Annotated[
     bool, Option("Examine the model in a process of its own, within bounds.", flags=("--own-process/--no-own-process",))
 ]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
-from fnmatch import translate
 from functools import cache, lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 
 from epcheck.generators.case import Case
+from epcheck.generators.case_pattern import matches
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
@@ -219,27 +218,6 @@ def thinned(every: Iterable[Case]) -> Iterator[Case]:
 def is_own(case: Case) -> bool:
     """Whether the case is built by this package alone, so that its id and the package's code say what it is."""
     return case.source in OWN_SOURCES and is_defined_here(case.builder)
-
-
-def matches(case_id: str, pattern: str) -> bool:
-    """A glob against the whole id ('[' is literal, since ids contain it), or a plain substring of it."""
-    return any_matches((pattern,), case_id)
-
-
-def any_matches(patterns: tuple[str, ...], case_id: str) -> bool:
-    """Whether at least one of the patterns `matches`."""
-    return _compiled(patterns).fullmatch(case_id) is not None
-
-
-@cache
-def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(_expression(pattern) for pattern in patterns) or r"(?!)", re.DOTALL)
-
-
-def _expression(pattern: str) -> str:
-    if any(wildcard in pattern for wildcard in "*?"):
-        return translate(pattern.replace("[", "[[]"))
-    return f".*{re.escape(pattern)}.*"
 
 
 def case_by_id(case_id: str, source: Sources | None = None) -> Case:

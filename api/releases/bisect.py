@@ -28,6 +28,7 @@ from epcheck.conformance.targets.choice import why_no_dml
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.generators import suite
+from epcheck.generators.case_pattern import matches
 from epcheck.generators.suite import SelectionError
 from epcheck.reports import StoreError
 from epcheck.reports.diff.compared_runs import open_single, run_at
@@ -146,7 +147,7 @@ def _target_in_run(path: Path, target: str | None) -> str | None:
 
 
 def _matches(case_id: str, patterns: Sequence[str]) -> bool:
-    return not patterns or any(suite.matches(case_id, pattern) for pattern in patterns)
+    return not patterns or any(matches(case_id, pattern) for pattern in patterns)
 
 
 def _plan(series: Series, releases: Sequence[str], cases: int) -> str:

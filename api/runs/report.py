@@ -10,7 +10,6 @@ from epcheck import reports
 from epcheck.api.option import Option
 from epcheck.api.option_types import AnnotationsFile, JUnitFile
 from epcheck.api.runs.archive import archive
-from epcheck.api.runs.profile import profile_digest
 from epcheck.reports.ci.write import write_ci_files
 from epcheck.reports.earlier.comparison import compared_with_earlier
 
@@ -68,6 +67,8 @@ def report(options: ReportOptions | None = None) -> tuple[Path, ...]:
     if options.json:
         written.append(reports.write_json(folder, options.json))
     if options.ort_conformance:
+        from epcheck.api.runs.profile import profile_digest  # profiles need targets and claims
+
         profiles = {
             target: hashed for target in reports.read_run(folder).candidates if (hashed := profile_digest(target))
         }

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from epcheck.api.option import Option
 from epcheck.api.option_types import HtmlFile, JsonFile, MarkdownFile
-from epcheck.generators import registry
+from epcheck.generators.operator_index import group_of
 from epcheck.reports import DEFAULT_ROOT, StoreError
 from epcheck.reports.runs.run_folder import replacing
 from epcheck.reports.store.store import default_store, open_store
@@ -46,7 +46,7 @@ def trend(options: TrendOptions | None = None) -> Trend:
     if options.since and not _DAY.fullmatch(options.since):
         raise StoreError(f"--since {options.since}: is not a day; write it as 2026-11-21")
     opened = open_store(options.store or default_store())
-    found = trends.trend(opened, registry.group_of, options.since)
+    found = trends.trend(opened, group_of, options.since)
     if options.json:
         _write(options.json, document(found))
     if options.markdown:

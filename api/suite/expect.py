@@ -11,7 +11,7 @@ from epcheck.conformance.records.terms import FAILURE, FLAKY
 from epcheck.conformance.targets import condition, expectation_file
 from epcheck.conformance.targets.expectation import ExpectationError
 from epcheck.conformance.targets.expectation_file import Found, Tolerance
-from epcheck.generators.suite import matches
+from epcheck.generators.case_pattern import matches
 from epcheck.reports import latest
 from epcheck.reports.diff.compared_runs import open_single
 from epcheck.reports.runs.run_folder import replacing

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.api.option_types import CaseSource, Dtypes, Operators, Thin
+from epcheck.api.option_types import Dtypes, Operators, Thin
+from epcheck.api.suite.option_types import CaseSource
 from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets.choice import best_choice, why_no_dml
 from epcheck.conformance.targets.config import CONFIG, load_config

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.api.option_types import CaseSource, Dtypes, MaxFlaky, Operators, Root, Strict, Thin, Variants, Vulkan
+from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Root, Strict, Thin, Vulkan
+from epcheck.api.suite.option_types import CaseSource, Variants
 from epcheck.conformance.scheduling.shard import Shard as Shard
 from epcheck.conformance.targets.variants import Axis as Axis
 from epcheck.generators import suite

@@ -11,7 +11,7 @@ from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Difference
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.expectation import Expectation, may_match
-from epcheck.generators.suite import matches
+from epcheck.generators.case_pattern import matches
 
 VARIABLE = re.compile(
     r"\b0x[0-9a-fA-F]+\b|\([-\d, ]*\)|'[^']*'|\"[^\"]*\"|\{[^{}]*\}|\[[^\[\]]*\]|/\S+/|[-+]?\d[\d.e+x]*"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import product
 
-from epcheck.generators.suite import matches
+from epcheck.generators.case_pattern import matches
 
 _PARTS = re.compile(
     r"(?P<operator>.*)-(?P<version>\d+)/(?P<dtype>[^/]*)/(?P<sample>.*)\[(?P<binding>[^\[\]]*)\]", re.DOTALL
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def globs(wanted: Collection[str], others: Collection[str]) -> tuple[str, ...]:
-    """Globs, as `suite.matches` reads them, that match every id of `wanted` and none of `others`, those of most
+    """Globs, as `case_pattern.matches` reads them, that match every id of `wanted` and none of `others`, those of most
     ids first, each no wider than these need; then the ids that no glob tells from others."""
     left, excluded = set(wanted), set(others) - set(wanted)
     too_wide = {glob for case_id in excluded for glob in _wider(case_id)}

@@ -18,8 +18,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from epcheck.conformance.records.target_facts import values_of
+from epcheck.generators.case_pattern import matches
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.suite import matches
 
 
 class ConditionError(EpcheckError, ValueError):

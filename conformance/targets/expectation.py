@@ -16,8 +16,8 @@ from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Expected
 from epcheck.conformance.records.terms import MISMATCH
 from epcheck.conformance.targets.condition import ANYWHERE, Condition
+from epcheck.generators.case_pattern import matches
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.suite import matches
 
 
 class ExpectationError(EpcheckError, ValueError):

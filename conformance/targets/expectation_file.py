@@ -32,7 +32,7 @@ from epcheck.conformance.targets import case_globs, condition, expectation
 from epcheck.conformance.targets.condition import ANYWHERE, Condition, ConditionError
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError
 from epcheck.generators import registry, suite
-from epcheck.generators.suite import matches
+from epcheck.generators.case_pattern import matches
 
 FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "case": (str, list),

@@ -12,9 +12,9 @@ from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.targets import condition, expectation
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.windows_path import windows_path
+from epcheck.generators.case_pattern import any_matches, matches
 from epcheck.generators.claims import Claims, claims_of
 from epcheck.generators.error import EpcheckError
-from epcheck.generators.suite import any_matches, matches
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
 

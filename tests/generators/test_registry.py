@@ -11,11 +11,12 @@ from dataclasses import replace
 import pytest
 
 from epcheck.generators import registry
+from epcheck.generators.operator_index import declaring_modules, group_of
 
 
 def test_every_module_has_the_operators_that_it_declares_in_that_order() -> None:
     modules: dict[str, list[str]] = {}
-    for key, module in registry._declared().items():
+    for key, module in declaring_modules().items():
         modules.setdefault(module, []).append(key)
     assert len(modules) > 60
     for module, keys in modules.items():
@@ -49,6 +50,18 @@ def test_an_unknown_key_is_refused() -> None:
 
 
 def test_a_group_is_named_after_its_module() -> None:
-    assert registry.group_of("Slice") == "slice"
-    assert registry.group_of("ArgMax") == registry.group_of("ArgMin") == "arg reduction"
-    assert registry.group_of("com.example::Gone") == "com.example::Gone"
+    assert group_of("Slice") == "slice"
+    assert group_of("ArgMax") == group_of("ArgMin") == "arg reduction"
+    assert group_of("com.example::Gone") == "com.example::Gone"
+
+
+@pytest.mark.parametrize("call", ["diff", "trend", "report"])
+def test_what_reads_stored_runs_loads_no_generator(call: str) -> None:
+    code = (
+        f"import sys, epcheck.api.runs.{call}\n"
+        "light = ('array', 'error', 'node', 'operator_index', 'operators')\n"
+        "loaded = {m.split('.')[2] for m in sys.modules if m.startswith('epcheck.generators.')}\n"
+        "print(sorted(loaded - set(light)))\n"
+    )
+    command = [sys.executable, "-P", "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"

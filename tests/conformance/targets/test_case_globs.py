@@ -7,7 +7,7 @@ import random
 import pytest
 
 from epcheck.conformance.targets.case_globs import globs
-from epcheck.generators.suite import matches
+from epcheck.generators.case_pattern import matches
 
 IDS = [
     f"{operator}-{version}/{dtype}/{sample}[{variant}]"
