@@ -22,9 +22,9 @@ FOLDERS = ("docs", "examples", "action")
 NOT_PROSE = re.compile(
     r"""
     ^(?P<fence>```+).*?^(?P=fence)        # a block of code
-    | (?<=\n\n)(?:[ ]{4}.*\n)+            # the same, indented
+    | (?<=\n\n)(?:[ ]{4}[^\n]*\n)+        # the same, indented
     | <!--.*?-->
-    | (?P<ticks>`+).+?(?P=ticks)          # code in a sentence
+    | (?P<ticks>`+)(?:(?!\n\n).)+?(?P=ticks)   # code in a sentence
     | (?<=\])\([^)\s]*\)                  # the address of a link
     | https?://[^\s)>]+
     """,

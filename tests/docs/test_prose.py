@@ -29,6 +29,8 @@ def test_the_rules_of_both_styles_are_read() -> None:
         ("Use it, e.g. here, e.g., there.\n", ["1 Google.Latin"]),
         ("# A heading.\n\nA sentence.\n", ["1 Google.HeadingPunctuation"]),
         ("It will run.\n", ["1 Google.Will"]),
+        ("A block:\n\n    it will run\n\nIt will run.\n", ["5 Google.Will"]),
+        ("```sh\nit will run\n```\nIt `will` run, and will end.\n", ["4 Google.Will"]),
     ],
 )
 def test_a_sentence_that_breaks_a_rule_is_reported_with_its_line(text: str, expected: list[str]) -> None:
