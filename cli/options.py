@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import typer
 
 from epcheck.api.option import Group, Option
-from epcheck.cli.terminal import failure
+from epcheck.cli.terminal import exit_codes, failure
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.targets.configuration_notice import send_notices
 
@@ -38,7 +38,7 @@ def command(
             with failure.one_sentence():
                 send_notices(Terminal(stderr=prints_data).print)
                 code = function(_built(options, parameters, values))
-            raise typer.Exit(code or failure.GOOD)
+            raise typer.Exit(code or exit_codes.GOOD)
 
         call.__name__, call.__doc__ = function.__name__, function.__doc__
         call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

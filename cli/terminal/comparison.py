@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from epcheck.api.suite.repro import repro_command
+from epcheck.cli.terminal import exit_codes
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.cli.terminal.text import Text, cut, text
 from epcheck.reports.diff.assessment import DIFFERS, FIRST, GOOD, SAME, WORSE, Assessment
@@ -49,6 +50,21 @@ COLOURS = {
     SAME: "bold green",
     DIFFERS: "bold blue",
 }
+
+
+EXIT_CODES = {
+    GOOD: exit_codes.GOOD,
+    FIRST: exit_codes.GOOD,
+    WORSE: exit_codes.FAILURES,
+    SAME: exit_codes.GOOD,
+    DIFFERS: exit_codes.FAILURES,
+}
+"""What the result of a comparison ends a command with; a run that says nothing is never good."""
+
+
+def choose_exit_code(assessments: Sequence[Assessment]) -> int:
+    """0 all as good as before or without a difference, 1 one is worse or differs, 2 one could not be compared."""
+    return max((EXIT_CODES.get(each.result, exit_codes.CANNOT) for each in assessments), default=exit_codes.CANNOT)
 
 
 def show(terminal: Terminal, assessment: Assessment) -> None:

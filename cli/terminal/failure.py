@@ -12,11 +12,9 @@ import typer
 
 from epcheck.api import EpcheckError
 from epcheck.api.interruption import interruptible
+from epcheck.cli.terminal.exit_codes import CANNOT, INTERRUPTED
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.models.validation.names import shortened
-
-GOOD, FAILURES, CANNOT, INTERRUPTED = 0, 1, 2, 130
-"""Exit codes: as it should be; conformance failures; bad input or it could not run; Ctrl-C, SIGTERM or SIGHUP."""
 
 LONGEST_PATH = 1000
 """Characters of a word that is shown whole: it may be a path, to be copied."""

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from epcheck import reports
+from epcheck.api.runs.result import INTERRUPTED as RUN_INTERRUPTED
 from epcheck.api.runs.result import RunResult
 from epcheck.cli.terminal.colours import COLOURS
+from epcheck.cli.terminal.exit_codes import CANNOT, FAILURES, GOOD, INTERRUPTED
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.cli.terminal.text import Text, cut, text
 from epcheck.conformance.records.case_facts import qualified_name
@@ -30,6 +32,15 @@ NOTES = 5
 
 TO_DO = (FAILURE, FLAKY, FIXED)
 """Readings that ask for something to be done."""
+
+
+def choose_exit_code(result: RunResult) -> int:
+    """The exit code that a run ends a command with."""
+    if result.run.status == RUN_INTERRUPTED:
+        return INTERRUPTED
+    if not result.complete:
+        return CANNOT
+    return GOOD if result.conforms else FAILURES
 
 
 def show(terminal: Terminal, result: RunResult) -> None:

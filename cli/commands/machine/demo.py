@@ -7,8 +7,8 @@ import typer
 from epcheck.api.machine.demo import TARGET, DemoOptions, demo
 from epcheck.api.suite.repro import repro_command
 from epcheck.cli.options import command
-from epcheck.cli.terminal import exit_codes, summary
-from epcheck.cli.terminal.failure import FAILURES, GOOD
+from epcheck.cli.terminal import summary
+from epcheck.cli.terminal.exit_codes import FAILURES, GOOD
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records.terms import FAILURE
@@ -26,7 +26,7 @@ def show(options: DemoOptions) -> int:
     terminal.print("A made-up provider is judged. It computes on the CPU, and then does what real providers have done.")
     result = demo(options, progress=TerminalProgress(terminal))
     summary.show(terminal, result)
-    code = exit_codes.of_run(result)
+    code = summary.choose_exit_code(result)
     if code != FAILURES:
         return code
     (target,) = result.summary.targets

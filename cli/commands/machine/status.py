@@ -6,7 +6,7 @@ import typer
 
 from epcheck.api.machine.status import StatusOptions, TargetStatus, status
 from epcheck.cli.options import command
-from epcheck.cli.terminal.failure import CANNOT, GOOD
+from epcheck.cli.terminal.exit_codes import CANNOT, GOOD
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.cli.terminal.terminal import Terminal
 

@@ -18,15 +18,20 @@ from epcheck.api.models.doctor import (
     doctor,
 )
 from epcheck.cli.options import command
-from epcheck.cli.terminal import failure
+from epcheck.cli.terminal import exit_codes
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.cli.terminal.text import brief
 
 app = typer.Typer(add_completion=False)
 
-EXIT_CODES = {RIGHT: failure.GOOD, MENDED: failure.FAILURES, NOT_MENDED: failure.FAILURES, FAULTY: failure.FAILURES,
-              UNJUDGED: failure.CANNOT}  # fmt: skip
+EXIT_CODES = {
+    RIGHT: exit_codes.GOOD,
+    MENDED: exit_codes.FAILURES,
+    NOT_MENDED: exit_codes.FAILURES,
+    FAULTY: exit_codes.FAILURES,
+    UNJUDGED: exit_codes.CANNOT,
+}
 COLOURS = {RIGHT: "green", MENDED: "yellow", NOT_MENDED: "red", FAULTY: "red", UNJUDGED: "yellow"}
 
 SHOWN = 12

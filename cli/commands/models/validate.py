@@ -9,7 +9,7 @@ import typer
 
 from epcheck.api.models.validate import CANNOT_TELL, FAILS, PASSES, Gate, ValidateOptions, validate
 from epcheck.cli.options import command
-from epcheck.cli.terminal import failure
+from epcheck.cli.terminal import exit_codes
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.cli.terminal.text import MESSAGE, brief
@@ -31,7 +31,7 @@ app = typer.Typer(add_completion=False)
 
 COLOURS = {"right": "green", "unjudged": "yellow", "error": "red", "warning": "yellow", "note": "blue"}
 
-EXIT_CODES = {PASSES: failure.GOOD, FAILS: failure.FAILURES, CANNOT_TELL: failure.CANNOT}
+EXIT_CODES = {PASSES: exit_codes.GOOD, FAILS: exit_codes.FAILURES, CANNOT_TELL: exit_codes.CANNOT}
 RESULTS = {PASSES: "green", FAILS: "red", CANNOT_TELL: "yellow"}
 
 SHOWN = 12

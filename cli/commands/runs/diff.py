@@ -6,7 +6,7 @@ import typer
 
 from epcheck.api.runs.diff import DiffOptions, diff
 from epcheck.cli.options import command
-from epcheck.cli.terminal import comparison, exit_codes
+from epcheck.cli.terminal import comparison
 from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
@@ -22,4 +22,4 @@ def compare(options: DiffOptions) -> int:
     """
     found = diff(options)
     comparison.show(Terminal(), found)
-    return exit_codes.of_assessments((found,))
+    return comparison.choose_exit_code((found,))

@@ -20,7 +20,7 @@ def merge_runs(options: MergeOptions) -> int:
     """
     result = merge(options)
     summary.show(Terminal(), result)
-    code = exit_codes.of_run(result)
-    if code == failure.CANNOT:
+    code = summary.choose_exit_code(result)
+    if code == exit_codes.CANNOT:
         failure.say(f"the merged run {result.run.status}")
     return code

@@ -17,7 +17,7 @@ from epcheck.api.runs.store import (
     stored_runs,
 )
 from epcheck.cli.options import command
-from epcheck.cli.terminal import failure
+from epcheck.cli.terminal import exit_codes, failure
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.reports.runs.fingerprint import fingerprint_class
 from epcheck.reports.store.nights import total
@@ -57,7 +57,7 @@ def add(options: AddToStoreOptions) -> int:
             terminal.print(f"{done.run_id}: {'would be ' if options.dry_run else ''}{done.addition}")
     for each in failed:
         failure.say(each.why)
-    return failure.CANNOT if failed else failure.GOOD
+    return exit_codes.CANNOT if failed else exit_codes.GOOD
 
 
 @command(app, StoreOptions)
@@ -68,7 +68,7 @@ def check(options: StoreOptions) -> int:
     rows = sum(run.recorded for run in checked.opened.runs)
     Terminal().print(f"{len(checked.opened.runs):,} runs and {rows:,} rows read in {checked.opened.folder}")
     _name(checked.problems)
-    return failure.CANNOT if checked.problems else failure.GOOD
+    return exit_codes.CANNOT if checked.problems else exit_codes.GOOD
 
 
 @command(app, PruneStoreOptions)

@@ -6,7 +6,7 @@ import typer
 
 from epcheck.api.releases.bisect import BisectOptions, bisect
 from epcheck.cli.options import command
-from epcheck.cli.terminal import failure, release_table
+from epcheck.cli.terminal import exit_codes, release_table
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.cli.terminal.terminal import Terminal
 
@@ -22,4 +22,4 @@ def bisect_releases(options: BisectOptions) -> int:
     terminal = Terminal()
     bisected = bisect(options, progress=TerminalProgress(terminal))
     release_table.show(terminal, bisected)
-    return failure.FAILURES if bisected.wrong_now else failure.GOOD
+    return exit_codes.FAILURES if bisected.wrong_now else exit_codes.GOOD

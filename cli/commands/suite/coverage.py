@@ -12,7 +12,7 @@ import typer
 from epcheck.api.option import Option
 from epcheck.api.suite.coverage import STATES, CoverageOptions, Separation, coverage, kind_coverage, separations
 from epcheck.cli.options import command
-from epcheck.cli.terminal import failure
+from epcheck.cli.terminal import exit_codes
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.conformance.judging.coverage import MISSING, UNREACHABLE, CaseKind, Triple
 
@@ -44,7 +44,7 @@ def show_coverage(options: ShownCoverage) -> int:
     triples = coverage(options)
     show(triples, options.each)
     show_kinds(kind_coverage(options))
-    return failure.FAILURES if any(triple.state == MISSING for triple in triples) else failure.GOOD
+    return exit_codes.FAILURES if any(triple.state == MISSING for triple in triples) else exit_codes.GOOD
 
 
 def show(triples: Sequence[Triple], each: bool) -> None:
@@ -86,7 +86,7 @@ def show_separations(found: Sequence[Separation]) -> int:
     terminal.print(
         f"{separated:,} of {len(found):,} cheap algorithms are separated from the truth, of {operators} operators"
     )
-    return failure.GOOD
+    return exit_codes.GOOD
 
 
 def show_kinds(kinds: Sequence[CaseKind]) -> None:

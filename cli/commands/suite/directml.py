@@ -8,7 +8,7 @@ import typer
 
 from epcheck.api.suite.directml import LOST, DirectMLOptions, DirectMLResult, directml, tally
 from epcheck.cli.options import command
-from epcheck.cli.terminal import failure
+from epcheck.cli.terminal import exit_codes
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.conformance.directml.probing import JUDGEMENTS, NOT_COMPILED, Border
 
@@ -26,7 +26,7 @@ def call(options: DirectMLOptions) -> int:
     """
     result = directml(options)
     show(Terminal(width=WIDTH), result)
-    return failure.GOOD if result.conforms else failure.FAILURES
+    return exit_codes.GOOD if result.conforms else exit_codes.FAILURES
 
 
 def show(terminal: Terminal, result: DirectMLResult) -> None:

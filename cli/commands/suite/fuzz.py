@@ -6,7 +6,7 @@ import typer
 
 from epcheck.api.fuzzing.fuzz import FuzzOptions, FuzzResult, fuzz
 from epcheck.cli.options import command
-from epcheck.cli.terminal import failure
+from epcheck.cli.terminal import exit_codes, failure
 from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.cli.terminal.text import cut
@@ -28,11 +28,11 @@ def search(options: FuzzOptions) -> int:
     show(terminal, result)
     if result.interrupted == "interrupted":
         failure.say("interrupted; what was found until then is kept")
-        return failure.INTERRUPTED
+        return exit_codes.INTERRUPTED
     if result.interrupted:
         failure.say(f"the search ended early: {result.interrupted}")
-        return failure.CANNOT
-    return failure.GOOD if result.conforms else failure.FAILURES
+        return exit_codes.CANNOT
+    return exit_codes.GOOD if result.conforms else exit_codes.FAILURES
 
 
 def show(terminal: Terminal, result: FuzzResult) -> None:

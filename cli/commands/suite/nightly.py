@@ -28,8 +28,8 @@ def run_night(options: NightlyOptions) -> int:
     night = nightly(options, progress=TerminalProgress(terminal))
     show(terminal, night)
     interrupted = INTERRUPTED in (night.run.status, *(search.ended for search in night.searches))
-    code = failure.INTERRUPTED if interrupted else exit_codes.of_assessments(night.assessments)
-    if code == failure.CANNOT:
+    code = exit_codes.INTERRUPTED if interrupted else comparison.choose_exit_code(night.assessments)
+    if code == exit_codes.CANNOT:
         not_run = [found for found in night.assessments if found.result == assessment.NOT_RUN]
         failure.say(" ".join(f"{found.target}: {found.sentences}" for found in not_run))
     return code

@@ -8,7 +8,7 @@ import typer
 
 from epcheck.api.suite.replay import ReplayOptions, on_cpu, replay
 from epcheck.cli.options import command
-from epcheck.cli.terminal import failure
+from epcheck.cli.terminal import exit_codes
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
@@ -36,7 +36,7 @@ def run_folder(options: ReplayOptions) -> int:
             terminal.print(
                 f"{target}: on the CPU provider ran {', '.join(sorted(operators))}; epcheck validate says why"
             )
-    return failure.GOOD if passed else failure.FAILURES
+    return exit_codes.GOOD if passed else exit_codes.FAILURES
 
 
 def words(item: Record) -> Iterable[str]:

@@ -25,7 +25,7 @@ def run_suite(options: RunOptions) -> int:
     summary.show(terminal, result)
     if options.profile:
         time_table.show(terminal, options.profile)
-    code = exit_codes.of_run(result)
-    if code == failure.CANNOT:
+    code = summary.choose_exit_code(result)
+    if code == exit_codes.CANNOT:
         failure.say(f"the run {result.run.status}")
     return code

@@ -11,7 +11,7 @@ import pytest
 from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice
 
 from epcheck.api import RunResult
-from epcheck.cli.terminal import exit_codes, summary
+from epcheck.cli.terminal import summary
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records.record import Record
 from epcheck.reports import Reported
@@ -71,11 +71,11 @@ def test_causes_of_failures_stand_below_notes_and_above_the_verdict() -> None:
 def test_flaky_cases_have_an_exit_rule_of_their_own(strict: bool, max_flaky: int | None, code: int) -> None:
     flaky = [a_wrong_slice(dtype, status="flaky", reading="flaky") for dtype in ("float16", "float64")]
     found = result([a_slice(), *flaky], strict=strict, max_flaky=max_flaky)
-    assert exit_codes.of_run(found) == code
+    assert summary.choose_exit_code(found) == code
     lines = shown(found)
     assert ("The flaky cases fail this run: --max-flaky says how many are tolerated." in lines) == bool(code)
     assert "dml: no conformance failure, 2 flaky cases, 1 of 3 cases pass." in lines
 
 
 def test_a_failure_fails_a_run_however_many_flaky_cases_are_tolerated() -> None:
-    assert exit_codes.of_run(result([a_wrong_slice()], max_flaky=9)) == 1
+    assert summary.choose_exit_code(result([a_wrong_slice()], max_flaky=9)) == 1

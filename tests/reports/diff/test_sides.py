@@ -10,7 +10,7 @@ from stored_records import a_run, a_slice, a_wrong_slice, stored
 from typer.testing import CliRunner
 
 from epcheck.cli.main import app
-from epcheck.cli.terminal import comparison, exit_codes
+from epcheck.cli.terminal import comparison
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.reports.diff import assessment
 from epcheck.reports.diff.difference import compare, compare_nights
@@ -74,13 +74,13 @@ def test_the_assessment_says_what_differs_between_the_two() -> None:
         "of 4 that both have."
     )
     assert "onnxruntime: 1.32.0 / 1.24.4" in found().sentences
-    assert exit_codes.of_assessments([found()]) == 1
+    assert comparison.choose_exit_code([found()]) == 1
 
 
 def test_what_is_right_on_both_is_no_difference() -> None:
     older, newer = (a_compared_run(a_row(), targets=facts(release=name), run_id=name) for name in ("1.20.1", "1.24.4"))
     same = assessment.assess(compare(older, newer))
-    assert (same.result, exit_codes.of_assessments([same])) == (assessment.SAME, 0)
+    assert (same.result, comparison.choose_exit_code([same])) == (assessment.SAME, 0)
     assert same.sentences.startswith(
         "No difference between DmlExecutionProvider 1.20.1 and DmlExecutionProvider 1.24.4 in 1 cases."
     )
@@ -90,7 +90,7 @@ def test_a_side_that_did_not_run_to_its_end_is_not_run() -> None:
     older = a_compared_run(*ROWS, targets=facts(release="1.20.1"), run_id="a")
     newer = a_compared_run(*OTHERS[:2], targets=facts(), run_id="b", planned=4, status="interrupted")
     cut = assessment.assess(compare(older, newer))
-    assert (cut.result, exit_codes.of_assessments([cut])) == (assessment.NOT_RUN, 2)
+    assert (cut.result, comparison.choose_exit_code([cut])) == (assessment.NOT_RUN, 2)
 
 
 def shown(kind: str) -> str:
