@@ -12,18 +12,15 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 
-from epcheck.cli import kept_file
-from epcheck.cli.completion import answer, zsh
-from epcheck.cli.completion.index import Index
-from epcheck.cli.help import kept
-from epcheck.cli.help.outline import Outline, app_of, outline
-from epcheck.cli.start import INTERRUPTED
+from epcheck.cli import cache, completion
+from epcheck.cli.outline import Outline, build_app, describe_app
+from epcheck.cli.terminal.exit_codes import INTERRUPTED
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "The suite": {
@@ -73,6 +70,9 @@ MODULES = {name: module for group in GROUPS.values() for name, module in group.i
 
 _GROUP = {name: title for title, group in GROUPS.items() for name in group}
 
+OUTLINES = "outlines.json"
+"""The file in the folder of the cache that has the outlines of all commands."""
+
 OBJECTS_BETWEEN_COLLECTIONS = 10_000
 """Records are plain data without cycles; at Python's own 700 a fifth of the time in which a store is opened goes into
 looking for cycles."""
@@ -81,7 +81,7 @@ looking for cycles."""
 class _Commands(typer.core.TyperGroup):
     """The commands, each imported when it is called: all of them take several times as long as one.
 
-    None is imported for `--help`: what that shows is kept.
+    None is imported for `--help` and for completion: their outlines are kept.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -91,12 +91,17 @@ class _Commands(typer.core.TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The list of commands."""
-        self._outlines, self._listed = kept.current(outlines), True
+        self._outlines, self._listed = load_outlines(), True
         super().format_help(ctx, formatter)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """The commands that begin so."""
+        self._outlines, self._listed = load_outlines(), True
+        return super().shell_complete(ctx, incomplete)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if kept.wanted(args) and kept_file.path(kept.NAME):
-            self._outlines = kept.current(outlines)
+        if (ctx.resilient_parsing or _asks_for_help(args)) and cache.find_path(OUTLINES):
+            self._outlines = load_outlines()
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
@@ -106,10 +111,16 @@ class _Commands(typer.core.TyperGroup):
             return typer.core.TyperCommand(
                 cmd_name, help=_first_sentence(self._outlines[cmd_name].help), rich_help_panel=_GROUP[cmd_name]
             )
-        app = app_of(self._outlines[cmd_name]) if self._outlines else _app(cmd_name)
+        app = build_app(self._outlines[cmd_name]) if self._outlines else _import_app(cmd_name)
         command = typer.main.get_command(app)
         command.name = cmd_name
         return command
+
+
+def _asks_for_help(arguments: Sequence[str]) -> bool:
+    """Whether a command is called for its help alone. arguments: of the command line, the command first."""
+    *words, last = arguments
+    return last == "--help" and bool(words) and not any(word.startswith("-") for word in words)
 
 
 def _first_sentence(text: str) -> str:
@@ -117,14 +128,19 @@ def _first_sentence(text: str) -> str:
     return " ".join(text.split()).partition(". ")[0].rstrip(".") + "."
 
 
-def _app(name: str) -> typer.Typer:
+def _import_app(name: str) -> typer.Typer:
     app: typer.Typer = importlib.import_module(f"epcheck.cli.commands.{MODULES[name]}").app
     return app
 
 
-def outlines() -> Mapping[str, Outline]:
-    """What `--help` shows of each command; it imports them all."""
-    return {name: outline(_app(name)) for name in MODULES}
+def describe_commands() -> dict[str, Outline]:
+    """Command -> what `--help` and completion show of it; it imports them all."""
+    return {name: describe_app(_import_app(name)) for name in MODULES}
+
+
+def load_outlines() -> Mapping[str, Outline]:
+    """As `describe_commands`, from the cache where they are kept."""
+    return cache.load(OUTLINES, dict[str, Outline], describe_commands)
 
 
 app = typer.Typer(
@@ -134,15 +150,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-
-def completion_index() -> Index:
-    """What completion has to know; it imports every command."""
-    root = typer.main.get_command(app)
-    context = typer.Context(root, info_name="epcheck")
-    commands = {name: root.get_command(context, name) for name in MODULES}  # type: ignore[attr-defined]
-    made: Index = importlib.import_module("epcheck.cli.completion.build").build(commands)
-    return made
 
 
 def _print_version(wanted: bool) -> None:
@@ -169,18 +176,24 @@ def main() -> None:
     """The console script."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     installs_completion = "--install-completion" in sys.argv[1:]
-    if installs_completion:
-        answer.current(completion_index)  # so that the first Tab is as fast as the others
+    if installs_completion:  # so that the first Tab is as fast as the others
+        load_outlines()
+        completion.load_names()
+        completion.load_case_ids()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # On Windows a redirected stdout has the code page's encoding: a character that it lacks is no reason to end.
         sys.stdout.reconfigure(errors="backslashreplace")
     code: object = None
     try:
-        app()
+        app(prog_name="epcheck")
     except SystemExit as ended:
         code = ended.code
         if installs_completion and not code:
-            zsh.answer_first_tab()
+            completion.amend_scripts()
+        raise
+    except Exception:
+        if "_EPCHECK_COMPLETE" in os.environ:  # a person who pressed Tab gets no traceback between the words
+            sys.exit(1)
         raise
     finally:
         _drop_what_cannot_be_written(wait=code != INTERRUPTED)

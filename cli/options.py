@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import typer
 
 from epcheck.api.option import Group, Option
+from epcheck.cli.completion import find_completer
 from epcheck.cli.terminal import exit_codes, failure
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.targets.configuration_notice import send_notices
@@ -80,7 +81,7 @@ class _Parameter:
             kind = self.option.parse if isinstance(self.option.parse, type) else str
         if self.repeats:
             kind = list[kind]
-        return Annotated[kind if self.required else kind | None, _shown(self.option)]
+        return Annotated[kind if self.required else kind | None, _declare(self.name, self.option)]
 
     def in_signature(self) -> inspect.Parameter:
         """Options that repeat, and those whose text is parsed, are None where they are left out."""
@@ -101,10 +102,11 @@ class _Parameter:
         return tuple(text) if self.repeats else text
 
 
-def _shown(option: Option) -> Any:
+def _declare(name: str, option: Option) -> Any:
     settings: dict[str, Any] = {
         "help": option.help, "metavar": option.metavar, "show_default": option.default or True,
         "min": option.minimum, "max": option.maximum, "file_okay": option.file, "dir_okay": option.folder,
+        "autocompletion": find_completer(name, option.flags, option.argument),
     }  # fmt: skip
     return typer.Argument(**settings) if option.argument else typer.Option(*option.flags, **settings)
 

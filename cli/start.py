@@ -1,7 +1,6 @@
 """The console script: signals and streams are seen to before anything else is imported, which takes a while.
 
-What is imported here is a part of the interpreter: `signal` takes milliseconds for its enumerations, `_signal` is what
-it is made of.
+What is imported here takes no time: `signal` needs milliseconds for its enumerations, `_signal` is what it is made of.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import atexit
 import os
 import sys
 
+from epcheck.cli.terminal.exit_codes import CANNOT, INTERRUPTED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
-
-CANNOT, INTERRUPTED = 2, 130
-"""Exit codes: it could not run; Ctrl-C, SIGTERM or SIGHUP ended it."""
 
 LITTLE_MEMORY = 4 << 30
 """Bytes of addresses (`ulimit -v`)."""
@@ -36,12 +34,10 @@ def main() -> None:
     leave_relative_paths()
     spare_threads()
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # some commands ask onnxruntime what it has
-    import importlib
-
-    if os.environ.get("_EPCHECK_COMPLETE", "").startswith("complete_"):  # a shell asks, and a person waits
-        importlib.import_module("epcheck.cli.completion.answer").main(_completion_index)
     try:
-        importlib.import_module("epcheck.cli.main").main()
+        from epcheck.cli.main import main as run_command  # takes a while
+
+        run_command()
     except (MemoryError, ImportError, OSError, RuntimeError) as error:
         reason = _reason(error)
         if not reason:
@@ -61,12 +57,6 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, ImportError):
         return f"a library cannot be loaded: {str(error).strip().partition(chr(10))[0]!a}; install epcheck again"
     return ""
-
-
-def _completion_index() -> object:
-    import importlib
-
-    return importlib.import_module("epcheck.cli.main").completion_index()
 
 
 def leave_relative_paths() -> None:
@@ -121,7 +111,5 @@ def spare_threads() -> None:
 def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
     try:
         os.write(2, b"epcheck: interrupted\n")
-        if confinement := sys.modules.get("epcheck.conformance.workers.confinement"):
-            confinement.remove_temp()
     finally:
         os._exit(INTERRUPTED)

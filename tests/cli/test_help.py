@@ -14,9 +14,9 @@ import pytest
 import typer
 from command_line import call
 
-from epcheck.cli import kept_file, main
-from epcheck.cli.help import kept
-from epcheck.cli.help.outline import Outline, app_of, outline
+from epcheck.cli import cache as kept
+from epcheck.cli import main
+from epcheck.cli.outline import Outline, build_app, describe_app
 
 HELP_S = 0.6
 """Seconds of CPU that the help of a command may take; without what is kept it is over 1."""
@@ -24,13 +24,13 @@ HELP_S = 0.6
 
 @pytest.fixture(scope="module")
 def known() -> Mapping[str, Outline]:
-    return main.outlines()
+    return main.describe_commands()
 
 
 @pytest.fixture(autouse=True)
 def cache(known: Mapping[str, Outline], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("EPCHECK_CACHE", str(tmp_path))
-    kept.current(lambda: known)
+    kept.load(main.OUTLINES, dict[str, Outline], lambda: dict(known))
     return tmp_path
 
 
@@ -75,28 +75,40 @@ def test_the_list_has_every_command_in_its_group_with_one_sentence(
     assert {module.partition(".")[2] for module in main.MODULES.values()} == files
 
 
-def test_help_of_what_is_kept_is_shown_and_calls_are_the_commands_own(known: Mapping[str, Outline]) -> None:
+def test_help_of_what_is_kept_is_shown_and_calls_are_the_commands_own(
+    known: Mapping[str, Outline], cache: Path
+) -> None:
     changed = {**known, "cache": replace(known["cache"], settings={**known["cache"].settings, "help": "Kept words."})}
-    kept.write(changed)
+    (cache / main.OUTLINES).unlink()
+    kept.load(main.OUTLINES, dict[str, Outline], lambda: changed)
     assert "Kept words." in call("cache", "--help").out
     assert "Kept words." not in call("cache").out
     assert call("cache", "--help", "clear").code == 0
     assert "No such option" in call("repro", "--no-such", "--help").err
 
 
-@pytest.mark.parametrize("damage", ["{", "[]", '{"stamp": 1}', '{"stamp": "STAMP", "kept": {"run": 3}}'])
+@pytest.mark.parametrize("damage", ["{", "[]", '{"stamp": 1}', '{"stamp": "STAMP", "value": {"run": 3}}'])
 def test_what_is_damaged_or_of_another_installation_is_made_again(
     damage: str, cache: Path, known: Mapping[str, Outline]
 ) -> None:
-    assert kept.read() == known
-    (cache / kept.NAME).write_text(damage.replace('"STAMP"', f'"{kept_file.stamp()}"'), encoding="utf-8")
-    assert kept.read() is None
-    assert kept.current(lambda: known) == known
-    assert kept.read() == known
+    made: list[str] = []
+
+    def make() -> dict[str, Outline]:
+        made.append("again")
+        return dict(known)
+
+    path = cache / main.OUTLINES
+    path.write_text(damage.replace('"STAMP"', f'"{kept.read_stamp()}"'), encoding="utf-8")
+    for _ in range(2):
+        assert kept.load(main.OUTLINES, dict[str, Outline], make) == known
+    assert made == ["again"]
+    path.write_text(path.read_text("utf-8").replace(kept.read_stamp(), "before"), encoding="utf-8")
+    assert kept.load(main.OUTLINES, dict[str, Outline], make) == known
+    assert made == ["again", "again"]
 
 
 def test_an_outline_makes_the_outline_again(known: Mapping[str, Outline]) -> None:
-    assert {name: outline(app_of(each)) for name, each in known.items()} == known
+    assert {name: describe_app(build_app(each)) for name, each in known.items()} == known
 
 
 def test_a_parameter_of_a_type_that_cannot_be_kept_is_an_error() -> None:
@@ -107,7 +119,7 @@ def test_a_parameter_of_a_type_that_cannot_be_kept_is_an_error() -> None:
         """Nothing."""
 
     with pytest.raises(TypeError, match="complex"):
-        outline(app)
+        describe_app(app)
 
 
 @pytest.mark.parametrize("command", ["run", "validate", "lab"])

@@ -1,6 +1,7 @@
-"""What `--help` shows of a command, as plain data: made from its typer app, and made into an app that shows the same.
+"""What `--help` and Tab show of a command, as plain data: made from its typer app, and made into an app that shows the
+same.
 
-Only the help of the made app is used: its commands do nothing.
+Commands of that app do nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
+
+from epcheck.cli.completion import find_completer
 
 Kind = Literal["bool", "int", "float", "str", "path", "choice"]
 
@@ -67,33 +70,33 @@ class Outline:
         return str(own)
 
 
-def outline(app: typer.Typer) -> Outline:
+def describe_app(app: typer.Typer) -> Outline:
     """Of an app. Raises TypeError for a parameter of a type that is none of KINDS, nor an enumeration."""
     plain = {name: getattr(app.info, name) for name in ("help", "no_args_is_help", "invoke_without_command")}
     settings = {name: value for name, value in plain.items() if isinstance(value, bool | str)}
-    commands = tuple(_command(each.name or "", each.callback) for each in app.registered_commands)
+    commands = tuple(_describe_command(each.name or "", each.callback) for each in app.registered_commands)
     before = app.registered_callback
-    return Outline(settings, commands, _command("", before.callback) if before else None)
+    return Outline(settings, commands, _describe_command("", before.callback) if before else None)
 
 
-def app_of(made_of: Outline) -> typer.Typer:
+def build_app(outline: Outline) -> typer.Typer:
     """An app with the same help, whose commands do nothing."""
-    settings: dict[str, Any] = dict(made_of.settings)
+    settings: dict[str, Any] = dict(outline.settings)
     app = typer.Typer(add_completion=False, **settings)
-    if made_of.callback:
-        app.callback()(_function(made_of.callback))
-    for each in made_of.commands:
-        app.command(each.name or None)(_function(each))
+    if outline.callback:
+        app.callback()(_build_function(outline.callback))
+    for each in outline.commands:
+        app.command(each.name or None)(_build_function(each))
     return app
 
 
-def _command(name: str, function: Any) -> Command:
+def _describe_command(name: str, function: Any) -> Command:
     parameters = inspect.signature(function, eval_str=True).parameters.values()
     annotated = [each for each in parameters if get_origin(each.annotation) is Annotated]
-    return Command(name, function.__name__, inspect.getdoc(function) or "", tuple(map(_parameter, annotated)))
+    return Command(name, function.__name__, inspect.getdoc(function) or "", tuple(map(_describe_parameter, annotated)))
 
 
-def _parameter(declared: inspect.Parameter) -> Parameter:
+def _describe_parameter(declared: inspect.Parameter) -> Parameter:
     annotation, info = get_args(declared.annotation)
     kinds = [each for each in get_args(annotation) if each is not type(None)]
     if get_origin(annotation) is list or not kinds:
@@ -109,10 +112,10 @@ def _parameter(declared: inspect.Parameter) -> Parameter:
     settings = {each: getattr(info, each) for each in SETTINGS if getattr(info, each) != own[each]}
     choices = tuple(str(each.value) for each in kind) if issubclass(kind, Enum) else ()
     default = str(default) if isinstance(default, Path) else default.value if isinstance(default, Enum) else default
-    return Parameter(declared.name, _kind(kind), choices, repeats, required, default, argument, flags, settings)
+    return Parameter(declared.name, _name_kind(kind), choices, repeats, required, default, argument, flags, settings)
 
 
-def _kind(kind: type) -> Kind:
+def _name_kind(kind: type) -> Kind:
     if issubclass(kind, Enum):
         return "choice"
     for name, known in KINDS.items():
@@ -121,23 +124,24 @@ def _kind(kind: type) -> Kind:
     raise TypeError(f"the help of a parameter of type {kind.__name__} cannot be kept")
 
 
-def _function(shown: Command) -> Any:
+def _build_function(shown: Command) -> Any:
     def call(**_values: Any) -> None:
         """A callback is called before the help of a command below it is shown."""
 
-    parameters = [_declared(each) for each in shown.parameters]
+    parameters = [_build_parameter(each) for each in shown.parameters]
     call.__name__, call.__doc__ = shown.function, shown.help
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return call
 
 
-def _declared(shown: Parameter) -> inspect.Parameter:
+def _build_parameter(shown: Parameter) -> inspect.Parameter:
     kind: Any = KINDS.get(shown.kind) or Enum("Choice", {each: each for each in shown.choices})
     default = kind(shown.default) if shown.kind in ("path", "choice") and shown.default is not None else shown.default
     if shown.repeats:
         kind = list[kind]
-    settings: dict[str, Any] = dict(shown.settings)
+    completer = find_completer(shown.name, shown.flags, shown.argument)
+    settings: dict[str, Any] = {**shown.settings, "autocompletion": completer}
     info: Any = typer.Argument(**settings) if shown.argument else typer.Option(*shown.flags, **settings)
     return inspect.Parameter(
         shown.name,

@@ -20,34 +20,10 @@ if sys.platform == "win32":
 
 import pty
 
-from epcheck.cli.completion import index
-from epcheck.cli.completion.candidates import CASE, OPERATOR, RUN, RUN_OR_LATEST, SWITCH, TARGET
-from epcheck.cli.completion.index import Command, Flag, Index
+from epcheck.cli import completion, main
 
 PATIENCE_S = 60
 """A busy machine may take so long for an answer."""
-
-KNOWN = Index(
-    {
-        "run": Command(
-            "Run the suite.",
-            {
-                "--op": Flag(OPERATOR, (), "An operator."),
-                "--target": Flag(TARGET, (), "A target."),
-                "--resume": Flag(RUN_OR_LATEST, (), "Go on with a run."),
-                "--balance": Flag(RUN, (), "Equal shards by this run's times; `none` and $0 are no runs."),
-                "--thin": Flag(SWITCH, (), "A few cases."),
-            },
-            "",
-        ),
-        "report": Command("Make the report.", {}, RUN),
-        "repro": Command("Write one case.", {}, CASE),
-        "validate": Command("Judge a model.", {}, ""),
-    },
-    {"Slice": (13, 11), "Compress": (11, 9), "TopK": (24, 11), "com.microsoft::Gelu": (1,)},
-    ("float16", "float32"),
-    ("cpu", "dml", "reference"),
-)
 
 RUN_NAME = "20261121-090000-1a2b"
 
@@ -72,7 +48,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "model.onnx").touch()
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("EPCHECK_CACHE", str(home / "cache"))
-        index.write(KNOWN)
+        main.load_outlines()
+        completion.load_names()
+        completion.load_case_ids()
     return home
 
 
@@ -147,14 +125,6 @@ def test_tab_completes_operators_targets_runs_cases_and_files(shell: str, home: 
     with at(shell, home) as terminal:
         for line, expected in COMPLETED.items():
             terminal.tab(line, expected)
-
-
-@needs("zsh")
-def test_zsh_shows_a_help_text_as_it_is_written(home: Path) -> None:
-    install("zsh", home)
-    with at("zsh", home) as terminal:
-        terminal.type("epcheck run --\t")
-        assert "Equal shards by this run's times; `none` and $0 are no runs." in terminal.wait_for("are no runs.")
 
 
 @needs("fish")

@@ -1,1 +1,0 @@
-"""`epcheck COMMAND --help` without the command's imports, which take a second."""
