@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from epcheck.generators.error import EpcheckError
+from epcheck.generators.error import EpcheckError as EpcheckError
 
 
 class OptionError(EpcheckError, ValueError):

@@ -27,7 +27,7 @@ REQUIREMENTS = (
     "pyarrow<20",  # the newest that takes numpy 1
     f"onnxruntime-directml=={lab.DEFAULT_RUNTIME}",
     *("onnx", "ml-dtypes", "pytest", "typer", "rich", "jinja2", "platformdirs", "psutil", "colorama", "duckdb"),
-    *("msgspec", "filelock", "packaging", "threadpoolctl"),
+    *("msgspec", "filelock", "packaging", "threadpoolctl", "lazy-loader"),
 )
 
 Epcheck = Callable[..., subprocess.CompletedProcess[str]]

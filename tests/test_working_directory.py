@@ -26,8 +26,9 @@ PROGRAMS = ("python", "python3", "sh", "git", "uname", "apt-get", "wine64")
 IMPORTED_LATE = ("argparse", "click", "json", "numpy", "onnx", "psutil", "subprocess", "tempfile", "typer")
 
 INSTALLED = (
-    "click", "distributed", "duckdb", "filelock", "hypothesis", "jinja2", "ml_dtypes", "msgspec", "numpy", "onnx",
-    "onnxruntime", "packaging", "platformdirs", "psutil", "pyarrow", "pytest", "rich", "threadpoolctl", "typer",
+    "click", "distributed", "duckdb", "filelock", "hypothesis", "jinja2", "lazy_loader", "ml_dtypes", "msgspec",
+    "numpy", "onnx", "onnxruntime", "packaging", "platformdirs", "psutil", "pyarrow", "pytest", "rich",
+    "threadpoolctl", "typer",
 )  # fmt: skip
 
 

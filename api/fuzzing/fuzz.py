@@ -26,7 +26,7 @@ from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.client import TargetDown
-from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.idle_workers import IdleWorkers as IdleWorkers
 from epcheck.generators import registry, suite
 from epcheck.generators.fuzzing.graphs import graph_document
 from epcheck.generators.fuzzing.oracle import Open
