@@ -154,7 +154,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        importlib.import_module("epcheck.cli.terminal.terminal").Terminal().print(f"epcheck {version('epcheck')}")
+        from epcheck.cli.terminal.terminal import Terminal  # commands import it as well, completion does not
+
+        Terminal().print(f"epcheck {version('epcheck')}")
         raise typer.Exit
 
 

@@ -81,8 +81,11 @@ def main(arguments: Sequence[str]) -> None:
 
 def _import_the_rest() -> None:
     """What an examination imports when it comes to need it, a third of the time that it takes: for all that follow."""
-    importlib.import_module("epcheck.generators.registry").load_operators()
-    importlib.import_module("epcheck.models.validation.page").template()
+    from epcheck.generators import registry
+    from epcheck.models.validation import page
+
+    registry.load_operators()
+    page.template()
 
 
 def _examine() -> None:
