@@ -41,7 +41,7 @@ class Progress(Protocol):
         """Report a run of `planned` records, `done` of which an earlier run left. What is entered takes the reading of
         each new record; a record may come every tenth of a millisecond."""
 
-    def found(self, record: Record) -> None:
+    def report_failure(self, record: Record) -> None:
         """Report a case that fails or is flaky, as soon as it is recorded. There may be thousands."""
 
     def installing(self) -> AbstractContextManager[Callable[[InstallationStep], None] | None]:
@@ -60,7 +60,7 @@ class Silent:
     def recording(self, planned: int, done: int) -> AbstractContextManager[Callable[[str], None]]:  # noqa: ARG002
         return nullcontext(_ignore)
 
-    def found(self, record: Record) -> None:
+    def report_failure(self, record: Record) -> None:
         pass
 
     def installing(self) -> AbstractContextManager[None]:

@@ -38,7 +38,7 @@ def command(
         def call(**values: Any) -> None:
             with failure.one_sentence():
                 send_notices(Terminal(stderr=prints_data).print)
-                code = function(_built(options, parameters, values))
+                code = function(_build_options(options, parameters, values))
             raise typer.Exit(code or exit_codes.GOOD)
 
         call.__name__, call.__doc__ = function.__name__, function.__doc__
@@ -141,7 +141,7 @@ def _in_order(parameters: Sequence[_Parameter]) -> list[_Parameter]:
     return ordered
 
 
-def _built(options: type[Options], parameters: Sequence[_Parameter], values: Mapping[str, Any]) -> Options:
+def _build_options(options: type[Options], parameters: Sequence[_Parameter], values: Mapping[str, Any]) -> Options:
     """The options, with the defaults of fields whose value was left out."""
     fields: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}

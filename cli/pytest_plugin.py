@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from epcheck.generators.suite import SelectionError
 
         try:
-            next(_selected(config))
+            next(_select_cases(config))
         except SelectionError as error:
             raise pytest.UsageError(f"epcheck: {error}") from None
     _axes(config)
@@ -79,7 +79,7 @@ def _axes(config: pytest.Config) -> tuple[Axis, ...]:
         raise pytest.UsageError(f"epcheck: {error}") from None
 
 
-def _selected(config: pytest.Config) -> Iterator[Case]:
+def _select_cases(config: pytest.Config) -> Iterator[Case]:
     """The cases that the options select. Raises SelectionError."""
     from epcheck.api.suite.listing import CasesOptions, Source, cases, sources_of
 
@@ -130,7 +130,7 @@ class Suite(pytest.File):
     """Every selected case, by name; models are built when they are needed."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        for case in _selected(self.config):
+        for case in _select_cases(self.config):
             name = f"test_case[{case.id}]"
             # The id is given as text: from a name, pytest 9.2 makes one that --lf, --ff and --sw do not find again.
             yield CaseItem.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}", case=case)
@@ -252,7 +252,7 @@ def epcheck_validate(request: pytest.FixtureRequest) -> Callable[..., Validation
     from epcheck.api import ValidateOptions, validate
     from epcheck.api.suite.stream import REASONS
 
-    def validated(model: Path | str, **options: Any) -> Validation:
+    def validate_model(model: Path | str, **options: Any) -> Validation:
         candidate, baseline = request.config.getoption("--ep"), request.config.getoption("--baseline")
         chosen = {"targets": (candidate,) if candidate else (), "baseline": baseline, **options}
         try:
@@ -260,7 +260,7 @@ def epcheck_validate(request: pytest.FixtureRequest) -> Callable[..., Validation
         except REASONS as error:
             give_up(request.config, str(error))
 
-    return validated
+    return validate_model
 
 
 SUITE = Path(__file__).parents[1] / "conformance" / "test_suite.py"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.bug_reports import of_model, of_run
+from epcheck.api.bug_reports import from_model, from_run
 from epcheck.api.bug_reports.fault import BugReportError as BugReportError
 from epcheck.api.bug_reports.fault import Fault
-from epcheck.api.bug_reports.written import BugReport as BugReport
-from epcheck.api.bug_reports.written import write
+from epcheck.api.bug_reports.writer import BugReport as BugReport
+from epcheck.api.bug_reports.writer import write
 from epcheck.api.models.parsing import only_target
 from epcheck.api.models.reduce import ReduceOptions
 from epcheck.api.option import Group, Option
@@ -62,7 +62,7 @@ def report_bug(options: ReportBugOptions, *, progress: Progress = SILENT) -> tup
     """
     with progress.working() as say:
         faults = list(_faults(options, say))
-        return tuple(write(_asked(fault, options, say), options.out) for fault in faults)
+        return tuple(write(_ask_targets(fault, options, say), options.out) for fault in faults)
 
 
 def _faults(options: ReportBugOptions, say: Callable[[str], None]) -> Iterator[Fault]:
@@ -71,27 +71,27 @@ def _faults(options: ReportBugOptions, say: Callable[[str], None]) -> Iterator[F
     if options.subject.is_dir():
         asked = options.model.target
         target = asked.name if isinstance(asked, Target) else asked or ""
-        yield from of_run.faults(
-            options.subject, of_run.Chosen(options.cases, options.expected, options.most, target), options.out
+        yield from from_run.faults(
+            options.subject, from_run.Chosen(options.cases, options.expected, options.most, target), options.out
         )
         return
     if options.cases:
         raise BugReportError(f"'{options.subject}' is no run's folder, so that '{options.cases[0]}' is no case of it")
     say("reducing the model")
-    yield of_model.fault(options.subject, options.model, options.out)
+    yield from_model.fault(options.subject, options.model, options.out)
 
 
-def _asked(fault: Fault, options: ReportBugOptions, say: Callable[[str], None]) -> Fault:
+def _ask_targets(fault: Fault, options: ReportBugOptions, say: Callable[[str], None]) -> Fault:
     """The fault with what other targets say of its repro."""
     found: list[Answer] = []
     for target in (*((fault.target,) if options.again else ()), *options.also):
         say(f"asking {target}")
         name = f"{target}, the repro alone" if target == fault.target else target
-        found += [Answer(name, *answer) for answer in _replayed(fault.repro, target)]
+        found += [Answer(name, *answer) for answer in _replay_folder(fault.repro, target)]
     return fault.with_answers(found)
 
 
-def _replayed(folder: Path, target: str) -> Sequence[tuple[str, str]]:
+def _replay_folder(folder: Path, target: str) -> Sequence[tuple[str, str]]:
     """(status, reason) of each data set of a folder on a target; why it cannot be asked, where that is so."""
     try:
         return [(r.status, r.reason) for r in replay(ReplayOptions(folder, (target,), baseline="none"))]

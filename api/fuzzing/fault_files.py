@@ -48,7 +48,7 @@ def report(fault: Fault, target: str, facts: Mapping[str, str]) -> str:
         "",
         f"- operator: {fault.cause.symptom.operator}, version {node.since_version}, {fault.case.dtype}",
         *([f"- fails at optimisation level {fault.level} and above"] if fault.level else []),
-        f"- attributes: {_listed(node.attributes)}",
+        f"- attributes: {_list_attributes(node.attributes)}",
         *(
             f"- input `{v.name}`: {v.dtype} {list(v.shape)}: {v.preview}"
             for v in record.case.values
@@ -78,7 +78,7 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _listed(attributes: Mapping[str, Any]) -> str:
+def _list_attributes(attributes: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in attributes.items()) or "none"
 
 

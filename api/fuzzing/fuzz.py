@@ -97,7 +97,7 @@ def fuzz(options: FuzzOptions, *, progress: Progress = SILENT, workers: IdleWork
         else:
             found, facts, ended = _search(options, target, operators, kept, progress, idle)
         asked = target if not options.graphs else graph_search.at_level(target, "all")
-        faults = tuple(_blamed(found.faults.values(), asked, baseline, idle))
+        faults = tuple(_blame_faults(found.faults.values(), asked, baseline, idle))
     faults = tuple(sorted(faults, key=lambda f: (not f.is_new, f.cause.symptom.operator, f.cause.id)))
     folders = tuple(fault_files.write(fault, options.out / FAULTS, target.name, facts) for fault in faults)
     result = FuzzResult(
@@ -198,7 +198,9 @@ def _search_graphs(
     return search.found, facts, ended
 
 
-def _blamed(faults: Iterable[Fault], target: Target, baseline: Target | None, workers: IdleWorkers) -> Iterable[Fault]:
+def _blame_faults(
+    faults: Iterable[Fault], target: Target, baseline: Target | None, workers: IdleWorkers
+) -> Iterable[Fault]:
     """The faults with records that say what baseline and reference make of the smallest nodes. One that does not come
     again is kept with its own record."""
     found = list(faults)

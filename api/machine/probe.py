@@ -77,13 +77,13 @@ def probe(options: ProbeOptions, *, progress: Progress = SILENT) -> ProbedClaims
     started = time.monotonic()
     with progress.working() as doing:
 
-        def answered(case: PreparedCase, why_not: str, fails: bool) -> None:
+        def take_answer(case: PreparedCase, why_not: str, fails: bool) -> None:
             asked.append(Asked(case.case, tuple(case.types.items()), why_not, fails))
             if len(asked) % 100 == 0:
                 doing(f"{len(asked):,} of about {len(cases):,} nodes")
 
-        prepared = _prepared(cases)
-        facts = placements.ask_placements(target, prepared, answered, options.jobs, packed)
+        prepared = _prepare_cases(cases)
+        facts = placements.ask_placements(target, prepared, take_answer, options.jobs, packed)
     seconds = time.monotonic() - started
     found = _table(target, facts, asked, packed)
     out.write_text(table.encoded(found), encoding="utf-8", newline="\n")
@@ -98,7 +98,7 @@ def probe(options: ProbeOptions, *, progress: Progress = SILENT) -> ProbedClaims
     )
 
 
-def _prepared(cases: list[Case]) -> Iterator[PreparedCase]:
+def _prepare_cases(cases: list[Case]) -> Iterator[PreparedCase]:
     """Those that can be built and need not be refused."""
     for case in cases:
         found = prepared_case.prepare(case)

@@ -79,11 +79,11 @@ def status(options: StatusOptions | None = None, *, progress: Progress = SILENT)
         default = replace(default, about=f"{default.about}; a run installs it first, about a minute")
     found = (default, *sorted(targets.values(), key=lambda target: not target.ready))
     if options is not None and options.try_targets:
-        found = tuple(_tried(target, progress) if target.ready else target for target in found)
-    return MachineStatus(dict(_installed()), found)
+        found = tuple(_try_target(target, progress) if target.ready else target for target in found)
+    return MachineStatus(dict(_list_installed()), found)
 
 
-def _installed() -> Iterator[tuple[str, str]]:
+def _list_installed() -> Iterator[tuple[str, str]]:
     yield "Python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"
     for name in PACKAGES:
         try:
@@ -140,7 +140,7 @@ def _other_providers() -> tuple[str, ...]:
     return tuple(name for name in onnxruntime.get_available_providers() if name not in of_no_use)
 
 
-def _tried(target: TargetStatus, progress: Progress) -> TargetStatus:
+def _try_target(target: TargetStatus, progress: Progress) -> TargetStatus:
     """The target after one case."""
     with progress.working() as say, tempfile.TemporaryDirectory() as root:
         say(f"trying {target.name}")

@@ -75,7 +75,7 @@ def bisect(options: BisectOptions, *, progress: Progress = SILENT) -> Bisected:
     releases = choose(series, options.releases, progress.say)
     progress.say(_plan(series, releases, len(case_ids)))
     trier = _Trier(series, options, config, progress)
-    found = bisection.bisect(case_ids, releases, trier.run, lambda step: progress.say(_said(series, step)))
+    found = bisection.bisect(case_ids, releases, trier.run, lambda step: progress.say(_describe_step(series, step)))
     if not any(history.trials for history in found.cases):
         raise ReleaseError(f"no release of {series.package} could be tried; {next(iter(found.left_out.values()))}")
     bisected = Bisected(series.name, series.package, found, trier.facts)
@@ -157,7 +157,7 @@ def _plan(series: Series, releases: Sequence[str], cases: int) -> str:
     return f"{series.package}: {ends}, at most {most} run{'' if most == 1 else 's'}{each}"
 
 
-def _said(series: Series, step: Step) -> str:
+def _describe_step(series: Series, step: Step) -> str:
     """`dml@1.20.1: 3 right, 1 wrong`; of one case its status."""
     name = f"{series.name}@{step.release}"
     if step.left_out:

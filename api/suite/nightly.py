@@ -112,7 +112,7 @@ def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
     opened = open_store(store)
     assessments: tuple[Assessment, ...] = ()
     for target in ended.candidates:
-        found, opened = _assessed(opened, ended, folder, target, options)
+        found, opened = _assess_target(opened, ended, folder, target, options)
         assessments += (found,)
     ended = replace(ended, worse=tuple(found.target for found in assessments if found.result == assessment.WORSE))
     reports.write_run(folder, ended)
@@ -120,7 +120,7 @@ def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
     maintenance.add(store, folder)
     problems = tuple(problem.sentence for problem in opened.problems)
     night = Night(folder, ended, assessments, problems, _searches(chosen, ended, options, progress))
-    return replace(night, files=_written(night, options.out or folder, options.against))
+    return replace(night, files=_write_reports(night, options.out or folder, options.against))
 
 
 def _best(progress: Progress) -> str:
@@ -130,7 +130,7 @@ def _best(progress: Progress) -> str:
     return choice.specification
 
 
-def _written(night: Night, folder: Path, against: Path | None) -> tuple[Path, ...]:
+def _write_reports(night: Night, folder: Path, against: Path | None) -> tuple[Path, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     write_html(folder / PAGE, night.title, night.assessments, _reports_of(night, against), night.searches)
     for name, write in WRITERS.items():
@@ -166,7 +166,7 @@ def _reports_of(night: Night, against: Path | None) -> dict[str, Path]:
     return {**beside, night.run.run_id: night.folder}
 
 
-def _assessed(
+def _assess_target(
     opened: Store, ended: Run, folder: Path, target: str, options: NightlyOptions
 ) -> tuple[Assessment, Store]:
     """The assessment of a target, and the store without the files that turned out to be damaged."""

@@ -119,7 +119,7 @@ def _with_command(record: Record, options: ReplayOptions, folder: Path) -> Recor
     stated = repro_truth.stated(folder)
     variant = options.variant or (stated.variant if stated else "")
     way = ("--variant", variant) if variant else ()
-    command = _quoted("epcheck", "replay", str(folder), "--target", record.candidate.target, *way)
+    command = _quote_command("epcheck", "replay", str(folder), "--target", record.candidate.target, *way)
     return replace(record, case=replace(record.case, repro=command))
 
 
@@ -137,7 +137,9 @@ def _records(wanted: _Wanted) -> Iterator[tuple[Path, Record]]:
         variant = options.variant or how.variant
         ways = {target.name: Variants((variant_of(target, variant),), {}) for target in candidates if variant}
         strict = stated is not None or bool(built.node.op_type)  # of another model, some nodes may run elsewhere
-        chosen = tuple(_as_it_failed(target if strict else _with_fallback(target), how.level) for target in candidates)
+        chosen = tuple(
+            _repeat_sessions(target if strict else _with_fallback(target), how.level) for target in candidates
+        )
         with Session(Plan((), chosen, baseline, variants=ways), records.append) as running:
             running.submit(built.case)
             while running.under_way:
@@ -150,7 +152,7 @@ def _with_fallback(target: Target) -> Target:
     return replace(target, config={key: value for key, value in target.config.items() if key != DISABLE_FALLBACK})
 
 
-def _as_it_failed(target: Target, level: str) -> Target:
+def _repeat_sessions(target: Target, level: str) -> Target:
     """The target as `validate` and `reduce` run it: at a level of graph optimisation, where there is one, and a
     callable twice, as each session runs twice."""
     return replace(target, session={"repeat": True, **({"level": level} if level else {}), **target.session})
@@ -162,7 +164,7 @@ def _folders(folder: Path) -> list[Path]:
     return below if below and not (folder / "model.onnx").exists() else [folder]
 
 
-def _quoted(*words: str) -> str:
+def _quote_command(*words: str) -> str:
     """A command line as this system's shell takes it: a stranger chose the folder's name."""
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 

@@ -17,9 +17,9 @@ from epcheck.api.progress import SILENT, Progress
 from epcheck.api.runs.archive import archive
 from epcheck.api.runs.first_verdict import FirstVerdict, thin_first
 from epcheck.api.runs.result import COMPLETE, INTERRUPTED, RunResult
-from epcheck.api.suite.place import Place, place_of, refuse_early
+from epcheck.api.suite.executor import Executor, open_executor, refuse_early
 from epcheck.api.suite.run_options import RunOptions
-from epcheck.api.suite.selection import resumed, selection
+from epcheck.api.suite.selection import restore_options, selection
 from epcheck.conformance.cluster.node import ClusterError, Line
 from epcheck.conformance.records import target_facts
 from epcheck.conformance.records.record import Record, decode
@@ -53,7 +53,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
     folder = _folder_to_resume(options)
     interrupted = None if folder is None else reports.read_run(folder)
     if interrupted is not None:
-        options = resumed(interrupted, options)
+        options = restore_options(interrupted, options)
     refuse_early(options)
     selected = _Selected.of(options)
     cases, thin = _in_order(options, selected) if interrupted is None else (selected.cases, frozenset[str]())
@@ -63,13 +63,13 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
         )
     if interrupted is not None:
         _check_same_shard(interrupted, selected.share)
-    with place_of(options, progress, workers, len(thin)) as place:
-        recording = _begun(options, selected, place) if folder is None else _Recording.of(folder, options)
+    with open_executor(options, progress, workers, len(thin)) as executor:
+        recording = _begin_run(options, selected, executor) if folder is None else _Recording.of(folder, options)
         shown = progress.recording(recording.run.planned, len(recording.done))
         with recording.journal, shown as take_reading, interruptible(CLOSING_S):
             first = FirstVerdict(recording.run, thin, progress)
-            recording.fill(place, cases, take_reading, _Watched(progress.found, first.take))
-            recording.close(place.notes, selected.share, _stale(options, place, selected.whole))
+            recording.fill(executor, cases, take_reading, _Watched(progress.report_failure, first.take))
+            recording.close(executor.notes, selected.share, _stale(options, executor, selected.whole))
             comparison = compared_with_earlier(recording.folder, options.store)
             reported = reports.write_all(recording.folder, archive, comparison)
             return RunResult.of(reported, options.strict, options.max_flaky)
@@ -130,7 +130,7 @@ class _Recording:
 
     def fill(
         self,
-        place: Place,
+        executor: Executor,
         cases: Sequence[Case],
         take_reading: Callable[[str], None],
         watched: _Watched,
@@ -146,7 +146,7 @@ class _Recording:
                 watched.failure(decode(text))
 
         try:
-            place.run(cases, self.done, take, self._greeted)
+            executor.run(cases, self.done, take, self._take_facts)
         except KeyboardInterrupt:
             self._status = INTERRUPTED
         except (TargetDown, ClusterError) as error:
@@ -169,7 +169,7 @@ class _Recording:
         )
         self.journal.close(self.run)
 
-    def _greeted(self, facts: Facts) -> None:
+    def _take_facts(self, facts: Facts) -> None:
         """Keep what the targets say of themselves. Raises StoreError when they are not those of the records."""
         _check_same_candidates(self.run, facts, self._options.may_differ)
         known = self.run.targets
@@ -197,9 +197,9 @@ def describe(options: RunOptions, candidates: tuple[str, ...], baseline: str | N
     )
 
 
-def _begun(options: RunOptions, selected: _Selected, place: Place) -> _Recording:
+def _begin_run(options: RunOptions, selected: _Selected, executor: Executor) -> _Recording:
     """A new run in a new folder."""
-    begun = describe(options, place.candidates, place.baseline, len(selected.cases))
+    begun = describe(options, executor.candidates, executor.baseline, len(selected.cases))
     folder = reports.new_run_folder(options.root)
     begun = replace(begun, run_id=folder.name, share=selected.share)
     return _Recording(folder, begun, reports.create(folder, begun), frozenset(), options)
@@ -236,10 +236,10 @@ def _check_same_candidates(run: Run, facts: Facts, may_differ: Collection[str]) 
             )
 
 
-def _stale(options: RunOptions, place: Place, whole: Sequence[Case]) -> tuple[str, ...]:
+def _stale(options: RunOptions, executor: Executor, whole: Sequence[Case]) -> tuple[str, ...]:
     if not options.whole_suite:
         return ()
     ids = [case.id for case in whole]
-    known = [(name, entry) for name, entry in place.expectations() if not expectation.is_about_node_tests(entry)]
+    known = [(name, entry) for name, entry in executor.expectations() if not expectation.is_about_node_tests(entry)]
     unmatched = set(expectation.stale([entry for _, entry in known], ids))
     return tuple(dict.fromkeys(f"{name}: {entry}" for name, entry in known if entry in unmatched))

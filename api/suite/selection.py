@@ -36,7 +36,7 @@ def selection(options: RunOptions, candidates: tuple[str, ...], baseline: str | 
     return {_key(name): _plain(getattr(chosen, name)) for name in names}
 
 
-def resumed(run: Run, now: RunOptions) -> RunOptions:
+def restore_options(run: Run, now: RunOptions) -> RunOptions:
     """The options of an interrupted run. now: those with which it is resumed. Raises StoreError."""
     try:
         missing = [_key(name) for name in ALWAYS if _key(name) not in run.selection]
@@ -85,16 +85,16 @@ def _value(name: str, plain: Any) -> Any:
     option = next((note for note in notes if isinstance(note, Option) and note.parse), None)
     if option and option.parse and isinstance(plain, list if option.many and isinstance(plain, list) else str):
         return option.parse(plain)
-    return _converted(kind, plain)
+    return _convert_value(kind, plain)
 
 
-def _converted(kind: Any, plain: Any) -> Any:
+def _convert_value(kind: Any, plain: Any) -> Any:
     """A value of JSON as `kind`: a basic type, Path, an Enum, `tuple[X, ...]` or `X | None`. Raises ValueError."""
     arguments = get_args(kind)
     if get_origin(kind) is tuple and isinstance(plain, list):
-        return tuple(_converted(arguments[0], item) for item in plain)
+        return tuple(_convert_value(arguments[0], item) for item in plain)
     if arguments and get_origin(kind) is not tuple:
-        return None if plain is None else _converted(arguments[0], plain)
+        return None if plain is None else _convert_value(arguments[0], plain)
     basic = str if isinstance(kind, type) and issubclass(kind, Path | Enum) else kind
     if type(plain) is not basic:
         raise ValueError(f"{plain!r} stands in place of {kind}")

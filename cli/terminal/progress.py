@@ -51,7 +51,7 @@ class TerminalProgress:
         with self._terminal.progress(*columns, transient=True) as bars:
             yield RecordBar(bars, planned, done).take
 
-    def found(self, record: Record) -> None:
+    def report_failure(self, record: Record) -> None:
         """A line for the first failure of each cause, up to SHOWN_FAILURES of them."""
         cause = cause_text(record)
         if cause in self._causes or len(self._causes) == SHOWN_FAILURES:

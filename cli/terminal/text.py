@@ -34,11 +34,11 @@ def printable(words: str) -> str:
     and halves of surrogate pairs are written as Python writes them: `\\x1b`, `\\u202e`, `\\ud800`."""
     if words.isascii() and words.isprintable():  # nearly all
         return words
-    shown = "".join(c if c.isprintable() else _escaped(c) for c in words)
-    return _IGNORABLE.sub(lambda found: _escaped(found[0]), shown)
+    shown = "".join(c if c.isprintable() else _escape_character(c) for c in words)
+    return _IGNORABLE.sub(lambda found: _escape_character(found[0]), shown)
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 

@@ -35,7 +35,7 @@ class ModelFileError(EpcheckError, ValueError):
 
 
 @dataclass(frozen=True)
-class Place:
+class DataLocation:
     """Where a tensor's external data is: bytes `offset` to `offset + length` of a file inside the model's folder."""
 
     tensor: str
@@ -58,7 +58,7 @@ def embedded(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
     """The model of the file `path`, with its external data put into it; the same object. Raises as `load`."""
     budget = MAX_BYTES - model.ByteSize()
     for tensor in external_tensors(model):
-        place = _place(tensor, path)
+        place = _locate_data(tensor, path)
         budget -= place.length
         if budget < 0:
             raise ModelFileError(f"'{path}': tensor '{tensor.name}' makes the model larger than {MAX_BYTES} bytes")
@@ -98,9 +98,9 @@ def _large(path: Path) -> onnx.ModelProto | None:
     return None
 
 
-def external_data(model: onnx.ModelProto, path: Path) -> tuple[Place, ...]:
+def external_data(model: onnx.ModelProto, path: Path) -> tuple[DataLocation, ...]:
     """Where the model of the file `path` has its external data; nothing is read. Raises ModelFileError as `load`."""
-    return tuple(_place(tensor, path) for tensor in external_tensors(model))
+    return tuple(_locate_data(tensor, path) for tensor in external_tensors(model))
 
 
 def bytes_of(model: onnx.ModelProto, path: Path) -> int:
@@ -108,7 +108,7 @@ def bytes_of(model: onnx.ModelProto, path: Path) -> int:
     return path.stat().st_size + sum(place.length for place in in_other_files(model, path))
 
 
-def in_other_files(model: onnx.ModelProto, path: Path) -> tuple[Place, ...]:
+def in_other_files(model: onnx.ModelProto, path: Path) -> tuple[DataLocation, ...]:
     """Where the model of the file `path` has data in other files. Raises ModelFileError as `load`."""
     file = path.resolve()
     return tuple(place for place in external_data(model, path) if place.file != file)
@@ -125,7 +125,7 @@ def array_of(tensor: onnx.TensorProto, folder: Path) -> Array:
     Raises ModelFileError, for external data as `load`.
     """
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        place = _place(tensor, folder / "model.onnx")
+        place = _locate_data(tensor, folder / "model.onnx")
         content = _read(place.file, place.offset, place.length)
         tensor = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=content)
     try:
@@ -193,7 +193,7 @@ def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             yield from (pair.values, pair.indices)
 
 
-def _place(tensor: onnx.TensorProto, model: Path) -> Place:
+def _locate_data(tensor: onnx.TensorProto, model: Path) -> DataLocation:
     """Where a tensor's external data is, checked."""
     where = f"'{model}': tensor '{tensor.name}'"
     entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -220,4 +220,4 @@ def _place(tensor: onnx.TensorProto, model: Path) -> Place:
                              f"which has {rest}")  # fmt: skip
     if any(dim < 0 for dim in tensor.dims) or (length != size and tensor.data_type not in _PACKED):
         raise ModelFileError(f"{where} has {length} bytes of data, but its dimensions {list(tensor.dims)} need {size}")
-    return Place(tensor.name, file, offset, length)
+    return DataLocation(tensor.name, file, offset, length)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, PASS
-from epcheck.reports.ci.of_run import operators_of, repro_command
+from epcheck.reports.ci.from_run import operators_of, repro_command
 from epcheck.reports.markdown import code, escaped, row
 from epcheck.reports.runs.causes import Cause
 from epcheck.reports.runs.fingerprint import release_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from epcheck.reports.ci.annotation import write_annotations
 from epcheck.reports.ci.badge import badge
-from epcheck.reports.ci.of_run import annotate
+from epcheck.reports.ci.from_run import annotate
 from epcheck.reports.ci.step_summary import step_summary
 from epcheck.reports.runs.run_folder import read_records, read_run
 from epcheck.reports.runs.summary import summarize

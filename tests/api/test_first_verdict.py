@@ -33,7 +33,7 @@ class Sentences:
     def recording(self, planned: int, done: int) -> AbstractContextManager[Callable[[str], None]]:  # noqa: ARG002
         return nullcontext(self.sentences.append)
 
-    def found(self, record: Record) -> None:
+    def report_failure(self, record: Record) -> None:
         pass
 
 

@@ -39,7 +39,7 @@ class Reported:
         self.planned.append((planned, done))
         yield self.readings.append
 
-    def found(self, record: Record) -> None:
+    def report_failure(self, record: Record) -> None:
         self.sentences.append(record.case_id)
 
     @contextmanager

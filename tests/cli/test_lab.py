@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from epcheck.api.suite.place import _install_lab
+from epcheck.api.suite.executor import _install_lab
 from epcheck.cli.commands.machine.lab import app
 from epcheck.cli.terminal.progress import LabProgress, TerminalProgress
 from epcheck.cli.terminal.terminal import Terminal

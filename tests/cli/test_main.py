@@ -23,7 +23,7 @@ from small_cases import HERE
 
 from epcheck import reports
 from epcheck.api import RunOptions
-from epcheck.api.suite.selection import resumed, selection
+from epcheck.api.suite.selection import restore_options, selection
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILURE
 from epcheck.conformance.scheduling.shard import Shard
@@ -313,8 +313,8 @@ def test_the_options_of_a_run_survive_the_way_to_disk() -> None:
         shard=Shard(3, 16), balance=Path("night"), scheduler="tcp://a",
     )  # fmt: skip
     stored = replace(a_run(), selection=json.loads(json.dumps(selection(options, ("cpu",), None))))
-    assert resumed(stored, RunOptions()) == options
-    assert resumed(stored, RunOptions(scheduler="tcp://b", may_differ=("os",))) == replace(
+    assert restore_options(stored, RunOptions()) == options
+    assert restore_options(stored, RunOptions(scheduler="tcp://b", may_differ=("os",))) == replace(
         options, scheduler="tcp://b", may_differ=("os",)
     )
 

@@ -81,15 +81,17 @@ def examine(
                 if not process.is_stopped():
                     ran = time.monotonic()
                 elif time.monotonic() - ran > STOPPED_S:
-                    raise _failed(model, f"somebody stopped the process that read it, for {STOPPED_S:g} s") from None
+                    raise _make_error(
+                        model, f"somebody stopped the process that read it, for {STOPPED_S:g} s"
+                    ) from None
                 if time.monotonic() - heard > deadline_s + ORACLE_S:
-                    raise _failed(model, f"it gave no sign of life for {deadline_s + ORACLE_S:g} s") from None
+                    raise _make_error(model, f"it gave no sign of life for {deadline_s + ORACLE_S:g} s") from None
                 if process.resident_bytes() > memory:
-                    raise _failed(model, f"it takes more than {memory // MEBIBYTE:,} MiB of memory") from None
+                    raise _make_error(model, f"it takes more than {memory // MEBIBYTE:,} MiB of memory") from None
                 continue
             heard = time.monotonic()
             if received is None:
-                raise _failed(model, f"the process that read it ended: {process.last_words()}")
+                raise _make_error(model, f"the process that read it ended: {process.last_words()}")
             match received[0]:
                 case messages.Alive():
                     continue
@@ -108,7 +110,7 @@ def _result(received: Received, kind: Any, model: Path) -> Any:
     try:
         result = messages.result_of(received, kind)
     except ResultError as error:
-        raise _failed(model, f"the process that read it sent no result: {error}") from None
+        raise _make_error(model, f"the process that read it sent no result: {error}") from None
     return result
 
 
@@ -117,7 +119,7 @@ def _error(model: Path, message: Message) -> Exception:
         case messages.SystemRefused(number, text, file):
             return OSError(number, text, file) if file else OSError(number, text)
         case messages.Failed(sentence):
-            return _failed(model, sentence)
+            return _make_error(model, sentence)
     raise AssertionError(message)
 
 
@@ -140,7 +142,7 @@ def _subclasses(kind: type[EpcheckError]) -> Iterator[type[EpcheckError]]:
         yield from _subclasses(each)
 
 
-def _failed(model: Path, why: str) -> ExaminationError:
+def _make_error(model: Path, why: str) -> ExaminationError:
     return ExaminationError(f"{model}: cannot be examined: {why}")
 
 

@@ -30,7 +30,7 @@ def write(options: ProfileOptions) -> None:
     """Write the profile of a target, or print it where no file is named."""
     found = provider_profile(options)
     if options.out:
-        Terminal().print(f"{_described(found)}: {options.out}")
+        Terminal().print(f"{_describe_profile(found)}: {options.out}")
     else:
         Terminal().print_document(profile_text(found))
 
@@ -38,7 +38,7 @@ def write(options: ProfileOptions) -> None:
 @command(app, ReadProfileOptions)
 def read(options: ReadProfileOptions) -> None:
     """Read a profile, say what it has, and write its exclusions as expectations if asked. Exit code 2 if it is none."""
-    Terminal().print(_described(read_profile(options)))
+    Terminal().print(_describe_profile(read_profile(options)))
 
 
 @app.command()
@@ -47,6 +47,6 @@ def schema() -> None:
     Terminal().print_document(json.dumps(profile_schema(), indent=2))
 
 
-def _described(found: ProviderProfile) -> str:
+def _describe_profile(found: ProviderProfile) -> str:
     claims = "no claims" if found.claims is None else f"{len(found.claims.operators):,} operator versions claimed"
     return f"{found.provider}, target {found.target}: {claims}, {len(found.expectations):,} exclusions"

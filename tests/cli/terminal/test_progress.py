@@ -137,7 +137,7 @@ def test_the_first_failures_are_shown_while_the_run_goes_on() -> None:
         opinion = an_opinion("dml", status="crash", message=f"exit code {number}")
         for sample in (f"rank_{number}", "of_the_same_cause"):
             reason = "[bold]" + "x" * 200
-            progress.found(a_wrong_slice(sample=sample, candidate=opinion, reason=reason, reading="flaky"))
+            progress.report_failure(a_wrong_slice(sample=sample, candidate=opinion, reason=reason, reading="flaky"))
     first, *others, last = file.getvalue().splitlines()
     assert first == f"flaky Slice-13/float16/rank_0[runtime] (mismatch): [bold]{'x' * 154}…"
     assert (len(others), last) == (SHOWN_FAILURES - 1, "further failures are counted; the report has them")

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from small_models import floats, model
 
 from epcheck import api
-from epcheck.api.suite.selection import resumed, selection
+from epcheck.api.suite.selection import restore_options, selection
 from epcheck.conformance.records.run import Run
 from epcheck.generators import suite
 from epcheck.generators.sources import harvested as harvested_cases
@@ -111,9 +111,9 @@ def test_an_interrupted_run_knows_its_sources(harvested: api.Harvest) -> None:
     stored = selection(options, ("cpu",), None)
     assert stored["source"] == ["suite", str(harvested.folder)]
     run = Run("", "", (), ("cpu",), None, {}, 0, stored, {})
-    assert resumed(run, api.RunOptions()).source == options.source
+    assert restore_options(run, api.RunOptions()).source == options.source
     older = Run("", "", (), ("cpu",), None, {}, 0, {**stored, "source": "onnx"}, {})
-    assert suite.listed(resumed(older, api.RunOptions()).source) == (api.Source.ONNX,)
+    assert suite.listed(restore_options(older, api.RunOptions()).source) == (api.Source.ONNX,)
     assert options.whole_suite
     assert not api.RunOptions(source=harvested.folder).whole_suite
 

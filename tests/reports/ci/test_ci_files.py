@@ -14,7 +14,7 @@ from epcheck import api, reports
 from epcheck.conformance.records.record import Record
 from epcheck.reports.ci.annotation import ERROR, MOST, WARNING, Annotation, at_most
 from epcheck.reports.ci.badge import GREEN, GREY, RED, YELLOW, badge
-from epcheck.reports.ci.of_run import annotate
+from epcheck.reports.ci.from_run import annotate
 from epcheck.reports.ci.step_summary import step_summary
 from epcheck.reports.runs.summary import Summary, summarize
 

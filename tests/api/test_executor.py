@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from epcheck import api
-from epcheck.api.suite import place
+from epcheck.api.suite import executor
 from epcheck.conformance.releases.error import ReleaseError
 from epcheck.conformance.targets.target import TargetError
 
@@ -29,9 +29,9 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         raise AssertionError("the lab is being installed")
 
     monkeypatch.setenv("EPCHECK_LAB", str(tmp_path / "lab"))
-    monkeypatch.setattr(place.lab, "can_install", lambda: None)
-    monkeypatch.setattr(place, "_install_lab", install)
-    monkeypatch.setattr(place, "releases_of", releases)
+    monkeypatch.setattr(executor.lab, "can_install", lambda: None)
+    monkeypatch.setattr(executor, "_install_lab", install)
+    monkeypatch.setattr(executor, "releases_of", releases)
     return asked
 
 
@@ -74,7 +74,7 @@ def test_a_release_that_the_package_index_does_not_have(bare: list[str]) -> None
 @pytest.mark.parametrize("target", ["dml", "dml@1.24.4", "dml@1.24.3"])
 def test_what_may_be_right_is_installed(bare: list[str], target: str) -> None:
     options = api.RunOptions((target,), operators=("Relu",), limit=1)
-    with pytest.raises(AssertionError, match="the lab is being installed"), place.place_of(options, api.SILENT):
+    with pytest.raises(AssertionError, match="the lab is being installed"), executor.open_executor(options, api.SILENT):
         pass
     assert bare in ([], ["onnxruntime-directml"])
 
@@ -85,8 +85,8 @@ def test_an_index_that_cannot_be_reached_keeps_nobody_from_trying(
     def unreachable(_package: str, windows: bool) -> tuple[str, ...]:
         raise ReleaseError(f"unreachable, {windows}")
 
-    monkeypatch.setattr(place, "releases_of", unreachable)
+    monkeypatch.setattr(executor, "releases_of", unreachable)
     options = api.RunOptions(("dml@9.9.9",), operators=("Relu",), limit=1)
-    with pytest.raises(AssertionError, match="the lab is being installed"), place.place_of(options, api.SILENT):
+    with pytest.raises(AssertionError, match="the lab is being installed"), executor.open_executor(options, api.SILENT):
         pass
     assert bare == []

@@ -42,8 +42,8 @@ Take = Callable[[Line], None]
 Greeted = Callable[[Facts], None]
 
 
-class Place(Protocol):
-    """A place that can run cases.
+class Executor(Protocol):
+    """What runs the cases of a run.
 
     candidates, baseline: names of targets. notes: sentences for the reader of the report.
     """
@@ -63,10 +63,10 @@ class Place(Protocol):
         """(candidate, expectation) of all that apply to the candidates as they ran."""
 
 
-def place_of(
+def open_executor(
     options: RunOptions, progress: Progress, workers: IdleWorkers | None = None, first: int = 0
-) -> AbstractContextManager[Place]:
-    """The place that the options name. workers: keep this machine's workers for the next run. first: as in `Plan`.
+) -> AbstractContextManager[Executor]:
+    """The executor that the options name. workers: keep this machine's workers for the next run. first: as in `Plan`.
 
     Raises TargetError, ExpectationError, LabError, RuntimeInstallError, ClusterError, some of them when it is entered.
     """
@@ -216,7 +216,7 @@ def _install_lab(progress: Progress) -> None:
         lab.install(progress=step)
 
 
-def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[Place]:
+def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[Executor]:
     if options.profile:
         raise ClusterError("--profile measures this machine; leave out --scheduler")
     if options.explain:

@@ -123,7 +123,7 @@ def _fault(run: Run, group: _Group, out: Path) -> Fault:
     provider = provider_of(run, target)
     name = f"{repro.folder_name(record.case_id)[:60]}-{group.cause.key}"
     folder = out / name / "repro"
-    judged = replace(repro.judged(built := _built(record.case_id)), provider=provider)
+    judged = replace(repro.judged(built := _build_case(record.case_id)), provider=provider)
     folder.parent.mkdir(parents=True, exist_ok=True)
     repro.write_folder(folder, built.model, built.feeds, judged)
     case = record.case
@@ -145,7 +145,7 @@ def _fault(run: Run, group: _Group, out: Path) -> Fault:
     return Fault(name, folder, target, issue, group.cases)
 
 
-def _built(case_id: str) -> BuiltCase:
+def _build_case(case_id: str) -> BuiltCase:
     """Raises ReproError, and SelectionError for a case that this version of the suite does not have."""
     try:
         return suite.case_by_id(case_id).build()
@@ -210,11 +210,11 @@ def _answers_in(run: Run, record: Record, others: Sequence[Record]) -> Iterator[
         seen.setdefault(opinion.target, opinion)
     for target, opinion in seen.items():
         words = opinion.differences[0].reason if opinion.differences else _first_line(opinion.message)
-        yield Answer(_shown(run, target), opinion.status, words)
+        yield Answer(_describe_target(run, target), opinion.status, words)
     yield from (Answer(f"oracle {name}", answer) for name, answer in record.oracles.items())
 
 
-def _shown(run: Run, target: str) -> str:
+def _describe_target(run: Run, target: str) -> str:
     """A target as strangers know it: its name, or provider and release where that is a path."""
     if not any(sign in target for sign in "/\\"):
         release = run.targets.get(target, {}).get("onnxruntime", "")

@@ -42,7 +42,7 @@ def fault(model: Path, options: ReduceOptions, out: Path) -> Fault:
     issue = Issue(
         title=title(provider, f"{operators}: {status}{f' ({reduced.difference})' if reduced.difference else ''}"),
         summary=f"A part of the model '{model.name}' is not right on {provider}: {words(reduced).rstrip('.')}.",
-        expected=_expected(found),
+        expected=_describe_expectation(found),
         message=_message(found),
         facts=tuple(_facts(found, reduced)),
         answers=(
@@ -68,7 +68,7 @@ def _validate(model: Path, options: ReduceOptions) -> Validation:
     return examine_model(request, options.own_process, SILENT.say)
 
 
-def _expected(found: Validation) -> str:
+def _describe_expectation(found: Validation) -> str:
     if found.baseline and any(step.target == found.baseline and step.during for step in found.steps):
         return f"'{found.baseline}' does not run the model either: what the ONNX standard says of the node"
     against = f"the values that '{found.baseline}' gives" if found.baseline else "the true values"
