@@ -17,7 +17,7 @@ from small_models import layers
 from stored_records import a_crashed_topk, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
 from epcheck import api, reports
-from epcheck.api.bug_reports import written
+from epcheck.api.bug_reports import writer
 from epcheck.conformance.records.record import Expected, Record
 
 HERE = Path(__file__).parents[2] / "models"
@@ -76,13 +76,13 @@ def test_a_run_has_a_report_for_each_fault_group(run: Path) -> None:
 def test_the_zip_file_is_the_repro_and_runs(run: Path, tmp_path: Path) -> None:
     (report, _) = api.report_bug(options(run))
     assert report.archive is not None
-    assert report.archive.stat().st_size < written.MOST_BYTES
+    assert report.archive.stat().st_size < writer.MOST_BYTES
     with ZipFile(report.archive) as file:
         file.extractall(tmp_path / "unpacked")
     script = tmp_path / "unpacked" / "repro" / "run.py"
     done = subprocess.run([sys.executable, script, "CPUExecutionProvider"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    assert report.archive.read_bytes() == written.archive(report.folder / "repro")  # the same each time
+    assert report.archive.read_bytes() == writer.archive(report.folder / "repro")  # the same each time
 
 
 def test_a_case_stands_for_its_group_and_is_the_one_that_is_shown(run: Path) -> None:
@@ -178,14 +178,14 @@ def test_a_repro_that_is_too_large_loses_its_test_data_first_and_then_is_none(tm
     for name in ("model.onnx", "run.py", "case.json", "data.npz"):
         (tmp_path / name).write_bytes(noise if name == "data.npz" else b"x")
     (tmp_path / "test_data_set_0" / "input_0.pb").write_bytes(noise[::-1])
-    packed = written.archive(tmp_path)
+    packed = writer.archive(tmp_path)
     assert packed is not None
     with ZipFile(io.BytesIO(packed)) as file:
         assert sorted(file.namelist()) == [
             f"repro/{name}" for name in ("case.json", "data.npz", "model.onnx", "run.py")
         ]
     (tmp_path / "model.onnx").write_bytes(noise)
-    assert written.archive(tmp_path) is None
+    assert writer.archive(tmp_path) is None
 
 
 def test_no_file_name_has_what_a_system_refuses(run: Path) -> None:
