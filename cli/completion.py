@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +78,8 @@ def complete_source(incomplete: str) -> list[str]:
 
 def complete_target(incomplete: str) -> list[str]:
     """Those that every machine knows, and those of the `epcheck.toml` here."""
+    import tomllib
+
     try:
         tables = tomllib.loads(Path("epcheck.toml").read_text(encoding="utf-8"))
         own = [*tables.get("targets", ())]

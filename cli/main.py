@@ -13,7 +13,6 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -154,7 +153,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from epcheck.cli.terminal.terminal import Terminal  # commands import it as well, completion does not
+        from importlib.metadata import version
+
+        from epcheck.cli.terminal.terminal import Terminal
 
         Terminal().print(f"epcheck {version('epcheck')}")
         raise typer.Exit
