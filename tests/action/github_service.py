@@ -136,7 +136,7 @@ def serving(service: Service) -> Iterator[dict[str, str]]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         yield variables(f"http://127.0.0.1:{server.server_address[1]}")
         server.shutdown()

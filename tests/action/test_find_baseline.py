@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +24,37 @@ on_posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for 
 
 @pytest.fixture
 def find(tmp_path: Path) -> Callable[..., tuple[str, str, list[str]]]:
-    """Runs the program on a service: the id of the run, what it said, the files that it fetched."""
+    """Runs the program on a service, in this process: the id of the run, what is on stderr, the files fetched."""
 
-    def found(service: Service, **changes: str) -> tuple[str, str, list[str]]:
+    def find_baseline(service: Service, **changes: str) -> tuple[str, str, list[str]]:
         folder = tmp_path / "before"
-        with serving(service) as variables:
-            done = subprocess.run(
-                [sys.executable, str(PROGRAM)],
-                env={**os.environ, "PATH": str(tmp_path), **variables, "ARTIFACT": "epcheck-main", "BRANCH": "main",
-                     "FOLDER": str(folder), "TOKEN": "secret", **changes},
-                capture_output=True, text=True, check=True,
-            )  # fmt: skip
-        word, _, number = done.stdout.strip().partition("=")
+        with serving(service) as variables, pytest.MonkeyPatch.context() as patch:
+            for name, value in {**environment_of(tmp_path, folder), **variables, **changes}.items():
+                patch.setenv(name, value)
+            with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+                runpy.run_path(str(PROGRAM), run_name="__main__")
+        word, _, number = out.getvalue().strip().partition("=")
         assert word == "run-id"
         files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-        return number, done.stderr, files
+        return number, err.getvalue(), files
 
-    return found
+    return find_baseline
+
+
+def environment_of(path: Path, folder: Path) -> dict[str, str]:
+    """What `action.yml` sets. path: where programs are looked for. folder: where the artifact goes."""
+    return {"PATH": str(path), "ARTIFACT": "epcheck-main", "BRANCH": "main", "FOLDER": str(folder), "TOKEN": "secret"}
+
+
+def test_the_program_starts_as_the_action_starts_it(tmp_path: Path) -> None:
+    service = Service()
+    service.add(run(3, 19))
+    with serving(service) as variables:
+        environment = {**os.environ, **environment_of(tmp_path, tmp_path / "before"), **variables}
+        done = subprocess.run(
+            [sys.executable, str(PROGRAM)], env=environment, capture_output=True, text=True, check=True
+        )
+    assert done.stdout == "run-id=3\n"
 
 
 Find = Callable[..., tuple[str, str, list[str]]]
