@@ -12,6 +12,8 @@ import pytest
 from command_line import call
 from small_cases import HERE
 
+from epcheck.cli import pytest_plugin
+
 ROOT = HERE.parents[1]
 PACKAGE = ("--pyargs", "epcheck.conformance")
 
@@ -27,14 +29,23 @@ def run_pytest(*arguments: str, cwd: Path) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["installed", "checkout"])
-def test_the_tests_are_the_cases_of_the_suite_by_their_ids(tmp_path: Path, where: str) -> None:
-    suite, cwd = (PACKAGE, tmp_path) if where == "installed" else (("conformance",), ROOT)
+def test_the_tests_are_the_cases_of_the_suite_by_their_ids() -> None:
+    """In the checkout, whose own tests run in parallel by default; the suite does not."""
     options = ("--ep", "cpu", "--baseline", "none", "--op", "Slice", "--dtype", "int8")
-    code, output = run_pytest(*suite, *options, "-v", cwd=cwd)
+    code, output = run_pytest("conformance", *options, "-v", cwd=ROOT)
     ids = re.findall(r"::test_case\[(.*)\] PASSED", output)
     assert code == 0, output
     assert ids == call("list", "--op", "Slice", "--dtype", "int8").out.splitlines()
+    assert "workers" not in output.split("test_case")[0]
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_installed_suite_run_in_parallel_where_the_user_asks(tmp_path: Path) -> None:
+    options = ("--ep", "cpu", "--baseline", "none", "--op", "Slice", "--dtype", "int8", "-v", "-n", "2")
+    code, output = run_pytest(*PACKAGE, *options, cwd=tmp_path)
+    ids = re.findall(r"PASSED .*::test_case\[(.*)\]", output)
+    assert code == 0, output
+    assert sorted(ids) == sorted(call("list", "--op", "Slice", "--dtype", "int8").out.splitlines())
 
 
 @pytest.mark.slow
@@ -145,38 +156,17 @@ def test_what_the_provider_does_not_claim_is_skipped_with_the_reason(tmp_path: P
 
 
 @pytest.mark.slow
-def test_variants_are_run_and_an_unknown_axis_is_a_usage_error(tmp_path: Path) -> None:
+def test_variants_are_run(tmp_path: Path) -> None:
     suite = ("--pyargs", "epcheck.conformance", "--ep", "cpu", "--op", "Relu", "-k", "float32 and ordinary")
     code, out = run_pytest(*suite, "--variants", "level,packing", cwd=tmp_path)
     assert code == 0, out
-    code, out = run_pytest(*suite, "--variants", "speed", cwd=tmp_path)
-    assert code == 4
-    assert "epcheck: --variants: there is no axis 'speed'; write some of level, binding, context" in out
-
-
-@pytest.mark.slow
-def test_it_runs_in_parallel(tmp_path: Path) -> None:
-    options = ("--ep", "cpu", "--baseline", "none", "--op", "Slice", "--dtype", "int8", "-q", "-n", "2")
-    count = len(call("list", "--op", "Slice", "--dtype", "int8").out.splitlines())
-    code, output = run_pytest(*PACKAGE, *options, cwd=tmp_path)
-    assert (code, f"{count} passed" in output) == (0, True), output
 
 
 NO_OPERATOR = ("--op", "Slize"), 4, "ERROR: epcheck: unknown operator 'Slize'; there is Size, Slice, Split; "
-NO_DTYPE = (
-    ("--dtype", "float33"),
-    4,
-    "ERROR: epcheck: unknown dtype 'float33'; the suite has: bfloat16, bool, float16, float32, ",
-)
 NO_TARGET = (
     ("--ep", "gpu", "--op", "Slice"),
     2,
     "Exit: epcheck: unknown target 'gpu'; there are: cpu, dml, directml, reference, webgpu, openvi",
-)
-NO_BASELINE = (
-    ("--ep", "cpu", "--baseline", "./no", "--op", "Slice"),
-    2,
-    "Exit: epcheck: target './no': there is no interpreter at './no'",
 )
 
 
@@ -185,10 +175,8 @@ NO_BASELINE = (
     [
         pytest.param(*NO_OPERATOR, (), id="operator"),
         pytest.param(*NO_OPERATOR, ("-n", "2"), id="operator, parallel", marks=pytest.mark.slow),
-        pytest.param(*NO_DTYPE, (), id="dtype", marks=pytest.mark.slow),
         pytest.param(*NO_TARGET, (), id="target", marks=pytest.mark.slow),
         pytest.param(*NO_TARGET, ("-n", "2"), id="target, parallel", marks=pytest.mark.slow),
-        pytest.param(*NO_BASELINE, (), id="baseline", marks=pytest.mark.slow),
     ],
 )
 def test_what_does_not_exist_is_one_sentence(
@@ -199,9 +187,39 @@ def test_what_does_not_exist_is_one_sentence(
     assert (found, line[: len(sentence)], "Traceback" in output) == (code, sentence, False)
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--dtype", ["float33"], "epcheck: unknown dtype 'float33'; the suite has: bfloat16, bool, float16, float32, "),
+        ("--baseline", "./no", "epcheck: target './no': there is no interpreter at './no'"),
+        ("--variants", ["speed"], "epcheck: --variants: there is no axis 'speed'; write some of level, binding, cont"),
+    ],
+)
+def test_other_options_are_refused_before_anything_is_collected(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, option: str, value: object, sentence: str
+) -> None:
+    """As those of the sessions above, with exit code 4 for a usage error and 2 for a target."""
+    monkeypatch.delattr(pytestconfig, "workerinput", raising=False)
+    monkeypatch.setattr(pytestconfig.option, option.removeprefix("--"), value)
+    with pytest.raises((pytest.UsageError, pytest.exit.Exception)) as refusal:
+        pytest_plugin.pytest_configure(pytestconfig)
+    assert str(refusal.value).startswith(sentence)
+    assert getattr(refusal.value, "returncode", 4) == (2 if option == "--baseline" else 4)
+
+
 @pytest.mark.slow
 def test_a_target_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
-    arguments = (*PACKAGE, "--ep", "python:nothing:f", "--baseline", "none", "--op", "Slice", "-k", "rank_1_last")
+    arguments = (
+        *PACKAGE,
+        "--ep",
+        "python:nothing:f",
+        "--baseline",
+        "none",
+        "--op",
+        "Slice",
+        "-k",
+        "Slice-1/float32/rank_1_last",
+    )
     why = (
         "epcheck: target 'python:nothing:f': its worker does not start: the worker process ended: exit code 1; it said"
     )
