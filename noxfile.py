@@ -18,14 +18,6 @@ nox.options.sessions = ["lint", "types", "fast"]
 
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
-PARALLEL = ("-n", "2", "--dist", "loadfile")
-"""A module's tests share what its fixtures prepare; two workers leave room for the processes that tests start."""
-
-
-PATIENCE = ("-o", "faulthandler_timeout=900", "-o", "faulthandler_exit_on_timeout=true", "--max-worker-restart=0")
-"""A test that hangs for so many seconds ends the tests, with the traceback of each thread."""
-
-
 QUIET_PYRIGHT = {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
 
 
@@ -49,13 +41,19 @@ def types(session: nox.Session) -> None:
 @nox.session
 def fast(session: nox.Session) -> None:
     """The tests that need neither the lab, nor a browser, nor much time."""
-    session.run("python", "-m", "pytest", *PARALLEL, "-m", "not lab and not browser and not slow", *session.posargs)
+    session.run("python", "-m", "pytest", "-m", "not lab and not browser and not slow", *session.posargs)
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests, and which take longest."""
-    session.run("python", "-m", "pytest", *PARALLEL, *PATIENCE, "--durations=25", *session.posargs)
+    session.run("python", "-m", "pytest", "--durations=25", *session.posargs)
+
+
+@nox.session
+def seconds(session: nox.Session) -> None:
+    """Writes tests/seconds.json anew, on a quiet machine: by it pytest says how long the tests take."""
+    session.run("python", "-m", "pytest", "--write-seconds", *session.posargs)
 
 
 @nox.session

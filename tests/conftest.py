@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import parallel
 import pytest
 from filelock import FileLock
 from programs import checked_run
@@ -22,6 +23,17 @@ ROOT = Path(__file__).parents[1]
 
 MARKERS = {"installed_lab": "lab", "driver": "browser", "distributions": "slow"}
 """Fixture -> the marker of every test that uses it."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of `parallel`."""
+    parser.addoption("--write-seconds", action="store_true", help="write tests/seconds.json: which tests take long")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Choose how many processes run the tests."""
+    parallel.choose_processes(config)
 
 
 @pytest.hookimpl(tryfirst=True)
