@@ -220,7 +220,7 @@ def test_a_circle_is_found() -> None:
 def test_records_are_not_a_way_to_the_rest_of_conformance() -> None:
     assert is_allowed("conformance.records.record.Record", MAY_IMPORT["reports"])
     assert not is_allowed("conformance.recordset", MAY_IMPORT["reports"])
-    assert not is_allowed("conformance.scheduling.session", MAY_IMPORT["reports"])
+    assert not is_allowed("conformance.scheduling.case_scheduler", MAY_IMPORT["reports"])
 
 
 def test_the_worker_program_imports_nothing_of_ours_but_itself() -> None:

@@ -139,7 +139,7 @@ def _targets(options: FuzzOptions, progress: Progress) -> tuple[Target, Target |
     with progress.installing() as step:
         target = resolve(name, config, step, options.vulkan)
         baseline = None if against == "none" else resolve(against, config, step, options.vulkan)
-    if target.direct:
+    if target.calls_directml:
         raise OptionError("--target directml: fuzzing draws ONNX nodes; name a provider, for example --target dml")
     return target, baseline
 

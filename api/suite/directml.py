@@ -72,7 +72,7 @@ def directml(options: DirectMLOptions | None = None) -> DirectMLResult:
     if unknown := [name for name in options.operators if name not in known]:
         raise TargetError(f"unknown DirectML operator '{unknown[0]}'; one is called SLICE1")
     target = resolve(options.target)
-    if not target.direct:
+    if not target.calls_directml:
         raise TargetError(f"target '{options.target}' does not call DirectML directly; 'directml' does")
     with DirectMLClient(target) as client:
         probed = tuple(probing.run_probe(client, probe) for probe in probes())

@@ -22,9 +22,9 @@ from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import DONE
 from epcheck.conformance.records.record import Record, decode, encode
 from epcheck.conformance.scheduling import stream
+from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask
-from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import CPU, DISABLE_FALLBACK, Target
 from epcheck.conformance.targets.variants import Variants, variant_of
 from epcheck.conformance.test_data import model_file, repro_truth
@@ -140,7 +140,7 @@ def _records(wanted: _Wanted) -> Iterator[tuple[Path, Record]]:
         chosen = tuple(
             _repeat_sessions(target if strict else _with_fallback(target), how.level) for target in candidates
         )
-        with Session(Plan((), chosen, baseline, variants=ways), records.append) as running:
+        with CaseScheduler(Plan((), chosen, baseline, variants=ways), records.append) as running:
             running.submit(built.case)
             while running.under_way:
                 running.turn()
@@ -155,7 +155,9 @@ def _with_fallback(target: Target) -> Target:
 def _repeat_sessions(target: Target, level: str) -> Target:
     """The target as `validate` and `reduce` run it: at a level of graph optimisation, where there is one, and a
     callable twice, as each session runs twice."""
-    return replace(target, session={"repeat": True, **({"level": level} if level else {}), **target.session})
+    return replace(
+        target, request_defaults={"repeat": True, **({"level": level} if level else {}), **target.request_defaults}
+    )
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -44,7 +44,9 @@ def at_level(target: Target, level: str) -> Target:
     """The target as it runs sessions at a level of optimisation. Fused and folded nodes have other names or none, so
     their placement is not proved node by node; a provider other than CPU has fallback to CPU disabled."""
     named = f"{target.name} level={level}"
-    return replace(target, name=named, session={"level": level}, provider=None, expectations=(), claim_table=NO_CLAIMS)
+    return replace(
+        target, name=named, request_defaults={"level": level}, provider=None, expectations=(), claim_table=NO_CLAIMS
+    )
 
 
 @dataclass

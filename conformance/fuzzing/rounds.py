@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from epcheck.conformance.records.record import Record
+from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Facts, Plan
-from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 
@@ -24,7 +24,7 @@ class Rounds:
 
     def __init__(self, plan: Plan, workers: IdleWorkers | None = None) -> None:
         """plan: has one candidate; its cases are the caller's to give. workers: keeps those of this call."""
-        self._session = Session(plan, self._take, idle_workers=workers)
+        self._session = CaseScheduler(plan, self._take, idle_workers=workers)
         self._records: dict[str, Record] = {}
         self._resources = ExitStack()
 

@@ -18,7 +18,7 @@ def unclaimed(prepared: PreparedCase, target: Target) -> str | None:
 
     The claims of DirectML itself are its documentation pages: they say which operator descriptions are valid.
     """
-    if target.direct:
+    if target.calls_directml:
         described = prepared.facts.directml
         return described.violations[0] if described and described.violations else None
     claims = target.claims
@@ -30,7 +30,7 @@ def is_promised(prepared: PreparedCase, target: Target) -> bool:
     attributes and inputs."""
     if prepared.level:  # a table says nothing of the other nodes of a graph
         return False
-    if target.direct:
+    if target.calls_directml:
         return unclaimed(prepared, target) is None
     claims = target.claims
     if claims is None:
@@ -63,7 +63,7 @@ def _is_partial(
 
 def is_published(prepared: PreparedCase, target: Target) -> bool:
     """Whether it is known what the target claims; of a DirectML operator, whether its tensors' types are documented."""
-    if target.direct:
+    if target.calls_directml:
         described = prepared.facts.directml
         return described is not None and is_documented(described.name)
     return target.claims is not None

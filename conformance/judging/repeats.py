@@ -24,7 +24,11 @@ when it has no memory left; such a case ends every worker that runs it.)"""
 def needs_confirmation(prepared: PreparedCase, target: Target, first: Opinion) -> bool:
     """Whether an opinion has to be repeated before it is reported: every failure, but not a refusal to take a node
     that the target never promised to take, nor one for want of a feature that the device lacks."""
-    if first.status == terms.PASS or (target.direct and first.status == terms.UNPLACED) or lacking_feature(first):
+    if (
+        first.status == terms.PASS
+        or (target.calls_directml and first.status == terms.UNPLACED)
+        or lacking_feature(first)
+    ):
         return False
     return first.status != terms.UNPLACED or claim.is_promised(prepared, target)
 

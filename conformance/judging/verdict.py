@@ -80,7 +80,9 @@ def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Recor
     """The record of one case on one candidate."""
     evidence = variants.judged(evidence)
     candidate, expectations = evidence.candidate, evidence.expectations
-    is_claimable = claim.is_published(prepared, target) and not (target.direct and candidate.status == terms.UNPLACED)
+    is_claimable = claim.is_published(prepared, target) and not (
+        target.calls_directml and candidate.status == terms.UNPLACED
+    )
     gap = claim.unclaimed(prepared, target) if is_claimable else None
     claimed = gap is None if is_claimable else None
     row = TABLE[_condition(prepared, target, evidence, claimed), evidence.is_baseline_wrong]
@@ -131,7 +133,7 @@ def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claim
             return NOT_ASKED
         case terms.REFUSED if claimed is False:
             return HARMLESS
-        case terms.REFUSED if claimed is None and target.direct and explain.REFUSES.search(candidate.message):
+        case terms.REFUSED if claimed is None and target.calls_directml and explain.REFUSES.search(candidate.message):
             return HARMLESS
         case terms.VARIANT_DEPENDENT:
             return WRONG

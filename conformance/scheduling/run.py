@@ -11,12 +11,12 @@ from epcheck.conformance import lab
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import Outcome
+from epcheck.conformance.scheduling.case_scheduler import AT_ONCE, CaseScheduler
 from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
 from epcheck.conformance.scheduling.pools.pool import Pool
 from epcheck.conformance.scheduling.pools.supervisor import Job
 from epcheck.conformance.scheduling.pools.turn import turn
 from epcheck.conformance.scheduling.profile import Profile
-from epcheck.conformance.scheduling.session import AT_ONCE, Session
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -44,7 +44,7 @@ def run_plan(
     ends the run as well.
     """
     cases = iter(plan.cases)
-    with Session(plan, sink, cache, idle_workers, profile) as session:
+    with CaseScheduler(plan, sink, cache, idle_workers, profile) as session:
         for case in islice(cases, session.in_progress):
             session.submit(case)
         while not session.ready:

@@ -12,8 +12,8 @@ from typing import Self
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.records.record import Record
+from epcheck.conformance.scheduling.case_scheduler import AT_ONCE, CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
-from epcheck.conformance.scheduling.session import AT_ONCE, Session
 from epcheck.conformance.targets.choice import default_baseline, why_no_dml
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.environments import RuntimeInstallError
@@ -77,7 +77,7 @@ class CaseStream:
                 cache = resources.enter_context(closing(Cache(default_path())))
                 varied = variants_of((self.candidate,), variants)
                 plan = Plan((), (self.candidate,), against, jobs=jobs, variants=varied)
-                self._session = resources.enter_context(Session(plan, self._take, cache))
+                self._session = resources.enter_context(CaseScheduler(plan, self._take, cache))
                 while not self._session.ready:
                     self._turn()
                 self._session.choose_workers(lambda _sentence: None)

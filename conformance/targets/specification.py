@@ -182,7 +182,7 @@ def _dml(specification: str, version: str, progress: ProgressCallback | None, vu
         jobs=MEASURED,
         owns_group=False,
         in_lab=True,
-        hindrance=partial(_why_no_driver, launch.env.get("VK_DRIVER_FILES", "")),
+        unavailable_reason=partial(_why_no_driver, launch.env.get("VK_DRIVER_FILES", "")),
         writable=tuple(map(str, lab.written_folders())),
     )
 
@@ -234,7 +234,7 @@ def direct_of(target: Target) -> Target:
         device=None,
         pack=1,
         jobs=1,
-        direct=True,
+        calls_directml=True,
         expectations=(),
     )
 
@@ -265,7 +265,7 @@ def _plugin(name: str, plugin: Plugin, path: str, variables: Mapping[str, str] |
     provider = provider_of(name, plugin, (path,), environment)
     return Target(
         name, (path,), ("onnxruntime", *replace(plugin, provider=provider).arguments()), environment=environment,
-        provider=provider, config=STRICT, device="cpu", pack=PACK, is_plugin=True, variables=variables or {},
+        provider=provider, config=STRICT, device="cpu", pack=PACK, is_plugin=True, set_variables=variables or {},
     )  # fmt: skip
 
 
@@ -284,8 +284,8 @@ def _recipe(made: recipes.Environment) -> Target:
         device=recipe.device or target.device,
         deadline_s=recipe.deadline_s,
         jobs=recipe.jobs,
-        variables={},
-        known={"packages": packages, **({"graphics_stack": made.driver} if made.driver else {})},
+        set_variables={},
+        extra_facts={"packages": packages, **({"graphics_stack": made.driver} if made.driver else {})},
         expectations=expectation_file.shipped(recipe.name),
     )
 
@@ -324,8 +324,8 @@ def _from_table(name: str, table: Mapping[str, Any], progress: ProgressCallback 
         changes["precisions"] = {n: {k: str(v) for k, v in o.items()} for n, o in table["precisions"].items()}
     if "env" in table:
         base = os.environ if target.environment is None else target.environment
-        changes["variables"] = {**target.variables, **{key: str(value) for key, value in table["env"].items()}}
-        changes["environment"] = {**base, **changes["variables"]}
+        changes["set_variables"] = {**target.set_variables, **{key: str(value) for key, value in table["env"].items()}}
+        changes["environment"] = {**base, **changes["set_variables"]}
     if "float32_precision" in table:
         changes["float32_precision"] = Precision(**table["float32_precision"])
     if "writable" in table:

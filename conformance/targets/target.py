@@ -68,16 +68,16 @@ class Target:
     there are cores, MEASURED for as many as pay.
     owns_group: whatever is in the worker's process group ends with the worker, which Wine's daemons must not.
     forks: workers may be forks of one process that has imported everything, where the system can fork.
-    direct: the worker takes a case's DirectML operator (`program`) in the place of its model.
+    calls_directml: the worker takes a case's DirectML operator (`program`) in the place of its model.
     in_lab: it runs under Wine, where files have other names.
-    hindrance: says what keeps its worker from starting, and what mends it; empty for nothing.
+    unavailable_reason: says what keeps its worker from starting, and what mends it; empty for nothing.
     is_plugin: its provider is not the runtime's own, but that of a library which the arguments name.
-    variables: what of the environment was set for it. known: facts that its worker cannot tell.
+    set_variables: what of the environment was set for it. extra_facts: facts that its worker cannot tell.
     float32_precision: what float32 is computed in, where that is less.
     claim_table: what the provider claims, in place of the table that epcheck ships of it; NO_CLAIMS for nothing.
     precisions: name -> the options with which the provider computes in that precision.
     base, variant: of a target that is a variant of another, that one's name, and the variant's own, `level=all`.
-    session: what its requests say besides. packed: a case shares its session with a copy of itself.
+    request_defaults: what its requests say besides. packed: a case shares its session with a copy of itself.
     jail: whether the system keeps its workers from writing outside their folders and from the network, where it can;
     None for all but callables. writable: folders that they may write to besides.
     """
@@ -99,16 +99,16 @@ class Target:
     jobs: int = 1
     owns_group: bool = True
     forks: bool = False
-    direct: bool = False
+    calls_directml: bool = False
     in_lab: bool = False
-    hindrance: Callable[[], str] | None = field(default=None, compare=False)
+    unavailable_reason: Callable[[], str] | None = field(default=None, compare=False)
     is_plugin: bool = False
-    variables: Mapping[str, str] = field(default_factory=dict)
-    known: Mapping[str, str] = field(default_factory=dict)
+    set_variables: Mapping[str, str] = field(default_factory=dict)
+    extra_facts: Mapping[str, str] = field(default_factory=dict)
     precisions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     base: str = ""
     variant: str = ""
-    session: Mapping[str, Any] = field(default_factory=dict)
+    request_defaults: Mapping[str, Any] = field(default_factory=dict)
     packed: bool = False
     jail: bool | None = None
     writable: tuple[str, ...] = ()
@@ -150,8 +150,12 @@ class Target:
         What proves placement is not among it: it is the same for all."""
         config = {key: value for key, value in self.config.items() if key not in STRICT}
         lowered = {"float32_precision": str(self.float32_precision)} if self.float32_precision else {}
-        stated = {"provider_options": self.options, "session_config": config, "environment": self.variables}
-        return {**self.known, **lowered, **{name: _listed(entries) for name, entries in stated.items() if entries}}
+        stated = {"provider_options": self.options, "session_config": config, "environment": self.set_variables}
+        return {
+            **self.extra_facts,
+            **lowered,
+            **{name: _listed(entries) for name, entries in stated.items() if entries},
+        }
 
     def name_of(self, file: Path) -> str:
         """A file of this machine as the target's interpreter names it."""

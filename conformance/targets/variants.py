@@ -120,7 +120,7 @@ def _along(target: Target, axis: Axis) -> Iterator[Target]:
         yield replace(_named(target, axis, "packed"), packed=True)
     else:
         for name, session in SESSIONS[axis].items():
-            yield replace(_named(target, axis, name), session=session)
+            yield replace(_named(target, axis, name), request_defaults=session)
 
 
 def _named(target: Target, axis: Axis, value: str) -> Target:

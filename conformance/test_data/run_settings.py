@@ -31,7 +31,7 @@ PACKED = "packed.onnx"
 def settled(judged: Judged, target: Target, packed: tuple[bytes, tuple[str, ...]] | None) -> Judged:
     """The same, run as the target does, which may be a variant. packed: a model with the case and its copy, and what
     stands before the names of each, where they share a session."""
-    session = target.session
+    session = target.request_defaults
     files = {}
     if context := str(session.get("context", "")):
         files["contexts.py"] = Path(contexts.__file__).read_bytes()

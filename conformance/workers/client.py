@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 from epcheck.conformance.records.outcome import CRASHED, TIMED_OUT
 from epcheck.conformance.targets.target import MEBIBYTE, Target
-from epcheck.conformance.workers.activity import Activity
 from epcheck.conformance.workers.broker import current_broker
+from epcheck.conformance.workers.cpu_idle import CpuIdle
 from epcheck.conformance.workers.device_claims import with_documented
 from epcheck.conformance.workers.process import (
     Event,
@@ -110,7 +110,7 @@ class WorkerClient:
         self.is_ready = self.is_worn = self._overtaxed = False
         self._under_way: deque[str] = deque()
         self.busy_since = 0.0
-        self._activity: Activity | None = None
+        self._activity: CpuIdle | None = None
         self._look_again = self._still_s = 0.0
         self._steps: tuple[str, ...] = ()
 
@@ -187,17 +187,17 @@ class WorkerClient:
         """For how many seconds the request that was sent first, or its present step, has been under way."""
         return now - self.busy_since if self._under_way else 0.0
 
-    def still_s(self, now: float) -> float:
+    def idle_s(self, now: float) -> float:
         """For how many seconds of that time, until now, the worker has used no CPU time."""
         process = self._process
         if process is None or self.busy_s(now) < LOOK_AFTER_S:
             return 0.0
         if self._activity is None:
-            self._activity = Activity(now, process.cpu_seconds(children=False))
+            self._activity = CpuIdle(now, process.cpu_seconds(children=False))
         children = self._activity.longest_s >= CHILDREN_AFTER_S
         if not children or now >= self._look_again:
             self._look_again = now + CHILDREN_EVERY_S
-            self._still_s = self._activity.still_s(now, process.cpu_seconds(children))
+            self._still_s = self._activity.idle_s(now, process.cpu_seconds(children))
         return self._still_s
 
     def watch(self, now: float) -> WorkerLost | None:
@@ -216,7 +216,7 @@ class WorkerClient:
             self._overtaxed = True
             process.kill(f"no answer within the deadline of {self.deadline_s:g} s")
             return self.lose(process.killed_because, TIMED_OUT)
-        elif self.stalled_s < self.deadline_s and self.still_s(now) > self.stalled_s:
+        elif self.stalled_s < self.deadline_s and self.idle_s(now) > self.stalled_s:
             process.kill(f"no answer, and no CPU time used for {self.stalled_s:g} s")
             return self.lose(process.killed_because, TIMED_OUT)
         elif (resident := process.resident_bytes()) > self.memory_bytes:
@@ -244,7 +244,7 @@ class WorkerClient:
             self._failed_starts = 0
             last_words = f"; it said: {lost.log_tail.splitlines()[-1]}" if lost.log_tail else ""
             is_inside = current_broker() is not None  # where no program may be started
-            hindrance = self.target.hindrance() if self.target.hindrance and not is_inside else ""
+            hindrance = self.target.unavailable_reason() if self.target.unavailable_reason and not is_inside else ""
             reasons = "; ".join(filter(None, (f"{why}{last_words}", hindrance)))
             raise TargetDown(f"target '{self.target.name}': its worker does not start: {reasons}")
         self.start()

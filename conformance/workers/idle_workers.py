@@ -91,7 +91,7 @@ class IdleWorkers:
 
 def needs_canary(target: Target) -> bool:
     """Whether its workers can try a provider: those of ONNX Runtime can."""
-    return target.provider is not None and not target.direct
+    return target.provider is not None and not target.calls_directml
 
 
 def _tried_as(target: Target) -> object:

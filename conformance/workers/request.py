@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers import alive
+from epcheck.conformance.workers import heartbeat
 from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.process import FrameReceived
 from epcheck.conformance.workers.program import protocol
@@ -66,7 +66,7 @@ def request(client: WorkerClient, name: str, frame: list[bytes]) -> FrameReceive
 
 def _next(client: WorkerClient) -> FrameReceived | WorkerLost | None:
     """What the next event is to the client; it is watched while there is none."""
-    alive.sign()
+    heartbeat.beat()
     try:
         event = client.events.get(timeout=POLL_S)
     except queue.Empty:

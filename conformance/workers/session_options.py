@@ -13,5 +13,5 @@ def session_options(target: Target) -> dict[str, Any]:
         "providers": [[target.provider, dict(target.options)]] if target.provider else [],
         "config": dict(target.config),
         "device": target.device,
-        **target.session,
+        **target.request_defaults,
     }

@@ -158,7 +158,7 @@ def of_table(found: Table, provider: str) -> Claims:
 
 
 @cache
-def established_version(operator: str, domain: str = "") -> int:
+def newest_claimed_version(operator: str, domain: str = "") -> int:
     """The newest version of an operator that DirectML's provider claims; where it claims none, the newest there is.
 
     Every way for inputs to enter the model is tried in it. Later versions, which it does not have, get fewer cases.

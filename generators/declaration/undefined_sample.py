@@ -50,7 +50,7 @@ class Answer:
 class UndefinedSample:
     """dtype: as in the case's id. why: what is undefined, and who says so. inputs: in the order of
     the schema, None for an omitted one. answers: in the order of the schema's outputs. version: since_version; None for
-    the one that is tried in every way (`claims.established_version`)."""
+    the one that is tried in every way (`claims.newest_claimed_version`)."""
 
     name: str
     dtype: str

@@ -13,7 +13,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, fused
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd1
@@ -50,7 +50,7 @@ def attributes(name: str, *parameters: float) -> Attributes:
     return (
         ("fused_activation", name),
         ("fused_activation_domain", ""),
-        ("fused_activation_since_version", established_version(name)),
+        ("fused_activation_since_version", newest_claimed_version(name)),
         *(
             (f"fused_{parameter}", value)
             for parameter, value in zip(FUNCTIONS[name].parameters, parameters, strict=False)

@@ -17,7 +17,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values, always
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.directml.tensor import MAX_RANK
@@ -125,7 +125,7 @@ def bindings(
     Every way for inputs to enter the model is tried in the established version. Later ones have a few of its samples,
     and all that it lacks.
     """
-    fully = established or established_version(name)
+    fully = established or newest_claimed_version(name)
     definition = schema.schema(name, since_version)
     formals = {formal.name for formal in definition.inputs}
     if not sample.arguments.keys() <= formals | definition.attributes.keys():

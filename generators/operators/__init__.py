@@ -16,7 +16,7 @@ are what following these steps gives):
    rule.
 3. `bindings(sample, since_version, dtypes)` says where a sample applies, and how its inputs enter the model there:
    any of `graph.BINDINGS`; an empty tuple where the version or the dtypes have no such case. `operator.spread` is the
-   usual answer. Every way is tried in one version, `claims.established_version`: the newest that a provider claims.
+   usual answer. Every way is tried in one version, `claims.newest_claimed_version`: the newest that a provider claims.
    Where no provider claims the operator, name that version yourself (`established=`): the newest of onnx may not be
    released.
 4. `truth(node)` is the text of the ONNX standard: `Outputs` with a bound for each, `Selection`, or `Refusal` with the

@@ -8,7 +8,7 @@ from typing import Any
 
 from epcheck.generators import graph
 from epcheck.generators.case import BuiltCase, Case
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Interaction, make_input
 from epcheck.generators.declaration.parameter_space import Parts
 from epcheck.generators.operator import Operator, built_of, random_source
@@ -22,7 +22,7 @@ KINDS = {KIND: "several conditions in one node, each of which other cases have a
 def cases(operator: Operator[Any]) -> Iterator[Case]:
     """A case for each interaction of the operator."""
     for interaction in operator.interactions:
-        version = interaction.version or established_version(operator.name, operator.domain)
+        version = interaction.version or newest_claimed_version(operator.name, operator.domain)
         binding = graph.INITIALIZER if len(interaction.inputs) > 1 else graph.RUNTIME
         sample, builder = f"{KIND}_{interaction.name}", partial(_build, interaction, operator)
         yield Case(

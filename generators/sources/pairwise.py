@@ -2,7 +2,7 @@
 and values that a kernel may treat alone (`extreme_`): NaN, infinities, zeros and denormals.
 
 A name says what differs from the usual values, so that it stays the same when others are added. The truth is that of
-the operator. Cases are of float32 and of the version that is tried in every way (`claims.established_version`).
+the operator. Cases are of float32 and of the version that is tried in every way (`claims.newest_claimed_version`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.case import BuiltCase, Case
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.operator import Operator, built_of, random_source
 
@@ -73,7 +73,7 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
     """Those of the operator's parameter space; none where it has no space."""
     if (space := operator.parameter_space) is None:
         return
-    version = established_version(operator.name, operator.domain)
+    version = newest_claimed_version(operator.name, operator.domain)
     usual = {**space.usual(), space.row: LENGTH}
     nodes: list[tuple[str, str, Values, Extreme | None]] = [(*named, None) for named in name_values(space)]
     nodes += [(EXTREME, name, usual, extreme) for name, extreme in name_extremes(space)]

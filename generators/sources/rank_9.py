@@ -17,7 +17,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, BuiltCase, Case, Sample
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
 from epcheck.generators.truth import Outputs
@@ -68,7 +68,7 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
 
 def _versions(operator: Operator[Any]) -> list[int]:
     """The version that is tried in every way, and those that have samples which that has not."""
-    first = established_version(operator.name, operator.domain)
+    first = newest_claimed_version(operator.name, operator.domain)
     others = (each for each in reversed(schema.since_versions(operator.name, operator.domain)) if each != first)
     return [first, *others]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.case import Binding, BuiltCase, Case, Sample
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.operator import Operator, built_of, random_source
 
 SOURCE = "rank_dtypes"
@@ -43,7 +43,7 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
 
 
 def _list_cases(operator: Operator[Any], rank: str) -> Iterator[Case]:
-    version = established_version(operator.name, operator.domain)
+    version = newest_claimed_version(operator.name, operator.domain)
     samples = [sample for sample in operator.samples() if _is_of_rank(sample.name, rank)]
     samples.sort(key=lambda sample: sample.name.startswith(REFUSED))
     every = tuple(operator.dtypes(version)) if samples else ()

@@ -18,7 +18,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NotLowered, Operator, built_of
@@ -37,7 +37,7 @@ NOT_LOWERED = NotLowered("its description defines no more than the page")
 def cases(operator: Operator[Any]) -> Iterator[Case]:
     """A case for each `UndefinedSample` of the operator."""
     for sample in operator.undefined():
-        version = sample.version or established_version(operator.name, operator.domain)
+        version = sample.version or newest_claimed_version(operator.name, operator.domain)
         builder, binding = partial(_built, sample, operator), graph.RUNTIME
         yield Case(
             operator.name,

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 
 from epcheck.conformance.test_data import model_file
-from epcheck.conformance.workers import alive
+from epcheck.conformance.workers import heartbeat
 from epcheck.generators.harvested.harvested_node import HarvestedNode
 from epcheck.generators.sources.harvested import HarvestError
 from epcheck.models.execution.asking import Answered
@@ -56,7 +56,7 @@ def harvest_model(path: Path, name: str, feeding: Feeding, sessions: ModelSessio
     kept = []
     unique = deduplicated(found)
     for number, node in enumerate(unique, 1):
-        alive.sign()
+        heartbeat.beat()
         say(f"{name}: the oracle looks at node {number} of {len(unique)}")
         if why := why_not_judged(node):
             left_out[node.operator, str(number)] = NotHarvested(name, f"{node.models[name]} alike", node.operator, why)

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from epcheck.conformance.test_data import model_file
-from epcheck.conformance.workers import alive
+from epcheck.conformance.workers import heartbeat
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.harvested.value_spread import Spread, is_kept, spread_of
@@ -49,7 +49,7 @@ def known_values(
     for tensor in wiring.model.graph.initializer:
         if tensor.name in wiring.constants:
             found[tensor.name] = known_value(model_file.array_of(tensor, folder or Path()))
-            alive.sign()
+            heartbeat.beat()
     for name in wiring.constants & wiring.producer.keys():
         constant = wiring.constant(name)
         found[name] = None if constant is None else known_value(constant)
@@ -58,7 +58,7 @@ def known_values(
         if outcome.stage != DONE:
             raise HarvestError(f"the model does not run: {outcome.message}")
         found |= {name: known_value(value) for name, value in outcome.outputs.items()}
-        alive.sign()
+        heartbeat.beat()
     return found
 
 

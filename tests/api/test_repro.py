@@ -165,7 +165,7 @@ def test_the_script_says_where_a_provider_makes_no_context(tmp_path: Path, conte
     """The CPU provider compiles nothing. That a context is refused as it must be, or not, needs QNN or OpenVINO."""
     cpu = resolve("cpu")
     known = folders.judged(suite.case_by_id(RELU).build())
-    compiled = replace(cpu, session={"way": "context", "context": context}, variant=f"context={context}")
+    compiled = replace(cpu, request_defaults={"way": "context", "context": context}, variant=f"context={context}")
     folder = folders.write(suite.case_by_id(RELU).build(), tmp_path, run_settings.settled(known, compiled, None))
     lines = [
         f"as the target cpu runs it with context={context}",

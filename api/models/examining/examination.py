@@ -129,7 +129,11 @@ def _refusal(refused: messages.Refused, targets: Sequence[Target]) -> Exception:
     name, sentence = (refused.module, refused.name), refused.sentence
     kind = next((each for each in _subclasses(EpcheckError) if (each.__module__, each.__qualname__) == name), None)
     if kind is TargetDown:
-        hindrances = (target.hindrance() for target in targets if target.hindrance and f"'{target.name}'" in sentence)
+        hindrances = (
+            target.unavailable_reason()
+            for target in targets
+            if target.unavailable_reason and f"'{target.name}'" in sentence
+        )
         sentence = "; ".join(filter(None, (sentence, *hindrances)))
     with contextlib.suppress(TypeError):
         return (kind or ExaminationError)(sentence)

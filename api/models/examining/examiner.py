@@ -18,7 +18,7 @@ from typing import IO
 
 from epcheck.api.models.examining import messages
 from epcheck.api.models.examining.messages import Message
-from epcheck.conformance.workers import alive, confinement
+from epcheck.conformance.workers import confinement, heartbeat
 from epcheck.conformance.workers.broker import use_broker
 from epcheck.conformance.workers.program import jail
 from epcheck.conformance.workers.program.fork import fork_workers
@@ -97,7 +97,7 @@ def _examine() -> None:
         jail.enter(bounds)
     ParentWatch()
     sender = Sender(answers)
-    alive.on_sign(sender.sign)
+    heartbeat.on_beat(sender.sign)
     function, options = pickle.load(requests)
     if programs is not None:
         use_broker(socket.socket(fileno=os.dup(requests.fileno())), programs)

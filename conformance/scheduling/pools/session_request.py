@@ -30,7 +30,7 @@ def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool
     target = _target_of(cases[0], target)
     cases = in_session(cases, target.packed)
     named = list(zip(pack.prefixes(cases), cases, strict=True))
-    if target.direct:
+    if target.calls_directml:
         program = directml_program.of(cases[0])
         model, feeds = program.text, list(program.feeds)
     else:
@@ -73,7 +73,7 @@ def _target_of(case: PreparedCase, target: Target) -> Target:
     if not case.level:
         return target
     config = {key: value for key, value in target.config.items() if not (case.elsewhere and key == DISABLE_FALLBACK)}
-    return replace(target, session={"level": case.level, **target.session}, config=config)
+    return replace(target, request_defaults={"level": case.level, **target.request_defaults}, config=config)
 
 
 def _has_bodies(case: PreparedCase) -> bool:

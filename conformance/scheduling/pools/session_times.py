@@ -58,11 +58,11 @@ class _Worst:
         """Whether enough sessions are measured."""
         return self._measured >= ENOUGH
 
-    def measured(self, busy_s: float, still_s: float) -> None:
+    def measured(self, busy_s: float, idle_s: float) -> None:
         """As of `SessionTimes`."""
         self._measured += 1
-        if self._measured <= ENOUGH or busy_s > self._busy_s or still_s > self._still_s:
-            self._busy_s, self._still_s = max(self._busy_s, busy_s), max(self._still_s, still_s)
+        if self._measured <= ENOUGH or busy_s > self._busy_s or idle_s > self._still_s:
+            self._busy_s, self._still_s = max(self._busy_s, busy_s), max(self._still_s, idle_s)
             self.limits = self._limits()
 
     def _limits(self) -> Limits:
@@ -91,12 +91,12 @@ class SessionTimes:
         """Of a session of so many cases."""
         return (self._of_one_case if cases == 1 and self._of_one_case.is_known else self._of_all).limits
 
-    def measured(self, busy_s: float, still_s: float, cases: int) -> None:
-        """A session of so many cases took `busy_s` seconds, in which its worker stood still for `still_s` at a time at
+    def measured(self, busy_s: float, idle_s: float, cases: int) -> None:
+        """A session of so many cases took `busy_s` seconds, in which its worker stood still for `idle_s` at a time at
         most."""
-        self._of_all.measured(busy_s, still_s)
+        self._of_all.measured(busy_s, idle_s)
         if cases == 1:
-            self._of_one_case.measured(busy_s, still_s)
+            self._of_one_case.measured(busy_s, idle_s)
 
     def started(self, worker: int, begun: float, now: float) -> None:
         """A worker, by its process id, has answered its handshake. Times are those of time.monotonic()."""

@@ -101,7 +101,7 @@ class Supervisor:
         return (
             bool(self._sent)
             and self._client.is_ready
-            and (self._client.busy_s(now) > limits.overdue_s or self._client.still_s(now) > limits.suspect_s)
+            and (self._client.busy_s(now) > limits.overdue_s or self._client.idle_s(now) > limits.suspect_s)
         )
 
     def resident_bytes(self) -> int:

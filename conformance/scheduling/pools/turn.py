@@ -7,7 +7,7 @@ import queue
 import time
 
 from epcheck.conformance.scheduling.pools.pool import TICK_S, Pool
-from epcheck.conformance.workers import alive
+from epcheck.conformance.workers import heartbeat
 from epcheck.conformance.workers.process import Event
 
 
@@ -16,7 +16,7 @@ def turn(pool: Pool, events: queue.SimpleQueue[Event], last: bool = True, wait: 
 
     last: no more jobs come. wait: for an event, TICK_S at most, where there is none. Raises TargetDown.
     """
-    alive.sign()
+    heartbeat.beat()
     pool.advance(last)
     for supervisor in pool.supervisors:
         supervisor.listen(True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.fuzzing.domains import counts, places
 from epcheck.generators.node import Node
 from epcheck.generators.operators.reduction import reduction
@@ -28,7 +28,7 @@ def _fused(node: Node) -> str:
     """Operators with a fused activation: its version is the one that graphs have; the fusion knows no other."""
     name = node.text("fused_activation", "")
     version = node.integer("fused_activation_since_version", 0)
-    if name and version and version != established_version(name):
+    if name and version and version != newest_claimed_version(name):
         return f"{name} has no version {version} of its own"
     return ""
 

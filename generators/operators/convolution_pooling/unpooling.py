@@ -20,7 +20,7 @@ from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import Fold, MaxUnpooling
@@ -84,7 +84,7 @@ def unpool_bindings(sample: UnpoolSample, since_version: int, dtypes: tuple[str,
         if dtypes[0] != "float32":
             return (graph.RUNTIME,) if sample.every_dtype else ()
         return (graph.RUNTIME, graph.SYMBOLIC) if sample.every_dtype else (graph.RUNTIME,)
-    return spread(sample, first=dtypes == ("float32",), newest=since_version == established_version("MaxUnpool"))
+    return spread(sample, first=dtypes == ("float32",), newest=since_version == newest_claimed_version("MaxUnpool"))
 
 
 def unpool_node(sample: UnpoolSample, binding: Binding) -> Node:

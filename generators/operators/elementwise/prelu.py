@@ -18,7 +18,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.bounds.elementary import bounded
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import DataType, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import ParameterizedRelu
@@ -119,7 +119,7 @@ def bindings(sample: PReluSample, since_version: int, dtypes: tuple[str, ...]) -
         return (graph.INITIALIZER, graph.SYMBOLIC) if dtypes == ("float32",) else ()
     scalar = not sample.shape
     return spread(
-        sample, first=dtypes == ("float32",), newest=since_version == established_version("PRelu"), scalar=scalar
+        sample, first=dtypes == ("float32",), newest=since_version == newest_claimed_version("PRelu"), scalar=scalar
     )
 
 

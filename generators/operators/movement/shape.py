@@ -22,7 +22,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import Binding
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal
 from epcheck.generators.directml.descriptions.movement.filling import (
     DiagonalMatrix,
@@ -252,13 +252,13 @@ def range_samples() -> Iterator[RangeSample]:
 
 def range_bindings(sample: RangeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """All inputs are parameters; versions later than those that providers have get a few samples."""
-    if since_version > established_version("Range") and not sample.every_dtype:
+    if since_version > newest_claimed_version("Range") and not sample.every_dtype:
         return ()
     if np.dtype(dtypes[0]).kind not in sample.kinds or (sample.only and dtypes[0] not in sample.only):
         return ()
-    if not (sample.every_dtype or (dtypes == ("float32",) and since_version == established_version("Range"))):
+    if not (sample.every_dtype or (dtypes == ("float32",) and since_version == newest_claimed_version("Range"))):
         return ()
-    if since_version == established_version("Range") and sample.name in ALSO_CONSTANT:
+    if since_version == newest_claimed_version("Range") and sample.name in ALSO_CONSTANT:
         return graph.INITIALIZER, graph.RUNTIME
     return (graph.RUNTIME,)
 

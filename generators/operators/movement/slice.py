@@ -14,7 +14,7 @@ import numpy as np
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml import Slice1, TensorDesc
@@ -238,7 +238,7 @@ def bindings(sample: SliceSample, since_version: int, dtypes: tuple[str, ...]) -
     if since_version == 1:
         expressible = sample.steps is None and sample.index_dtype == "int64"
         return (graph.RUNTIME,) if expressible and (first or sample.every_dtype) else ()
-    return spread(sample, first=first, newest=since_version == established_version("Slice"), scalar=not sample.shape)
+    return spread(sample, first=first, newest=since_version == newest_claimed_version("Slice"), scalar=not sample.shape)
 
 
 def _starts_before_the_axis(sample: SliceSample) -> bool:

@@ -25,7 +25,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, dot, output, product, term, total, unit_of
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
@@ -286,7 +286,7 @@ def bindings(cell: Cell, sample: RecurrentSample, since_version: int, dtypes: tu
         return ()
     if dtypes != ("float32",):
         return (graph.INITIALIZER,) if sample.every_dtype else ()
-    if since_version != established_version(cell.name):
+    if since_version != newest_claimed_version(cell.name):
         return (graph.INITIALIZER,)
     return tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
 

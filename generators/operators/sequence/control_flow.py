@@ -21,7 +21,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_he
 from epcheck.generators import data, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
@@ -77,7 +77,7 @@ def bindings(sample: IfSample, since_version: int, dtypes: tuple[str, ...]) -> t
     wanted = {"sequence": "seq(tensor(float))", "optional": "optional(tensor(float))"}.get(sample.body, "tensor(float)")
     if wanted not in _allowed(since_version):
         return ()
-    newest = since_version == established_version("If")
+    newest = since_version == newest_claimed_version("If")
     return spread(sample, first=dtypes == ("float32",), newest=newest, scalar=not any(sample.shapes))
 
 

@@ -23,7 +23,7 @@ from onnx import NodeProto, helper
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Binding, Sample
-from epcheck.generators.claims import established_version
+from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import (
@@ -88,7 +88,7 @@ def bindings(name: str, sample: OptionalSample, since_version: int, dtypes: tupl
     if not sample.optional and "tensor(float)" not in allowed:
         return ()
     scalar = not any(sample.shapes)
-    newest = since_version == established_version(name)
+    newest = since_version == newest_claimed_version(name)
     known = set(spread(sample, first=dtypes == ("float32",), newest=newest, scalar=scalar))
     if not known:
         return ()

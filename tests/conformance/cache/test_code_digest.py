@@ -72,7 +72,7 @@ DECIDE_OPINIONS = [
     "conformance/workers/program/backends/directml/device.py",
 ]
 DECIDE_NOTHING = [
-    "conformance/scheduling/session.py",
+    "conformance/scheduling/case_scheduler.py",
     "conformance/scheduling/pools/pool.py",
     "conformance/cluster/cluster.py",
     "conformance/lab/install.py",

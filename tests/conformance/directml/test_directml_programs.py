@@ -30,7 +30,7 @@ from epcheck.generators.directml.descriptions.elementwise.elementwise import Ele
 from epcheck.generators.directml.descriptions.recurrent.recurrent import RecurrentNetworkDirection, Rnn
 from epcheck.generators.directml.lowering import Lowering
 
-DIRECT = Target("directml", (), (), direct=True)
+DIRECT = Target("directml", (), (), calls_directml=True)
 PLACED = Target("dml@1.20.1", ("wine",), ("onnxruntime", "--prelude", "p.py"), provider=DML, pack=8)
 
 FLOATS = TensorDesc(DataType.FLOAT32, (2, 3))
@@ -149,7 +149,7 @@ def test_the_total_size_of_a_tensor_is_that_of_dml_calc_buffer_tensor_size(desc:
 def test_the_direct_target_has_the_worker_of_the_provider_s() -> None:
     direct = direct_of(PLACED)
     assert (direct.name, direct.arguments) == ("directml@1.20.1", ("directml", "--prelude", "p.py"))
-    assert (direct.provider, direct.pack, direct.direct) == (None, 1, True)
+    assert (direct.provider, direct.pack, direct.calls_directml) == (None, 1, True)
 
 
 def test_only_directml_s_provider_has_directml_below_it() -> None:

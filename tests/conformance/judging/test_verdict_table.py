@@ -33,7 +33,7 @@ FILE = Path(__file__).with_name("verdicts.txt")
 TARGETS = {
     "publishes": Target("dml", (), (), provider=DML),
     "silent": Target("silent", (), (), provider="SilentExecutionProvider"),
-    "direct": Target("directml", (), (), direct=True),
+    "direct": Target("directml", (), (), calls_directml=True),
 }
 CASES = {
     "claimed": "Slice-13/float32/steps_omitted[initializer]",

@@ -29,9 +29,9 @@ from epcheck.conformance.records import terms
 from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import PASS
+from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask, run_plan
-from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import DML, Target
 from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.idle_workers import IdleWorkers
@@ -128,7 +128,7 @@ def test_two_releases_run_side_by_side_and_both_prove_their_placement(dml: Targe
 
 def test_a_worker_in_the_lab_that_is_killed_costs_no_case_its_verdict_and_is_noted(dml: Target) -> None:
     taken: list[Record] = []
-    with Session(Plan((), (replace(dml, window=2, pack=1),)), taken.append) as session:
+    with CaseScheduler(Plan((), (replace(dml, window=2, pack=1),)), taken.append) as session:
         for case in identities(30):
             session.submit(case)
         killed = False
@@ -148,7 +148,7 @@ def test_a_worker_in_the_lab_that_is_killed_costs_no_case_its_verdict_and_is_not
 def test_the_lab_is_left_running_while_another_uses_it(dml: Target) -> None:
     """A session that ends does not end Wine under a session that goes on."""
     taken: list[Record] = []
-    with Session(Plan((), (dml,)), taken.append) as session:
+    with CaseScheduler(Plan((), (dml,)), taken.append) as session:
         session.submit(identity("before"))
         while session.under_way:
             session.turn()

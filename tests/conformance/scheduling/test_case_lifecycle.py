@@ -42,7 +42,7 @@ from epcheck.generators.claims import Claims
 CANDIDATE, OTHER, BASELINE, REFERENCE = (
     Target(name, (), ()) for name in ("candidate", "other", "baseline", "reference")
 )
-DIRECT = Target("direct", (), (), direct=True)
+DIRECT = Target("direct", (), (), calls_directml=True)
 PLAN = Plan((), (CANDIDATE,))
 CASE = prepared_case.of(identity("a").build())
 REFUSAL = prepared_case.of(identity("a", must_refuse=True).build())

@@ -25,10 +25,10 @@ from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.opinion import Difference, Mismatch, Opinion
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling import run_history
+from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets import specification
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
@@ -346,7 +346,7 @@ def in_packs(path: Path, function: str) -> tuple[dict[str, Record], int]:
     cases failed."""
     taken: list[Record] = []
     target = replace(backend(function, module="packed_backends"), name="packs", pack=12)
-    with closing(Cache(path)) as kept, Session(Plan((), (target,)), taken.append, kept) as session:
+    with closing(Cache(path)) as kept, CaseScheduler(Plan((), (target,)), taken.append, kept) as session:
         for case in identities(12):
             session.submit(case)
         while session.under_way:

@@ -29,7 +29,7 @@ def test_an_unknown_axis_is_refused_with_those_there_are() -> None:
 def test_every_axis_changes_one_thing() -> None:
     found = variants_of([PRECISE], tuple(Axis))["other"]
     assert found.skipped == {}
-    assert {t.variant: (dict(t.session), dict(t.options), t.packed) for t in found.targets} == {
+    assert {t.variant: (dict(t.request_defaults), dict(t.options), t.packed) for t in found.targets} == {
         "level=basic": ({"level": "basic"}, {"device": "CPU"}, False),
         "level=extended": ({"level": "extended"}, {"device": "CPU"}, False),
         "level=all": ({"level": "all"}, {"device": "CPU"}, False),

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from epcheck.conformance.workers.activity import Activity
+from epcheck.conformance.workers.cpu_idle import CpuIdle
 
 
 def longest(*looks: tuple[float, float]) -> float:
     """The longest time that a process stood still. looks: (time, CPU time)."""
-    activity = Activity(*looks[0])
+    activity = CpuIdle(*looks[0])
     for now, cpu_s in looks[1:]:
-        activity.still_s(now, cpu_s)
+        activity.idle_s(now, cpu_s)
     return activity.longest_s
 
 
 def test_no_cpu_time_is_standing_still() -> None:
-    activity = Activity(100.0, 5.0)
-    assert [activity.still_s(100.0 + second, 5.0) for second in (0.5, 1.0, 3.0)] == [0.5, 1.0, 3.0]
+    activity = CpuIdle(100.0, 5.0)
+    assert [activity.idle_s(100.0 + second, 5.0) for second in (0.5, 1.0, 3.0)] == [0.5, 1.0, 3.0]
 
 
 def test_work_begins_the_time_anew() -> None:
-    activity = Activity(0.0, 0.0)
-    assert activity.still_s(1.0, 0.0) == 1.0
-    assert activity.still_s(2.0, 0.9) == 0.0
-    assert activity.still_s(2.5, 0.9) == 0.5
+    activity = CpuIdle(0.0, 0.0)
+    assert activity.idle_s(1.0, 0.0) == 1.0
+    assert activity.idle_s(2.0, 0.9) == 0.0
+    assert activity.idle_s(2.5, 0.9) == 0.5
     assert activity.longest_s == 1.0
 
 

@@ -110,7 +110,7 @@ def test_a_worker_that_takes_too_much_memory_is_ended_outside_too(monkeypatch: p
 
 @pytest.mark.usefixtures("inside")
 def test_no_other_program_is_started() -> None:
-    with client_of(backend("right", jail=True, variables={})) as client:
+    with client_of(backend("right", jail=True, set_variables={})) as client:
         assert ask(client)  # it is the same program
     other = backend("aborts_always")
     with client_of(other) as client, pytest.raises(TargetDown, match="none of those that the process outside starts"):

@@ -14,8 +14,8 @@ from small_cases import backend, identities, identity, own_workers, processes_wi
 
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
+from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
-from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import MEBIBYTE
 
 pytestmark = [
@@ -151,7 +151,7 @@ def test_a_worker_killed_from_outside_costs_no_case_its_verdict_and_is_noted(tmp
     target = replace(target, arguments=(*target.arguments, "--path", str(tmp_path)), window=4)
     taken: list[Record] = []
     killed = 0
-    with Session(Plan((), (target,)), taken.append) as session:
+    with CaseScheduler(Plan((), (target,)), taken.append) as session:
         for case in identities(30):
             session.submit(case)
         while session.under_way:

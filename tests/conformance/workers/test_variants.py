@@ -46,7 +46,7 @@ def test_cases_of_the_suite_are_the_same_in_every_way() -> None:
 def test_a_way_that_fails_is_found_confirmed_and_named() -> None:
     """The level does not exist, so that every session of this variant is refused."""
     (basic, *_) = variants_of([CPU], (Axis.LEVEL,))["cpu"].targets
-    broken = replace(basic, name="cpu level=none", variant="level=none", session={"level": "none"})
+    broken = replace(basic, name="cpu level=none", variant="level=none", request_defaults={"level": "none"})
     found = records_of(identities(3), CPU, variants={"cpu": Variants((basic, broken), {"context": "it makes none"})})
     for record in found.values():
         assert (record.status, record.reading) == (terms.VARIANT_DEPENDENT, terms.FAILURE)

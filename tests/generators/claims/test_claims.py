@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epcheck.generators import schema
-from epcheck.generators.claims import PROVIDERS, Claims, claims_of, established_version, table, table_path
+from epcheck.generators.claims import PROVIDERS, Claims, claims_of, newest_claimed_version, table, table_path
 
 DML = "DmlExecutionProvider"
 
@@ -89,7 +89,7 @@ def test_a_table_that_was_probed_says_how_and_what_a_person_found(provider: str)
 def test_no_table_but_directml_s_changes_which_cases_there_are() -> None:
     cpu = claims_of("CPUExecutionProvider")
     assert cpu is not None
-    assert max(cpu.versions("", "TopK")) > established_version("TopK") == 11
+    assert max(cpu.versions("", "TopK")) > newest_claimed_version("TopK") == 11
 
 
 def test_the_table_is_read_once() -> None:
@@ -101,11 +101,11 @@ def test_the_table_is_read_once() -> None:
     [("Reshape", "", 21), ("Split", "", 18), ("Range", "", 11), ("Gelu", "com.microsoft", 1)],
 )
 def test_the_established_version_is_the_newest_that_is_claimed(operator: str, domain: str, version: int) -> None:
-    assert established_version(operator, domain) == version
+    assert newest_claimed_version(operator, domain) == version
 
 
 def test_an_operator_that_nobody_claims_is_established_in_its_newest_version() -> None:
-    assert established_version("Det") == schema.since_versions("Det")[-1]
+    assert newest_claimed_version("Det") == schema.since_versions("Det")[-1]
 
 
 def provider_claims(provider: str) -> Claims:

@@ -22,9 +22,9 @@ from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling import run as run_module
 from epcheck.conformance.scheduling import session as session_module
+from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
-from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import DML, STRICT, Target
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
@@ -127,7 +127,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_duplicates_nothing(
     taken: list[Record] = []
     target = packed("in_two_workers", jobs=2, pack=pack)
     killed = 0
-    with Session(Plan((), (target,)), taken.append) as session:
+    with CaseScheduler(Plan((), (target,)), taken.append) as session:
         for case in identities(400):
             session.submit(case)
         while session.under_way:
@@ -158,16 +158,16 @@ def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch:
     monkeypatch.setattr(session_module, "IN_PROGRESS", 100)
     for module in (run_module, session_module):
         monkeypatch.setattr(module, "AT_ONCE", 20)
-    turns, turn = 0, Session.turn
+    turns, turn = 0, CaseScheduler.turn
 
-    def counted(session: Session, more: bool = False, wait: bool = True) -> None:
+    def counted(session: CaseScheduler, more: bool = False, wait: bool = True) -> None:
         nonlocal turns
         turns += 1
         if turns > 300:
             pytest.fail(f"{session.under_way} cases stand still")
         turn(session, more, wait)
 
-    monkeypatch.setattr(Session, "turn", counted)
+    monkeypatch.setattr(CaseScheduler, "turn", counted)
     cases = [of_another_shell(case, str(number % 10)) for number, case in enumerate(identities(190))]
     found, _ = run([identity("number_3", 3), *cases], packed("aborts_on_3_and_9", pack=128))
     wrong = {name for name, r in found.items() if r.status != terms.PASS}

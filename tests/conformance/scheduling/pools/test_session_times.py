@@ -11,8 +11,8 @@ from epcheck.conformance.targets.target import Target
 
 def limits(target: Target, *sessions: tuple[float, float]) -> Limits:
     times = SessionTimes(target)
-    for busy_s, still_s in sessions:
-        times.measured(busy_s, still_s, cases=1)
+    for busy_s, idle_s in sessions:
+        times.measured(busy_s, idle_s, cases=1)
     return times.limits(cases=1)
 
 

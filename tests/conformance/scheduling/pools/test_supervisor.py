@@ -15,10 +15,10 @@ from small_cases import HERE, backend, identity, processes_with
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
+from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.pools.pool import Pool
 from epcheck.conformance.scheduling.pools.supervisor import Job
-from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.client import STARTS, TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
@@ -32,7 +32,7 @@ def misbehaving(mode: str, **changes: Any) -> Target:
 @contextlib.contextmanager
 def started(*targets: Target) -> Iterator[None]:
     """A session whose targets have all answered the handshake."""
-    with Session(Plan((), targets), lambda _record: None) as session:
+    with CaseScheduler(Plan((), targets), lambda _record: None) as session:
         while not session.ready:
             session.turn(more=True)
         yield

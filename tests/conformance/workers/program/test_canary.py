@@ -134,7 +134,7 @@ def test_a_run_on_a_target_with_a_misspelt_option_is_one_sentence_and_exit_code_
 
 
 def test_who_is_tried_before_the_suite_and_how_often() -> None:
-    cpu, direct = resolve("cpu"), replace(resolve("cpu"), direct=True)
+    cpu, direct = resolve("cpu"), replace(resolve("cpu"), calls_directml=True)
     assert [needs_canary(each) for each in (cpu, direct, resolve("reference"))] == [True, False, False]
     assert cpu.provider in (CPU, DML)
     workers = IdleWorkers()

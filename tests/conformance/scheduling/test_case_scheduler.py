@@ -12,9 +12,9 @@ from small_cases import backend, identities, identity, own_workers, records_of
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
+from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import AWAITED, Plan
 from epcheck.conformance.scheduling.run import ask, run_plan
-from epcheck.conformance.scheduling.session import Session
 from epcheck.conformance.targets import condition
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import resolve
@@ -220,7 +220,7 @@ def test_a_target_that_goes_down_in_the_middle_leaves_what_was_recorded() -> Non
 
     def spoil_the_target_in_the_middle() -> None:
         is_spoiled = False
-        with Session(Plan((), (target,)), taken.append) as session:
+        with CaseScheduler(Plan((), (target,)), taken.append) as session:
             for case in identities(20):
                 session.submit(case)
             while session.under_way:

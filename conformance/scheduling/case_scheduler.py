@@ -60,7 +60,7 @@ from epcheck.conformance.scheduling.profile import (
 )
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers import alive
+from epcheck.conformance.workers import heartbeat
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
 from epcheck.generators.case import Case
@@ -77,7 +77,7 @@ COLLECT_AFTER = 50_000
 """New objects after which Python looks for cycles of garbage during a run."""
 
 
-class Session:
+class CaseScheduler:
     """Workers of candidates, baseline and reference that take one case after the other.
 
     Nothing happens but in `turn`, in the caller's thread. As a context manager it starts the workers, and ends them
@@ -319,7 +319,7 @@ class Session:
 
     def _next_event(self, wait: bool) -> Event | None:
         if wait:
-            alive.sign()
+            heartbeat.beat()
         with contextlib.suppress(queue.Empty):
             return self._events.get(timeout=TICK_S) if wait else self._events.get_nowait()
         return None

@@ -7,12 +7,12 @@ from collections.abc import Callable
 _listeners: list[Callable[[], None]] = []
 
 
-def on_sign(listener: Callable[[], None]) -> None:
-    """Have a function called at each sign, from now on."""
+def on_beat(listener: Callable[[], None]) -> None:
+    """Have a function called at each beat, from now on."""
     _listeners.append(listener)
 
 
-def sign() -> None:
+def beat() -> None:
     """Report that the process is still waiting; the deadlines of its workers apply."""
     for listener in _listeners:
         listener()

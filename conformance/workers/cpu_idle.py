@@ -9,7 +9,7 @@ CLOCK_STEP_S = 0.02
 """CPU time that means nothing, in seconds: systems count it in steps of 10 or 15.6 ms."""
 
 
-class Activity:
+class CpuIdle:
     """The CPU time of a process, looked at now and then. Times are those of time.monotonic()."""
 
     def __init__(self, now: float, cpu_s: float) -> None:
@@ -17,10 +17,10 @@ class Activity:
         self._since, self._cpu_s = now, cpu_s
         self.longest_s = 0.0
 
-    def still_s(self, now: float, cpu_s: float) -> float:
+    def idle_s(self, now: float, cpu_s: float) -> float:
         """For how many seconds the process has stood still; the longest of them is kept in `longest_s`."""
         if cpu_s - self._cpu_s > CLOCK_STEP_S + IDLE_SHARE * (now - self._since):
             self._since, self._cpu_s = now, cpu_s
-        still_s = now - self._since
-        self.longest_s = max(self.longest_s, still_s)
-        return still_s
+        idle_s = now - self._since
+        self.longest_s = max(self.longest_s, idle_s)
+        return idle_s
