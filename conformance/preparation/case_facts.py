@@ -40,7 +40,7 @@ def of(built: BuiltCase, rounded: Accuracy | None = None) -> CaseFacts:
         "opset": built.opset,
         "dtype": case.dtype,
         "sample": case.sample,
-        "variant": case.binding,
+        "binding": case.binding,
         "types": built.types,
     }
     last = {"expects": _expected(built), "repro": repro.command(case.id, case.folder)}
@@ -75,7 +75,7 @@ def of_unbuilt(case: Case) -> CaseFacts:
         opset=0,
         dtype=case.dtype,
         sample=case.sample,
-        variant=case.binding,
+        binding=case.binding,
         types={},
         attributes={},
         values=(),

@@ -48,7 +48,7 @@ class CaseFacts:
     opset: int
     dtype: str
     sample: str
-    variant: str
+    binding: str
     types: Mapping[str, str]
     attributes: Mapping[str, Any]
     values: tuple[Value, ...]

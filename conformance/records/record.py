@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -117,6 +118,18 @@ def decode(line: bytes | str) -> Record:
     fields = typed_json.loads(_Line, line)
     case = CaseFacts(*[getattr(fields, name) for name in _CASE_FIELDS])
     return Record(case, *[getattr(fields, name) for name in _OTHER_FIELDS])
+
+
+def with_present_names(line: bytes) -> bytes:
+    """A line of a journal with the field `binding`, which earlier versions of epcheck call `variant`."""
+    return _EARLIER_BINDING.sub(rb'\1"binding":', line, count=1)
+
+
+_EARLIER_BINDING = re.compile(
+    rb'^(\{"case_id":STRING,"operator":STRING,"domain":STRING,"since_version":\d+,"opset":\d+,"dtype":STRING,'
+    rb'"sample":STRING,)"variant":'.replace(b"STRING", rb'"(?:[^"\\]|\\.)*+"')
+)
+"""The beginning of a line, whose fields are in this order; a field `variant` elsewhere is one of a VariantResult."""
 
 
 def _line_type() -> type[msgspec.Struct]:

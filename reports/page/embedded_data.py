@@ -49,7 +49,7 @@ def packed(value: Any) -> Markup:
     return Markup(base64.b64encode(gzip.compress(data, compresslevel=COMPRESSION, mtime=0)).decode("ascii"))
 
 
-IN_ID = ("operator", "version", "dtype", "sample", "variant")
+IN_ID = ("operator", "version", "dtype", "sample", "binding")
 """The columns of which an id is made as usual."""
 
 
@@ -66,13 +66,13 @@ class CaseIndex:
 
     def add(self, record: Record, finding: str, cause: str) -> None:
         case = record.case
-        usual = f"{case.operator_key}-{case.since_version}/{case.dtype}/{case.sample}[{case.variant}]"
+        usual = f"{case.operator_key}-{case.since_version}/{case.dtype}/{case.sample}[{case.binding}]"
         row = {
             "operator": case.operator_key,
             "version": str(case.since_version),
             "dtype": case.dtype,
             "sample": case.sample,
-            "variant": case.variant,
+            "binding": case.binding,
             "id": "" if case.case_id == usual else case.case_id,
             "target": record.candidate.target,
             "status": record.status,
@@ -97,11 +97,11 @@ class CaseIndex:
             return
         by_target = {each.target: each for each in since}
         became, history = [], []
-        for operator, version, dtype, sample, variant, own, target, cause in zip(
+        for operator, version, dtype, sample, binding, own, target, cause in zip(
             *(self._columns[name] for name in (*IN_ID, "id", "target", "cause")), strict=True
         ):
             found = by_target.get(target)
-            case_id = own or f"{operator}-{version}/{dtype}/{sample}[{variant}]"
+            case_id = own or f"{operator}-{version}/{dtype}/{sample}[{binding}]"
             what = found.became.get(case_id, "") if found else ""
             past = found.history.get(case_id, ()) if found else ()
             became.append(what)

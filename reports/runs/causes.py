@@ -132,7 +132,7 @@ def _facts(record: Record) -> dict[str, str]:
     """What cases may have in common: dtype, binding, the rank of the first input, the value of each attribute."""
     case = record.case
     found = {f"attribute {name}": f"= {value}" for name, value in case.attributes.items() if len(str(value)) <= 40}
-    found |= {"dtype": case.dtype, "binding": case.variant, "sample": case.sample}
+    found |= {"dtype": case.dtype, "binding": case.binding, "sample": case.sample}
     if case.values:
         found["rank"] = str(len(case.values[0].shape))
     return found

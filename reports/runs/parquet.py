@@ -34,11 +34,14 @@ from epcheck.reports.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_che
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """The version of the columns and the metadata. A reader refuses a newer one."""
 
 SINCE_VERSION = {"cause": 3, "excused_elements": 4, "excused_ulp": 4}
 """Column -> the version since which files have it, where that is not 2, the oldest that is read."""
+
+EARLIER_NAMES = {"binding": ("variant", 5)}
+"""Column -> its name in files of an earlier version, and the version since which it has its present name."""
 
 RUN_KEY, SCHEMA_KEY, COUNTS_KEY = "epcheck.run", "epcheck.schema", "epcheck.counts"
 """Keys of the file's metadata: the Run as JSON; SCHEMA_VERSION; what is counted of each target, as JSON."""
@@ -55,7 +58,7 @@ _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
     ("opset", pa.int32(), lambda r: r.case.opset),
     ("dtype", pa.string(), lambda r: r.case.dtype),
     ("sample", pa.string(), lambda r: r.case.sample),
-    ("variant", pa.string(), lambda r: r.case.variant),
+    ("binding", pa.string(), lambda r: r.case.binding),
     ("status", pa.string(), lambda r: r.status),
     ("blame", pa.string(), lambda r: r.blame),
     ("reading", pa.string(), lambda r: r.reading),

@@ -25,7 +25,7 @@ from typing import IO, Any, Self
 
 from epcheck.conformance.records import atomic_file, file_lock, strict_json
 from epcheck.conformance.records.error import EpcheckError
-from epcheck.conformance.records.record import Record, decode, encode
+from epcheck.conformance.records.record import Record, decode, encode, with_present_names
 from epcheck.conformance.records.run import Run, run_from_json
 from epcheck.conformance.records.terms import BLAMES, READINGS, STATUSES
 from epcheck.conformance.records.typed_json import to_json
@@ -230,7 +230,8 @@ def read_records(folder: Path) -> Iterator[Record]:
 
 
 def read_lines(folder: Path) -> Iterator[tuple[bytes, Record]]:
-    """`read_records` with the line of JSON that each record came from, without its checksum."""
+    """`read_records` with the line of JSON that each record came from, without its checksum and with the present names
+    of its fields."""
     path = folder / JOURNAL
     lines = _Lines(path)
     try:
@@ -261,9 +262,9 @@ class _Lines:
         self._known: set[int] = set()  # hashes: ids of 65,000 cases would take three times the memory
 
     def read(self, number: int, line: bytes) -> tuple[bytes, Record]:
-        """The line without its checksum, and its record. Raises StoreError."""
+        """The line as `read_lines` has it, and its record. Raises StoreError."""
         try:
-            record = _record(line)
+            record = _record(with_present_names(line))
             bare = checked_line(line)
             if bare is None and self._checked:
                 raise ValueError("it has no checksum, as the lines before it have")
@@ -283,9 +284,9 @@ class _Lines:
         self._known.add(who)
         if bare is None:
             self.unchecked += 1
-            return line, record
+            return with_present_names(line), record
         self._checked += 1
-        return bare, record
+        return with_present_names(bare), record
 
 
 def write_run(folder: Path, run: Run) -> None:

@@ -34,9 +34,11 @@ MAY_LACK = frozenset(
 """Columns in which a row may have no value."""
 
 
-def columns_of(version: int) -> tuple[str, ...]:
-    """The columns of a file of that schema."""
-    return tuple(name for name in parquet.SCHEMA.names if parquet.SINCE_VERSION.get(name, OLDEST) <= version)
+def columns_of(version: int) -> Mapping[str, str]:
+    """The columns that a file of that schema has -> the name of each in the file."""
+    columns = {name: name for name in parquet.SCHEMA.names if parquet.SINCE_VERSION.get(name, OLDEST) <= version}
+    earlier = {name: before for name, (before, since) in parquet.EARLIER_NAMES.items() if version < since}
+    return {**columns, **earlier}
 
 
 MOST_KNOWN = 8
@@ -68,11 +70,11 @@ def _fault(metadata: pq.FileMetaData, version: int) -> str:
             found.setdefault(_name(column).lower(), []).append(column)  # DuckDB does not tell `A` from `a`
         except UnicodeDecodeError:
             return "has a column whose name is not UTF-8"
-    for name in columns_of(version):
+    for column_name, name in columns_of(version).items():
         columns = found.get(name, [])
         if not any(_name(column) == name for column in columns):
             return f"lacks the column '{name}'"
-        wanted = parquet.SCHEMA.field(name).type
+        wanted = parquet.SCHEMA.field(column_name).type
         if not _is(columns[0], wanted):
             kind = ", ".join(filter(None, (columns[0].physical_type, columns[0].converted_type.replace("NONE", ""))))
             return f"has the column '{name}' of another type ({kind} in place of {wanted})"

@@ -24,10 +24,11 @@ def connect(runs: Iterable[StoredRun]) -> duckdb.DuckDBPyConnection:
     """
     runs = tuple(runs)
     paths = ", ".join(_literal(run.path) for run in runs)
-    by_name = str(len({run.schema for run in runs}) > 1).lower()  # it reads every footer, so only where it is needed
+    schemas = {run.schema for run in runs} or {parquet.SCHEMA_VERSION}
+    by_name = str(len(schemas) > 1).lower()  # it reads every footer, so only where it is needed
     database = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
     source = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = {by_name})" if paths else "nothing"
-    columns = ", ".join(columns_of(max((run.schema for run in runs), default=parquet.SCHEMA_VERSION)))
+    columns = ", ".join(_select_column(name, schemas) for name in columns_of(max(schemas)))
     try:
         database.execute("SET enable_progress_bar = false")
         if not paths:
@@ -93,6 +94,12 @@ def _check_alone(run: StoredRun, sql: str, tables: Mapping[str, pa.Table]) -> No
     except (duckdb.Error, StoreError) as error:
         check_rows(run)
         raise _query_failed(error) from None
+
+
+def _select_column(name: str, schemas: Iterable[int]) -> str:
+    """The SQL of a column of the view, under whichever names the files of these schemas have it."""
+    stored = {columns_of(schema).get(name, name) for schema in schemas}
+    return name if stored == {name} else f"coalesce({', '.join(sorted(stored))}) AS {name}"
 
 
 def _refuse_rows_without(name: str, runs: Iterable[StoredRun]) -> None:

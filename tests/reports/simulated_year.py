@@ -95,11 +95,11 @@ class Nights:
 
 
 def parts(case_id: str) -> tuple[str, int, str, str, str]:
-    """Operator, since_version, dtype, sample and variant of `Slice-13/float32/inner[runtime]`."""
+    """Operator, since_version, dtype, sample and binding of `Slice-13/float32/inner[runtime]`."""
     head, dtype, rest = case_id.split("/", 2)
     operator, _, version = head.rpartition("-")
-    sample, _, variant = rest.rstrip("]").rpartition("[")
-    return operator.rpartition("::")[2], int(version), dtype, sample, variant
+    sample, _, binding = rest.rstrip("]").rpartition("[")
+    return operator.rpartition("::")[2], int(version), dtype, sample, binding
 
 
 @dataclass(frozen=True)
@@ -396,7 +396,7 @@ def _case_ids(year: Year, golden: Nights, night: int) -> tuple[str, ...]:
 
 def _columns(case_ids: Sequence[str], golden: Nights) -> dict[str, pa.Array]:
     """What the ids say of the cases, and what is the same on each night."""
-    operators, versions, dtypes, samples, variants = zip(*map(parts, case_ids), strict=True)
+    operators, versions, dtypes, samples, bindings = zip(*map(parts, case_ids), strict=True)
     count = len(case_ids)
     return {
         "target": pa.repeat(pa.scalar(TARGET), count),
@@ -407,7 +407,7 @@ def _columns(case_ids: Sequence[str], golden: Nights) -> dict[str, pa.Array]:
         "opset": pa.array(golden.opsets),
         "dtype": pa.array(dtypes),
         "sample": pa.array(samples),
-        "variant": pa.array(variants),
+        "binding": pa.array(bindings),
         "claimed": pa.repeat(pa.scalar(True), count),
         "assignment": pa.array([f"DmlExecutionProvider {operator}" for operator in operators]),
         "attempts": pa.repeat(pa.scalar(1), count),

@@ -63,20 +63,20 @@ def a_slice(
     dtype: str = "float32",
     sample: str = "inner_backward_by_2",
     version: int = 13,
-    variant: str = "runtime",
+    binding: str = "runtime",
     **changes: Any,
 ) -> Record:
     """A Slice case that passes."""
-    where = "initializer" if variant == "initializer" else "input"
+    where = "initializer" if binding == "initializer" else "input"
     case = CaseFacts(
-        case_id=f"Slice-{version}/{dtype}/{sample}[{variant}]",
+        case_id=f"Slice-{version}/{dtype}/{sample}[{binding}]",
         operator="Slice",
         domain="",
         since_version=version,
         opset=max(version, 13),
         dtype=dtype,
         sample=sample,
-        variant=variant,
+        binding=binding,
         types={"T": dtype, "Tind": "int64"},
         attributes={},
         values=(
@@ -99,7 +99,7 @@ def a_slice(
             },
         ),
         expects="output equals the truth bit for bit",
-        repro=f"epcheck repro 'Slice-{version}/{dtype}/{sample}[{variant}]' --target dml",
+        repro=f"epcheck repro 'Slice-{version}/{dtype}/{sample}[{binding}]' --target dml",
     )
     record = Record(
         case=case,
@@ -205,7 +205,7 @@ def a_refused_qlinearconv(dtype: str = "uint8-int8-uint8", **changes: Any) -> Re
             "dtype": dtype,
             "sample": "per_channel",
             "repro": f"epcheck repro 'QLinearConv-10/{dtype}/per_channel[initializer]' --target dml",
-            "variant": "initializer",
+            "binding": "initializer",
             "types": dict(zip(("T1", "T2", "T3"), dtype.split("-"), strict=True)),
             "attributes": {"auto_pad": "NOTSET", "group": 1, "kernel_shape": [3, 3], "pads": [1, 1, 1, 1]},
             "values": (

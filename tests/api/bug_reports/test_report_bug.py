@@ -27,7 +27,7 @@ SAMPLES = ("axes_omitted_steps", "steps_omitted")
 def a_failure(sample: str, dtype: str = "float32", **changes: object) -> Record:
     """A record of a case that the suite has."""
     return changed(a_wrong_slice(dtype, sample), case_id=f"Slice-13/{dtype}/{sample}[initializer]",
-                   variant="initializer", **changes)  # fmt: skip
+                   binding="initializer", **changes)  # fmt: skip
 
 
 def a_run_folder(place: Path, *records: Record) -> Path:

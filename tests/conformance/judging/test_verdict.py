@@ -260,7 +260,7 @@ def test_a_record_says_what_was_asked() -> None:
     assert found.case_id == "Slice-13/float32/steps_omitted[initializer]"
     case = found.case
     assert (case.operator, case.since_version, case.opset, case.dtype) == ("Slice", 13, 13, "float32")
-    assert (case.sample, case.variant) == ("steps_omitted", "initializer")
+    assert (case.sample, case.binding) == ("steps_omitted", "initializer")
     assert case.types == {"T": "float32", "Tind": "int64"}
     assert found.oracles == {"reference": "agrees"}
     assert found.case.expects == "the true result"

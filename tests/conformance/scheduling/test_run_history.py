@@ -96,7 +96,7 @@ def run(path: Path, cases: Sequence[Case], *candidates: Target, **further: Any) 
     with closing(Cache(path)) as kept:
         run_plan(Plan(cases, candidates, **further), taken.append, cache=kept, idle_workers=IDLE_WORKERS)
     assert kept.trouble == ""
-    return {r.case.sample + r.case.variant: r for r in taken if r.candidate.target == candidates[0].name}
+    return {r.case.sample + r.case.binding: r for r in taken if r.candidate.target == candidates[0].name}
 
 
 def timeless(found: dict[str, Record]) -> dict[str, Record]:

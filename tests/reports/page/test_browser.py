@@ -150,7 +150,7 @@ def test_the_heads_of_the_list_stand_above_their_columns(browser: Browser, page:
         ("version", "13", 4),
         ("dtype", "uint8", 1),  # the first of uint8-int8-uint8
         ("dtype", "uint8-int8-uint8", 1),
-        ("variant", "initializer", 1),
+        ("binding", "initializer", 1),
         ("blame", "nobody", 4),
     ],
 )
@@ -384,7 +384,7 @@ def test_the_copy_button_says_that_it_copied(browser: Browser, page: Path) -> No
 def hostile(run: Run) -> tuple[Run, Record]:
     """A run and a failing record in which every text is an attack."""
     record = changed(
-        a_wrong_slice(case_id=SCRIPT, operator=SCRIPT, domain=SCRIPT, dtype=SCRIPT, sample=SCRIPT, variant=SCRIPT),
+        a_wrong_slice(case_id=SCRIPT, operator=SCRIPT, domain=SCRIPT, dtype=SCRIPT, sample=SCRIPT, binding=SCRIPT),
         types={SCRIPT: SCRIPT},
         attributes={SCRIPT: SCRIPT, "starts": [-(2**63)]},
         values=(Value(SCRIPT, SCRIPT, (1,), "input", SCRIPT), Value(SCRIPT, SCRIPT, (), "output", SCRIPT)),
@@ -413,7 +413,7 @@ def test_hostile_names_are_shown_and_never_executed(browser: Browser, tmp_path: 
     browser.open(page)
     browser.wait("return document.querySelector('#accuracy canvas')")
     assert browser.texts("#rows code") == [SHOWN]
-    for name in ("operator", "dtype", "variant"):
+    for name in ("operator", "dtype", "binding"):
         assert SHOWN in browser.text(f"select[name={name}]")
     browser.click(".matrix a.cell")
     browser.wait("return document.querySelector('#operator canvas')")

@@ -191,7 +191,7 @@ def test_every_record_travels_whole_but_for_what_the_index_has(tmp_path: Path) -
     assert rows["sample"] == [line["sample"] for line in lines]
     assert rows["reading"] == [shown(line) for line in lines]
     assert {"not-run", "ok", "failure", "expected"} <= set(rows["reading"])
-    assert set(rows["id"]) == {""}  # each is made of operator, version, dtype, sample and variant
+    assert set(rows["id"]) == {""}  # each is made of operator, version, dtype, sample and binding
 
 
 @pytest.mark.parametrize(

@@ -274,7 +274,7 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
     path = write_outcomes(stored(tmp_path / "run", [a_slice(), a_wrong_slice()]))
     metadata = pq.read_metadata(path).metadata
     assert json.loads(metadata[b"epcheck.run"])["run_id"] == "20250102-030405-beef"
-    assert metadata[b"epcheck.schema"] == b"4"
+    assert metadata[b"epcheck.schema"] == b"5"
     counts = json.loads(metadata[b"epcheck.counts"])
     assert counts["dml"]["operators"] == {"Slice": [1, 1, 0]}
     table = pq.read_table(path)
@@ -293,7 +293,7 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
         "opset": 13,
         "dtype": "float16",
         "sample": "negative_step_past_both_ends",
-        "variant": "runtime",
+        "binding": "runtime",
         "target": "dml",
         "status": "mismatch",
         "blame": "candidate",

@@ -38,6 +38,8 @@ def with_metadata(path: Path, metadata: dict[str, str], columns: tuple[str, ...]
     """The file again with other metadata, and without checksums, as an earlier epcheck wrote it."""
     metadata = {name: text for name, text in metadata.items() if name != PARQUET_KEY}
     table = pq.read_table(path, columns=list(columns) or None)
+    if int(metadata.get("epcheck.schema", "5")) < 5:
+        table = table.rename_columns({"binding": "variant"})
     with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(metadata)
@@ -60,7 +62,7 @@ def test_files_without_the_newest_columns_are_asked_together_with_others(store: 
     with_metadata(path, {**metadata, "epcheck.schema": "2"}, tuple(columns))
     keep(store, a_night(4), [a_wrong_slice()])
     opened = open_store(store)
-    assert [run.schema for run in opened.runs] == [4, 4, 2, 4]
+    assert [run.schema for run in opened.runs] == [5, 5, 2, 5]
     found = query(opened.runs, "SELECT run_id, cause FROM outcomes WHERE failing ORDER BY ALL").to_pylist()
     assert [row["cause"] for row in found] == [None, "… of … elements differ · DML_SLICE1_OPERATOR_DESC"]
 
@@ -113,7 +115,7 @@ def spoil_other_parquet(path: Path) -> None:
 
 
 def spoil_newer(path: Path) -> None:
-    with_metadata(path, {"epcheck.schema": "5", "epcheck.run": "{}"})
+    with_metadata(path, {"epcheck.schema": "6", "epcheck.run": "{}"})
 
 
 def spoil_older(path: Path) -> None:
@@ -152,7 +154,7 @@ def spoil_into_a_folder(path: Path) -> None:
         (spoil_empty, ProblemKind.TRUNCATED, "is cut off after 0 bytes"),
         (spoil_text, ProblemKind.FOREIGN, "is not a Parquet file"),
         (spoil_other_parquet, ProblemKind.FOREIGN, "is a Parquet file, but not of a run"),
-        (spoil_newer, ProblemKind.NEWER, r"has schema 5, newer than this epcheck reads \(4\); upgrade epcheck"),
+        (spoil_newer, ProblemKind.NEWER, r"has schema 6, newer than this epcheck reads \(5\); upgrade epcheck"),
         (spoil_older, ProblemKind.OLDER, "has schema 1; make it again with: epcheck report RUN --parquet"),
         (spoil_run, ProblemKind.DAMAGED, "does not describe a run"),
         (spoil_counts, ProblemKind.DAMAGED, "does not describe a run"),

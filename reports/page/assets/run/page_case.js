@@ -199,7 +199,7 @@ function facts(record) {
   return table(["Fact", "Value"], [
     ["operator", el("code", {}, `${record.domain || "ai.onnx"} ${record.operator}-${record.since_version}`)],
     ["model opset", String(record.opset)], ["types", el("code", {}, types || "–")],
-    ["sample", el("code", {}, record.sample)], ["binding", el("code", {}, record.variant)],
+    ["sample", el("code", {}, record.sample)], ["binding", el("code", {}, record.binding)],
     ["claim", { true: "the provider's documentation claims it", false: "the provider's documentation does not claim it" }[record.claimed] || "no table of claims"],
   ]);
 }

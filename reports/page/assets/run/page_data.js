@@ -16,7 +16,7 @@ async function loadIndex() {
   for (let number = 0; number < packed.count; number += 1) {
     const row = { number };
     for (const [name, values] of columns) row[name] = values[number];
-    row.id ||= `${row.operator}-${row.version}/${row.dtype}/${row.sample}[${row.variant}]`;
+    row.id ||= `${row.operator}-${row.version}/${row.dtype}/${row.sample}[${row.binding}]`;
     index.rows.push(row);
   }
 }
@@ -41,4 +41,4 @@ async function loadArchive(id) {
   return Object.hasOwn(found, id) ? fromBase64(found[id]) : null;
 }
 
-const STATE = ["operator", "version", "dtype", "variant", "reading", "status", "blame", "target", "finding", "cause", "below", "since", "q", "sort", "case", "section", "find", "worst"];
+const STATE = ["operator", "version", "dtype", "binding", "reading", "status", "blame", "target", "finding", "cause", "below", "since", "q", "sort", "case", "section", "find", "worst"];

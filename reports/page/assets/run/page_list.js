@@ -1,6 +1,6 @@
 // The list of cases: filters with counts, search, order, and a table that draws only the rows that are seen.
 
-const FACETS = ["reading", "status", "blame", "below", "operator", "version", "dtype", "variant", "since", "target"];
+const FACETS = ["reading", "status", "blame", "below", "operator", "version", "dtype", "binding", "since", "target"];
 const GROUPS = ["finding", "cause"]; // which rows belong together; chosen by a link, not in the form
 const NOTHING = { blame: "nobody", below: "not asked", since: "as before" }; // what stands for an empty value of a facet
 const ROW = 54; // pixels; page.css says the same
@@ -71,7 +71,7 @@ class CaseList {
     for (const name of [...this.facets, "sort"]) {
       const select = el("select", { name, change: () => this.go({ [name]: select.value }) });
       this.selects.set(name, select);
-      this.form.append(el("label", {}, el("span", {}, { sort: "order", variant: "binding", below: "asked directly", since: "since last run" }[name] || name), select));
+      this.form.append(el("label", {}, el("span", {}, { sort: "order", below: "asked directly", since: "since last run" }[name] || name), select));
     }
     this.selects.get("sort").append(...Object.entries(ORDERS).map(([value, [name]]) => el("option", { value }, name)));
     this.headers = [...this.head.children].map((head, at) => {

@@ -1,6 +1,6 @@
 // One operator: its versions by dtype, what is wrong with it, how accurate it is. The list of its cases stands below.
 
-const PLACE = ["version", "dtype", "variant"]; // what of an operator an address may be about
+const PLACE = ["version", "dtype", "binding"]; // what of an operator an address may be about
 
 const byDtype = (a, b) => a.localeCompare(b, "en", { numeric: true });
 
