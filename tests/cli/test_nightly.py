@@ -31,11 +31,11 @@ def good_and_wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         _plain(patch)
         first = night("good")
-        assert (first.code, last_verdict()["word"]) == (0, "first night")
+        assert (first.code, last_assessment()["result"]) == (0, "first night")
         assert "there is nothing to compare with" in first.out
         worse = night("wrong")
-        assert (worse.code, last_verdict()["word"]) == (1, "worse")
-        assert last_verdict()["said"].startswith("Worse: 2 new failures")
+        assert (worse.code, last_assessment()["result"]) == (1, "worse")
+        assert last_assessment()["summary"].startswith("Worse: 2 new failures")
     return folder
 
 
@@ -57,10 +57,10 @@ def night(mood: str, *options: str, target: str = TARGET) -> Done:
     return call("nightly", "-t", target, "--baseline", "none", "--no-reference", *CASES, "--out", "night", *options)
 
 
-def last_verdict() -> dict[str, Any]:
-    """The only verdict of the last night."""
-    (verdict,) = json.loads(Path("night", "nightly.json").read_text(encoding="utf-8"))["verdicts"]
-    return dict(verdict)
+def last_assessment() -> dict[str, Any]:
+    """The only assessment of the last night."""
+    (assessment,) = json.loads(Path("night", "nightly.json").read_text(encoding="utf-8"))["assessments"]
+    return dict(assessment)
 
 
 def stored() -> tuple[StoredRun, ...]:
@@ -69,12 +69,12 @@ def stored() -> tuple[StoredRun, ...]:
 
 @pytest.mark.slow
 def test_what_broke_stays_a_new_failure_until_it_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (night("wrong").code, last_verdict()["word"]) == (1, "worse")
-    assert last_verdict()["difference"]["older"]["run_id"] == stored()[0].run_id
+    assert (night("wrong").code, last_assessment()["result"]) == (1, "worse")
+    assert last_assessment()["difference"]["older"]["run_id"] == stored()[0].run_id
     summary = Path("summary.md")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    assert (night("good").code, last_verdict()["word"]) == (0, "as good as before")
-    assert last_verdict()["difference"]["older"]["run_id"] == stored()[0].run_id
+    assert (night("good").code, last_assessment()["result"]) == (0, "as good as before")
+    assert last_assessment()["difference"]["older"]["run_id"] == stored()[0].run_id
     assert [stored_run.run.worse for stored_run in stored()] == [(), (TARGET,), (TARGET,), ()]
     assert summary.read_text(encoding="utf-8") == Path("night", "nightly.md").read_text(encoding="utf-8")
     assert {path.name for path in Path("night").iterdir()} == {
@@ -86,13 +86,13 @@ def test_what_broke_stays_a_new_failure_until_it_is_mended(monkeypatch: pytest.M
 def test_a_failure_that_is_expected_with_a_reason_is_tolerated() -> None:
     assert call("expect", "--from", str(stored()[-1].path), "--reason", "ticket 1", "--write").code == 0
     done = night("wrong", "--expect", "expectations.toml")
-    assert (done.code, last_verdict()["word"]) == (0, "as good as before")
-    assert "2 tolerated" in last_verdict()["said"]
+    assert (done.code, last_assessment()["result"]) == (0, "as good as before")
+    assert "2 tolerated" in last_assessment()["summary"]
 
 
 def test_a_machine_that_cannot_run_is_not_run_and_the_store_knows_it() -> None:
     failed = night("good", target="/nowhere/python#ThisExecutionProvider")
-    assert (failed.code, last_verdict()["word"]) == (2, "not run")
+    assert (failed.code, last_assessment()["result"]) == (2, "not run")
     assert "there is no interpreter at '/nowhere/python'" in failed.err
     assert "0 %" not in failed.out + Path("night", "nightly.md").read_text(encoding="utf-8")
     root = ElementTree.fromstring(Path("night", "nightly.junit.xml").read_bytes())
@@ -112,7 +112,7 @@ def test_what_was_asked_wrongly_leaves_nothing_behind() -> None:
 def test_against_another_run_and_with_a_damaged_file_in_the_store() -> None:
     Path("epcheck-store", "broken.parquet").write_bytes(b"PAR1 and no more")
     done = night("wrong", "--against", str(stored()[1].path))
-    assert (done.code, last_verdict()["said"].startswith("As good as before")) == (0, True)
+    assert (done.code, last_assessment()["summary"].startswith("As good as before")) == (0, True)
     assert "broken.parquet: is cut off after 16 bytes" in done.out
 
 
@@ -139,4 +139,4 @@ def test_without_a_target_the_best_of_the_machine_is_the_candidate(monkeypatch: 
     done = call("nightly", "--baseline", "none", "--no-reference", *CASES, "--out", "night")
     assert done.code == 0, done.err
     assert "Candidate: cpu (there is no GPU)" in done.out
-    assert last_verdict()["target"] == "cpu"
+    assert last_assessment()["target"] == "cpu"

@@ -185,12 +185,11 @@ def test_junit_is_xml_whatever_the_names_are() -> None:
 def test_the_document_has_all_of_it() -> None:
     decoded = strict_json.loads(document([worse()]))
     assert decoded["schema"] == DIFFERENCE_SCHEMA
-    (verdict,) = decoded["verdicts"]
-    assert (verdict["target"], verdict["word"]) == ("dml", "worse")
-    assert [len(group["case_ids"]) for group in verdict["difference"]["groups"] if group["kind"] == "new failure"] == [
-        2,
-        1,
-    ]
+    (written,) = decoded["assessments"]
+    assert (written["target"], written["result"]) == ("dml", "worse")
+    assert written["summary"].startswith("Worse: 3 new failures")
+    groups = [group for group in written["difference"]["groups"] if group["kind"] == "new failure"]
+    assert [len(group["case_ids"]) for group in groups] == [2, 1]
 
 
 def page(*verdicts: Assessment, title: str = "a night") -> str:
