@@ -21,8 +21,8 @@ from rates import larger_suite
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.scheduling.plan import Plan
-from epcheck.conformance.scheduling.profile import Profile, Span
 from epcheck.conformance.scheduling.run import run_plan
+from epcheck.conformance.scheduling.trace import Span, Trace
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import suite
 from epcheck.generators.case import Case
@@ -38,11 +38,11 @@ def refused_cases() -> list[Case]:
 
 def spans_of(cases: Sequence[Case], target: str) -> list[Span]:
     """What the target's workers did: each case in sessions of its own, without baseline, reference or cache."""
-    profile = Profile()
+    trace = Trace()
     plan = Plan(cases, (resolve(target),), pack=False)
     with closing(Cache(None)) as cache:
-        run_plan(plan, lambda _record: None, cache=cache, profile=profile)
-    return [span for span in profile.spans if span.target == plan.candidates[0].name]
+        run_plan(plan, lambda _record: None, cache=cache, trace=trace)
+    return [span for span in trace.spans if span.target == plan.candidates[0].name]
 
 
 def first_name(name: str) -> str:

@@ -23,8 +23,8 @@ from epcheck.conformance.records.record import Record, encode
 from epcheck.conformance.releases.error import ReleaseError
 from epcheck.conformance.releases.package_index import releases_of
 from epcheck.conformance.scheduling.plan import Facts, Plan
-from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.scheduling.run import run_plan
+from epcheck.conformance.scheduling.trace import Trace
 from epcheck.conformance.targets import claim_file, expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
 from epcheck.conformance.targets.config import load_config
@@ -133,13 +133,13 @@ class _Here:
             self._facts = facts
             greeted(facts)
 
-        profile = Profile() if self._options.profile else None
+        trace = Trace() if self._options.trace else None
         try:
             with closing(self._cache):  # what goes wrong with it at the end is to be noted, too
-                self._notes = run_plan(plan, sink, know, self._cache, self._workers, profile, self._say)
+                self._notes = run_plan(plan, sink, know, self._cache, self._workers, trace, self._say)
         finally:
-            if self._options.profile and profile:
-                atomic_file.write_text(self._options.profile, json.dumps(profile.trace_events()))
+            if self._options.trace and trace:
+                atomic_file.write_text(self._options.trace, json.dumps(trace.trace_events()))
 
     def expectations(self) -> Iterable[tuple[str, Expectation]]:
         narrowed = [target.narrowed(self._facts.get(target.name, {})) for target in self._targets]
@@ -217,8 +217,8 @@ def _install_lab(progress: Progress) -> None:
 
 
 def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[Executor]:
-    if options.profile:
-        raise ClusterError("--profile measures this machine; leave out --scheduler")
+    if options.trace:
+        raise ClusterError("--trace measures this machine; leave out --scheduler")
     if options.explain:
         raise ClusterError("--explain calls DirectML on this machine; leave out --scheduler")
     if options.variants:

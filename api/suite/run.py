@@ -48,8 +48,8 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
     Raises TargetError, SelectionError, ShardError, ExpectationError, LabError, RuntimeInstallError, ClusterError before
     anything ran, and StoreError also when the disk is full: what was recorded is kept, and can be resumed.
     """
-    if options.profile and not options.profile.absolute().parent.is_dir():
-        raise StoreError(f"{options.profile}: its folder does not exist; make it before the run")
+    if options.trace and not options.trace.absolute().parent.is_dir():
+        raise StoreError(f"{options.trace}: its folder does not exist; make it before the run")
     folder = _folder_to_resume(options)
     interrupted = None if folder is None else reports.read_run(folder)
     if interrupted is not None:

@@ -29,11 +29,11 @@ class RunOptions:
     and report what depends on it. expect: further files of expectations. claims: claim tables, each for the candidates
     that have the provider it names. strict, max_flaky: decide `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
-    these options `scheduler`, `profile` and `may_differ`. jobs: workers of each target at most; None for as many as
+    these options `scheduler`, `trace` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
     earlier runs kept. shard: run this part of the selection only. balance: the folder of an earlier run, by whose times
     shards are cut. store: compare with the runs of this store in place of those under `root`.
-    scheduler: the address of a Dask scheduler, on whose machines the candidates are. profile: a file
+    scheduler: the address of a Dask scheduler, on whose machines the candidates are. trace: a file
     for where the time went. may_differ: facts in which the machines of one candidate may differ, on a cluster or when a
     run is resumed.
     """
@@ -88,7 +88,7 @@ class RunOptions:
     store: Annotated[
         Path | None, Option("Compare with the runs of this store, not with those under --root.", file=False)
     ] = None
-    profile: Annotated[
+    trace: Annotated[
         Path | None,
         Option("Write where the time went: a trace for ui.perfetto.dev, and sums.", metavar="FILE"),
     ] = None

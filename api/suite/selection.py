@@ -54,7 +54,7 @@ def restore_options(run: Run, now: RunOptions) -> RunOptions:
         options,
         scheduler=now.scheduler or options.scheduler,
         may_differ=now.may_differ,
-        profile=now.profile,
+        trace=now.trace,
         strict=now.strict,
         max_flaky=now.max_flaky,
         root=now.root,

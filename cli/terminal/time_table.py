@@ -8,9 +8,9 @@ from pathlib import Path
 from epcheck.cli.terminal.terminal import Table, Terminal
 
 
-def show(terminal: Terminal, profile: Path) -> None:
-    """The sums of a profile. profile: the file that `epcheck run --profile` has written."""
-    sums = json.loads(profile.read_text(encoding="utf-8"))["otherData"]
+def show(terminal: Terminal, trace: Path) -> None:
+    """The sums of a trace. trace: the file that `epcheck run --trace` has written."""
+    sums = json.loads(trace.read_text(encoding="utf-8"))["otherData"]
     table = Table("Seconds of workers")
     workers = sums["workers"]
     columns = tuple(dict.fromkeys(column for of in workers.values() for column in of))
@@ -22,7 +22,7 @@ def show(terminal: Terminal, profile: Path) -> None:
     terminal.print_table(table)
     runner = ", ".join(f"{phase} {seconds:.1f}" for phase, seconds in sums["runner"].items())
     terminal.print(f"Seconds of the runner: {runner}")
-    terminal.print(f"Profile: {profile} (ui.perfetto.dev shows it)")
+    terminal.print(f"Trace: {trace} (ui.perfetto.dev shows it)")
 
 
 def _number(value: float) -> str:

@@ -48,7 +48,7 @@ from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
 from epcheck.conformance.scheduling.pools.pool import TICK_S
 from epcheck.conformance.scheduling.pools.pools import Pools
 from epcheck.conformance.scheduling.pools.supervisor import Job
-from epcheck.conformance.scheduling.profile import (
+from epcheck.conformance.scheduling.trace import (
     JUDGING,
     MEASURING,
     PREPARING,
@@ -56,7 +56,7 @@ from epcheck.conformance.scheduling.profile import (
     TAKING_IN,
     WAITING,
     PhaseClock,
-    Profile,
+    Trace,
 )
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.target import Target
@@ -90,17 +90,17 @@ class CaseScheduler:
         sink: Sink,
         cache: Cache | None = None,
         idle_workers: IdleWorkers | None = None,
-        profile: Profile | None = None,
+        trace: Trace | None = None,
     ) -> None:
         """plan: its cases are the caller's to submit. The others as in `run`."""
         cache, idle_workers = cache or Cache(None), idle_workers or IdleWorkers()
-        self._clock = profile.clock if profile else PhaseClock()
+        self._clock = trace.clock if trace else PhaseClock()
         cores = os.cpu_count() or 1
         self.under_way = 0
         self._plan = plan
         self._sink = sink
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._pools = Pools(plan, cache, self._events, idle_workers, profile)
+        self._pools = Pools(plan, cache, self._events, idle_workers, trace)
         self.in_progress = self._most_under_way()
         self._preparers = PreparerPool(cache, self._events, idle_workers, min(plan.jobs or cores, cores))
         self._remembered = run_history.RememberedOpinions(plan, cache)

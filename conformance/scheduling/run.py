@@ -16,7 +16,7 @@ from epcheck.conformance.scheduling.plan import Facts, Plan, Sink
 from epcheck.conformance.scheduling.pools.pool import Pool
 from epcheck.conformance.scheduling.pools.supervisor import Job
 from epcheck.conformance.scheduling.pools.turn import turn
-from epcheck.conformance.scheduling.profile import Profile
+from epcheck.conformance.scheduling.trace import Trace
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -31,7 +31,7 @@ def run_plan(
     on_facts: Callable[[Facts], None] | None = None,
     cache: Cache | None = None,
     idle_workers: IdleWorkers | None = None,
-    profile: Profile | None = None,
+    trace: Trace | None = None,
     say: Callable[[str], None] | None = None,
 ) -> tuple[str, ...]:
     """Run the plan; `sink` takes each record as soon as it is final, in no particular order. Returns, in words, what
@@ -39,12 +39,12 @@ def run_plan(
 
     on_facts: takes target name -> facts once every worker has started. cache: where prepared cases and opinions are
     kept from run to run. idle_workers: where workers are kept for the next run; otherwise none outlives the call.
-    profile: takes where the time went. say: takes how many workers a target has, where that was measured, in words.
+    trace: takes where the time went. say: takes how many workers a target has, where that was measured, in words.
     Raises TargetDown when a target cannot be started; what was recorded until then stands. Whatever the sink raises
     ends the run as well.
     """
     cases = iter(plan.cases)
-    with CaseScheduler(plan, sink, cache, idle_workers, profile) as session:
+    with CaseScheduler(plan, sink, cache, idle_workers, trace) as session:
         for case in islice(cases, session.in_progress):
             session.submit(case)
         while not session.ready:

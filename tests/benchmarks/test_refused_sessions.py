@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import refused_sessions
 
-from epcheck.conformance.scheduling.profile import Span
+from epcheck.conformance.scheduling.trace import Span
 
 
 def span(kind: str, name: str) -> Span:

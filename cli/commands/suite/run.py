@@ -23,8 +23,8 @@ def run_suite(options: RunOptions) -> int:
     terminal = Terminal()
     result = run(options, progress=TerminalProgress(terminal))
     summary.show(terminal, result)
-    if options.profile:
-        time_table.show(terminal, options.profile)
+    if options.trace:
+        time_table.show(terminal, options.trace)
     code = summary.choose_exit_code(result)
     if code == exit_codes.CANNOT:
         failure.say(f"the run {result.run.status}")

@@ -17,7 +17,7 @@ from epcheck.conformance.scheduling.pools import pack_parity, worker_count, work
 from epcheck.conformance.scheduling.pools.pool import TICK_S, Incident, Pool
 from epcheck.conformance.scheduling.pools.session_times import SessionTimes
 from epcheck.conformance.scheduling.pools.supervisor import Supervisor
-from epcheck.conformance.scheduling.profile import Profile
+from epcheck.conformance.scheduling.trace import Trace
 from epcheck.conformance.targets.target import MEASURED, Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -50,16 +50,16 @@ class Pools:
         cache: Cache,
         events: queue.SimpleQueue[Event],
         idle_workers: IdleWorkers,
-        profile: Profile | None = None,
+        trace: Trace | None = None,
     ) -> None:
-        """cache: where pack sizes are kept from run to run. profile: takes what every worker does. The others as in
+        """cache: where pack sizes are kept from run to run. trace: takes what every worker does. The others as in
         `Pool`."""
         self._plan = plan
         self._cache = cache
         self._events = events
         self._idle_workers = idle_workers
         self._measured: dict[str, int] = {}
-        self._times = {target.name: SessionTimes(target, profile) for target in plan.targets}
+        self._times = {target.name: SessionTimes(target, trace) for target in plan.targets}
         self._pools = {target.name: self._pool(target) for target in plan.targets}
         self._second_workers: dict[str, Pool] = {}
         self._own_processes: dict[str, Pool] = {}

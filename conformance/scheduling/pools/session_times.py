@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epcheck.conformance.scheduling.profile import LOST, SESSION, STARTING, Profile, Span
+from epcheck.conformance.scheduling.trace import LOST, SESSION, STARTING, Span, Trace
 from epcheck.conformance.targets.target import Target
 
 ENOUGH = 16
@@ -81,10 +81,10 @@ class SessionTimes:
     """What the sessions of one target have taken, and what one may take therefore: one of a single case has no pack to
     wait for."""
 
-    def __init__(self, target: Target, profile: Profile | None = None) -> None:
-        """profile: takes what is measured, too."""
+    def __init__(self, target: Target, trace: Trace | None = None) -> None:
+        """trace: takes what is measured, too."""
         self._target = target.name
-        self._profile = profile
+        self._trace = trace
         self._of_all, self._of_one_case = _Worst(target, PACK_DEADLINE_S), _Worst(target, DEADLINE_S)
 
     def limits(self, cases: int) -> Limits:
@@ -100,15 +100,15 @@ class SessionTimes:
 
     def started(self, worker: int, begun: float, now: float) -> None:
         """A worker, by its process id, has answered its handshake. Times are those of time.monotonic()."""
-        if self._profile:
-            self._profile.add(Span(self._target, worker, STARTING, STARTING, begun, now - begun))
+        if self._trace:
+            self._trace.add(Span(self._target, worker, STARTING, STARTING, begun, now - begun))
 
     def ended(self, worker: int, name: str, at: float, busy_s: float, cases: int) -> None:
         """A session has ended at a time, after `busy_s` seconds of its worker."""
-        if self._profile:
-            self._profile.add(Span(self._target, worker, SESSION, name, at - busy_s, busy_s, cases))
+        if self._trace:
+            self._trace.add(Span(self._target, worker, SESSION, name, at - busy_s, busy_s, cases))
 
     def lost(self, worker: int, why: str, begun: float, now: float, cases: int) -> None:
         """A session that began at a time ended its worker."""
-        if self._profile:
-            self._profile.add(Span(self._target, worker, LOST, why, begun, now - begun, cases))
+        if self._trace:
+            self._trace.add(Span(self._target, worker, LOST, why, begun, now - begun, cases))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epcheck.conformance.scheduling.pools.session_times import ENOUGH, Limits, SessionTimes
-from epcheck.conformance.scheduling.profile import LOST, SESSION, STARTING, Profile
+from epcheck.conformance.scheduling.trace import LOST, SESSION, STARTING, Trace
 from epcheck.conformance.targets.target import Target
 
 
@@ -57,11 +57,11 @@ def test_a_session_of_one_case_is_not_given_the_time_of_packs() -> None:
 
 
 def test_what_is_measured_goes_into_the_profile() -> None:
-    profile = Profile(begun=100.0)
-    times = SessionTimes(target(), profile)
+    trace = Trace(begun=100.0)
+    times = SessionTimes(target(), trace)
     times.started(7, 100.0, 102.0)
     times.ended(7, "first", 104.0, 1.5, 32)
     times.lost(7, "it hangs", 104.0, 107.0, 1)
-    assert [(span.kind, span.name, span.begun, span.seconds, span.cases) for span in profile.spans] == [
+    assert [(span.kind, span.name, span.begun, span.seconds, span.cases) for span in trace.spans] == [
         (STARTING, "starting", 100.0, 2.0, 0), (SESSION, "first", 102.5, 1.5, 32), (LOST, "it hangs", 104.0, 3.0, 1),
     ]  # fmt: skip

@@ -21,8 +21,8 @@ from epcheck.conformance.scheduling import run_history
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.pools import pools as pools_module
 from epcheck.conformance.scheduling.pools import worker_count, worker_probe
-from epcheck.conformance.scheduling.profile import Profile
 from epcheck.conformance.scheduling.run import run_plan
+from epcheck.conformance.scheduling.trace import Trace
 from epcheck.conformance.targets.target import MEASURED, Target
 
 pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"), pytest.mark.slow]
@@ -52,13 +52,13 @@ def run(target: Target, path: Path | None = None, **further: Any) -> tuple[list[
     """What a run of 160 cases says, and how many workers it started."""
     taken: list[Record] = []
     sentences: list[str] = []
-    profile = Profile()
+    trace = Trace()
     with closing(Cache(path)) as kept:
         plan = Plan(identities(160), (target,), **further)
-        run_plan(plan, taken.append, cache=kept, profile=profile, say=sentences.append)
+        run_plan(plan, taken.append, cache=kept, trace=trace, say=sentences.append)
     assert {record.status for record in taken} == {terms.PASS}
     assert len(taken) == 160
-    return sentences, profile.targets()[target.name].workers
+    return sentences, trace.targets()[target.name].workers
 
 
 def test_a_second_worker_that_doubles_the_rate_stays() -> None:

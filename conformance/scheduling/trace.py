@@ -1,4 +1,4 @@
-"""The profile of a run: what every worker and the runner did when, for Perfetto and for a table."""
+"""The trace of a run: what every worker and the runner did when, for Perfetto and for a table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PhaseClock:
 
 
 @dataclass
-class Profile:
+class Trace:
     """What a run recorded of itself; times are those of time.monotonic(), in seconds."""
 
     begun: float = field(default_factory=time.monotonic)
@@ -53,7 +53,7 @@ class Profile:
         return {target: WorkerSeconds.of(spans) for target, spans in of.items()}
 
     def trace_events(self) -> dict[str, Any]:
-        """The profile in the Trace Event Format, which ui.perfetto.dev and chrome://tracing show: a process for each
+        """It in the Trace Event Format, which ui.perfetto.dev and chrome://tracing show: a process for each
         target, a thread for each worker. `otherData` has the sums."""
         numbers = {target: number for number, target in enumerate(self.targets(), 1)}
         names = [
