@@ -113,7 +113,7 @@ from .suite.listing import element_types as element_types
 from .suite.listing import expectations as expectations
 from .suite.listing import left_out as left_out
 from .suite.listing import operators as operators
-from .suite.listing import restampings as restampings
+from .suite.listing import version_conversions as version_conversions
 from .suite.nightly import Night as Night
 from .suite.nightly import NightlyOptions as NightlyOptions
 from .suite.nightly import nightly as nightly

@@ -35,7 +35,7 @@ FLOAT16 = "resnet_float16"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an `asking.Ask` gives."""
+    """What an `runner.Runner` gives."""
 
     stage: str
     message: str = ""

@@ -31,7 +31,7 @@ from onnx import TensorProto, helper
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import registry
 from epcheck.models.accuracy import metrics, thresholds
-from epcheck.models.execution.asking import asker
+from epcheck.models.execution.runner import make_runner
 from epcheck.models.execution.session import ModelSessions
 from epcheck.models.graph import values
 from epcheck.models.wrong_nodes.culprit import Culprit
@@ -134,7 +134,7 @@ def measured(place: Place, subject: Subject, baseline: ModelSessions) -> Row:
         candidate_s = time.perf_counter() - started
         baseline.run(subject.model, subject.feeds)
         plain_s = time.perf_counter() - started
-        asked = asker(candidate), asker(baseline)
+        asked = make_runner(candidate), make_runner(baseline)
         culprit = first_wrong_node(subject.model, subject.feeds, *asked, outcome=answer)
         seconds = time.perf_counter() - started
         least = plain_s + math.log2(subject.wiring.nodes) * candidate_s

@@ -9,7 +9,7 @@ from typing import Annotated
 from epcheck.api.models.parsing import level_of, only_target, ranges_of
 from epcheck.api.option import Option
 from epcheck.conformance.targets.target import Target
-from epcheck.models.execution.asking import LEVELS
+from epcheck.models.execution.runner import LEVELS
 from epcheck.models.execution.session import Level
 
 Candidate = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from epcheck.api.option import OptionError
-from epcheck.models.execution.asking import LEVELS
+from epcheck.models.execution.runner import LEVELS
 from epcheck.models.execution.session import Level
 
 

@@ -19,7 +19,7 @@ from epcheck.api.progress import SILENT
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.execution import evaluators
-from epcheck.models.execution.asking import askers
+from epcheck.models.execution.runner import make_runners
 from epcheck.models.execution.session import DEADLINE_S, ModelSessions
 from epcheck.models.feeds import feeds
 from epcheck.models.feeds.trials import Feeding
@@ -107,7 +107,7 @@ def _reduce(request: _Request, _say: Callable[[str], None] = SILENT.say) -> Redu
             resources.enter_context(ModelSessions(target, options.deadline_s))
             for target in (asked.candidate, asked.baseline)
         )
-        ask = askers(candidates, baselines, folder, size)
+        ask = make_runners(candidates, baselines, folder, size)
         limits = Limits(sessions=options.sessions, seconds=options.seconds)
         return reduce_model(model, inputs, *ask, SearchOptions(options.level, limits, folder))
 

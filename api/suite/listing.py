@@ -79,7 +79,7 @@ def operators() -> Iterator[OperatorCases]:
         yield OperatorCases(name, tuple(sorted({case.since_version for case in own})), len(own))
 
 
-def restampings(provider: str) -> tuple[Conversion, ...]:
+def version_conversions(provider: str) -> tuple[Conversion, ...]:
     """What becomes of each of onnx's node tests in the versions that a provider claims (`dml`), and why it stays as it
     is where it does. Raises ConversionError."""
     return tuple(version_converted.convert_tests(VersionConverted(provider)))

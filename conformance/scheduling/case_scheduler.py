@@ -255,9 +255,9 @@ class CaseScheduler:
                 self.under_way -= 1
                 self._conclude(life, action.records)
             else:
-                self._take_down(life.prepared, action)
+                self._note_statuses(life.prepared, action)
 
-    def _take_down(self, prepared: PreparedCase, action: Action) -> None:
+    def _note_statuses(self, prepared: PreparedCase, action: Action) -> None:
         match action:
             case Remember(target, settled):
                 self._remembered.put(prepared, target, settled)
@@ -281,8 +281,8 @@ class CaseScheduler:
         group = self._grouping.group(prepared, target, status or action.predicted, pool.facts)
         if group.startswith(PLACE_ONLY):
             job = job._replace(place=True, finished=partial(self._placed, life, target))
-        has_company = self._passed_alone.may_have_company(prepared, target)
-        return pool.submit(job._replace(group=group if has_company else b""))
+        is_packed = self._passed_alone.may_be_packed(prepared, target)
+        return pool.submit(job._replace(group=group if is_packed else b""))
 
     def _placed(self, life: CaseLifecycle, target: Target, outcome: Outcome) -> None:
         """A case was only placed; or the CPU provider, which may take it there, refused it, which says nothing."""

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """A case of the sample that ends otherwise in company."""
+    """A case of the sample that ends otherwise in a pack."""
 
     case_id: str
     alone: str
-    in_company: str
+    packed: str
 
 
 class Parity(NamedTuple):
-    """What was measured. cases: how many the sample has. differences: those that end otherwise in company than alone,
+    """What was measured. cases: how many the sample has. differences: those that end otherwise in a pack than alone,
     by their status."""
 
     cases: int

@@ -1,9 +1,9 @@
-"""Which cases passed alone, on targets where company may change an answer: those may share sessions from then on.
+"""Which cases passed alone, on targets where a pack may change an answer: those may share sessions from then on.
 
 A verdict means the case alone. On a target whose packs do not agree (`pools/pack_parity.py`) each case therefore has a
-session of its own until it has passed in one; what a later run then sees in company is a pass again, or it is run alone
-after it, as every failure of a pack is. A case that never passed alone never has company: one that is declined alone
-and taken in company stays declined. It is kept for the provider, its options, its release and its device, and for the
+session of its own until it has passed in one; what a later run then sees in a pack is a pass again, or it is run alone
+after it, as every failure of a pack is. A case that never passed alone is never packed: one that is declined alone
+and taken in a pack stays declined. It is kept for the provider, its options, its release and its device, and for the
 case as it is: another model, other feeds or other code of the worker begin anew.
 """
 
@@ -27,12 +27,12 @@ class PassedAlone:
         self._rows: dict[str, RowGroups] = {}
 
     def look_after(self, target: Target, facts: Facts) -> None:
-        """From now on cases of the target have company only after they have passed alone. facts: of all targets."""
+        """From now on cases of the target be packed only after they have passed alone. facts: of all targets."""
         who = run_history.provider_and_device(target, facts.get(target.name, {}))
         self._rows[target.name] = RowGroups(self._cache, "alone", bytes, bool, who)
 
-    def may_have_company(self, prepared: PreparedCase, target: Target) -> bool:
-        """Whether the case ends in company as it does alone, as far as is known."""
+    def may_be_packed(self, prepared: PreparedCase, target: Target) -> bool:
+        """Whether the case ends in a pack as it does alone, as far as is known."""
         rows = self._rows.get(target.name)
         if rows is None:
             return True

@@ -24,13 +24,17 @@ from epcheck.conformance.workers.process import Event
 AHEAD = 1024
 """Cases under way at most."""
 
-Answered = Callable[[PreparedCase, str, bool], None]
+PlacementAnswer = Callable[[PreparedCase, str, bool], None]
 """Takes a case, why the provider does not take its node, in words, empty where it does; and whether that is no refusal
 to take it, but a session or a process that failed."""
 
 
 def ask_placements(
-    target: Target, cases: Iterable[PreparedCase], answered: Answered, jobs: int | None = None, packed: bool = True
+    target: Target,
+    cases: Iterable[PreparedCase],
+    answered: PlacementAnswer,
+    jobs: int | None = None,
+    packed: bool = True,
 ) -> Mapping[str, str]:
     """Create a session for the cases and have each answered with where the record of the session puts its node.
 
@@ -54,7 +58,7 @@ def ask_placements(
 class _Asked:
     """The cases under way, and the pool that they are in."""
 
-    def __init__(self, target: Target, idle: IdleWorkers, jobs: int, pack: int, answered: Answered) -> None:
+    def __init__(self, target: Target, idle: IdleWorkers, jobs: int, pack: int, answered: PlacementAnswer) -> None:
         self._target = target
         self._answered = answered
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()

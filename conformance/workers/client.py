@@ -244,8 +244,8 @@ class WorkerClient:
             self._failed_starts = 0
             last_words = f"; it said: {lost.log_tail.splitlines()[-1]}" if lost.log_tail else ""
             is_inside = current_broker() is not None  # where no program may be started
-            hindrance = self.target.unavailable_reason() if self.target.unavailable_reason and not is_inside else ""
-            reasons = "; ".join(filter(None, (f"{why}{last_words}", hindrance)))
+            reason = self.target.unavailable_reason() if self.target.unavailable_reason and not is_inside else ""
+            reasons = "; ".join(filter(None, (f"{why}{last_words}", reason)))
             raise TargetDown(f"target '{self.target.name}': its worker does not start: {reasons}")
         self.start()
         return None

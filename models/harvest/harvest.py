@@ -13,7 +13,7 @@ from epcheck.conformance.test_data import model_file
 from epcheck.conformance.workers import heartbeat
 from epcheck.generators.harvested.harvested_node import HarvestedNode
 from epcheck.generators.sources.harvested import HarvestError
-from epcheck.models.execution.asking import Answered
+from epcheck.models.execution.runner import RunResult
 from epcheck.models.execution.session import ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph.values import bodies
@@ -71,7 +71,7 @@ def _of_trial(
     feeds = {key: value for key, value in trial.inputs.items() if value is not None}
     wiring = wire(model.graph, feeds)
 
-    def run(changed: onnx.ModelProto) -> Answered:
+    def run(changed: onnx.ModelProto) -> RunResult:
         return sessions.run(changed, feeds, level="disabled", folder=model.data_folder)
 
     try:

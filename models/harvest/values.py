@@ -15,8 +15,8 @@ from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.harvested.value_spread import Spread, is_kept, spread_of
 from epcheck.generators.sources.harvested import HarvestError
-from epcheck.models.execution.asking import Answered
 from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.runner import RunResult
 from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import with_outputs
@@ -27,7 +27,7 @@ SESSION_BYTES = 1 << 28
 
 NUMBERS = frozenset(schema.NUMPY_NAMES.values())
 
-Run = Callable[[onnx.ModelProto], Answered]
+Run = Callable[[onnx.ModelProto], RunResult]
 """Runs a model on the feeds, without optimisation."""
 
 

@@ -25,9 +25,9 @@ from epcheck.conformance.test_data import model_file
 from epcheck.models.accuracy import thresholds, verdict
 from epcheck.models.accuracy.thresholds import Override, Threshold
 from epcheck.models.accuracy.verdict import CEILING
-from epcheck.models.execution.asking import asker
 from epcheck.models.execution.model_outcome import RUN
 from epcheck.models.execution.model_source import LARGE_BYTES
+from epcheck.models.execution.runner import make_runner
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
@@ -221,7 +221,7 @@ class _Doctor:
         """Each node in float16, as the trials show it."""
         single: dict[str, Observed] = {}
         whole: dict[str, Observed] = {}
-        ask = asker(self._sessions)
+        ask = make_runner(self._sessions)
         options = SearchOptions(self._request.level, self._request.limits)
         for known in self._known:
             search = Search(self._subject.narrow, known.trial.inputs, ask, ask, options)

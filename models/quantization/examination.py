@@ -76,14 +76,14 @@ class _Examination:
         unusable = {each.node.index for each in certain if each.fault in CERTAIN and each.fault != QuantizerFault.PAIR}
         usable = [pair for pair in self._pairs if judging.can_be_judged(pair) and not _touches(pair, unusable)]
         seen, obstacle = self._compute_truth(usable, tried)
-        made_up = tried[0].is_generated
+        are_feeds_generated = tried[0].is_generated
         doubtful = [fault for pair in usable if (at := pair.quantizer.node.index) in seen
-                    and (fault := judging.fault(pair, seen[at], self._wiring, made_up))]  # fmt: skip
+                    and (fault := judging.fault(pair, seen[at], self._wiring, are_feeds_generated))]  # fmt: skip
         measured = tuple(MeasuredQuantizer.of(pair, seen[pair.quantizer.node.index]) for pair in usable
                          if pair.quantizer.node.index in seen)  # fmt: skip
         error, failure = self._error(self._wiring.model, self._level) if self._known else (None, "")
         faults = [self._with_effect(each, seen) for each in (*certain, *doubtful)]
-        if made_up:  # a scale was made with other feeds
+        if are_feeds_generated:  # a scale was made with other feeds
             faults = [replace(each, matters=False) if each in doubtful else each for each in faults]
         faults.sort(key=lambda each: each.node.index)
         return Quantization(len(found), tuple(faults), measured, error, failure, obstacle)

@@ -34,10 +34,10 @@ def can_be_judged(pair: Pair) -> bool:
     return not each.per_axis or (each.sizes is not None and -len(each.sizes) <= each.axis < len(each.sizes))
 
 
-def fault(pair: Pair, seen: Observed, wiring: Wiring, made_up: bool) -> FaultyQuantizer | None:
+def fault(pair: Pair, seen: Observed, wiring: Wiring, are_feeds_generated: bool) -> FaultyQuantizer | None:
     """What is wrong with the scale of a pair; None where it suits."""
     lost = bits_lost(pair, seen)
-    if lost < (BITS_MADE_UP if made_up else BITS):
+    if lost < (BITS_MADE_UP if are_feeds_generated else BITS):
         return None
     better = suggested(pair, seen)
     each = pair.quantizer
@@ -45,7 +45,7 @@ def fault(pair: Pair, seen: Observed, wiring: Wiring, made_up: bool) -> FaultyQu
     held, reached = f"[{low:.4g}, {high:.4g}]", f"[{seen.least:.4g}, {seen.most:.4g}]"
     advice = f"a scale of {better.scale:.4g} with zero point {better.zero_point} holds them"
     if seen.clipped > seen.noise / 2:
-        if made_up and better.scale < MADE_UP * each.scale.max():
+        if are_feeds_generated and better.scale < MADE_UP * each.scale.max():
             return None
         share = seen.saturated / seen.elements
         words = f"saturates: {portion(share)} of the values are beyond {held}, they are in {reached}; {advice}"

@@ -19,10 +19,10 @@ from epcheck.conformance.test_data import model_file
 from epcheck.models.accuracy import thresholds, verdict
 from epcheck.models.accuracy.thresholds import Override, Threshold
 from epcheck.models.accuracy.verdict import Verdict
-from epcheck.models.execution.asking import askers
 from epcheck.models.execution.evaluators import Evaluators
 from epcheck.models.execution.model_outcome import CREATE, RUN, ModelOutcome
 from epcheck.models.execution.model_source import LARGE_BYTES
+from epcheck.models.execution.runner import make_runners
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
@@ -278,7 +278,7 @@ class _Validator:
         with self._phases.timed("looking for the node at fault"):
             allowed = _allowed(found, self._trials[at], self._thresholds)
             options = SearchOptions(level=self._request.level, folder=self._model.data_folder, thresholds=allowed)
-            ask = askers(candidate, baseline, self._model.data_folder, found.inspection.bytes)
+            ask = make_runners(candidate, baseline, self._model.data_folder, found.inspection.bytes)
             wrong = all_wrong_nodes(self._model.graph, self._trials[at].inputs, *ask, options, outcomes[at])
         first, *further = wrong.culprits
         return replace(found, culprit=in_agreement(first, found), other_culprits=tuple(further),

@@ -19,8 +19,8 @@ from epcheck.generators.array import Array
 from epcheck.models.accuracy import thresholds
 from epcheck.models.accuracy.metrics import measure
 from epcheck.models.accuracy.thresholds import Threshold
-from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.runner import Runner, RunResult
 from epcheck.models.graph import feed, values
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError, extract, received
@@ -58,10 +58,10 @@ class WrongNodes:
 def all_wrong_nodes(
     model: onnx.ModelProto,
     feeds: Mapping[str, Feed],
-    candidate: Ask,
-    baseline: Ask,
+    candidate: Runner,
+    baseline: Runner,
     options: SearchOptions | None = None,
-    outcome: Answered | None = None,
+    outcome: RunResult | None = None,
 ) -> WrongNodes:
     """Every node, or group of fused nodes, that makes a candidate's outputs differ from a baseline's.
 
@@ -71,7 +71,7 @@ def all_wrong_nodes(
     return _all(Search(model, feeds, candidate, baseline, options or SearchOptions()), outcome)
 
 
-def _all(search: Search, outcome: Answered | None) -> WrongNodes:
+def _all(search: Search, outcome: RunResult | None) -> WrongNodes:
     first = find(search, outcome)
     if first.kind in (Kind.RIGHT, Kind.RANDOM):
         return WrongNodes((first,))
@@ -86,7 +86,7 @@ def _all(search: Search, outcome: Answered | None) -> WrongNodes:
     return WrongNodes(_in_order(culprits), _in_order(harmless), remainder)
 
 
-def _culprits_of(search: Search, outcome: Answered | None) -> tuple[Culprit, ...]:
+def _culprits_of(search: Search, outcome: RunResult | None) -> tuple[Culprit, ...]:
     """Every culprit of a search of a body, also those that are harmless for the outputs of the body alone."""
     found = _all(search, outcome)
     return _in_order((*found.culprits, *found.harmless))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from epcheck.models.accuracy import closeness
-from epcheck.models.execution.asking import Answered
 from epcheck.models.execution.body_runs import BodyRun, visit
 from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.runner import RunResult
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.values import bodies
@@ -22,14 +22,14 @@ from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFail
 TURNS = 32
 """Executions of the bodies of one node that are tried at most."""
 
-SearchAll = Callable[[Search, Answered], tuple[Culprit, ...]]
+SearchAll = Callable[[Search, RunResult], tuple[Culprit, ...]]
 """Every culprit of a search whose candidate gave that outcome for the whole model."""
 
 
 class _NotRight(Exception):  # noqa: N818  (it ends the executions)
     """An execution that is not right on the candidate."""
 
-    def __init__(self, run: BodyRun, outcome: Answered) -> None:
+    def __init__(self, run: BodyRun, outcome: RunResult) -> None:
         super().__init__()
         self.run, self.outcome = run, outcome
 

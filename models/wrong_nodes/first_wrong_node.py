@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx
 
 from epcheck.models.accuracy import closeness
-from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.runner import Runner, RunResult
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.wrong_nodes.confirmation import confirm, is_wrong_inside
@@ -37,14 +37,14 @@ RANDOM = "draws random numbers, so that no two runs need to agree"
 def first_wrong_node(
     model: onnx.ModelProto,
     feeds: Mapping[str, Feed],
-    candidate: Ask,
-    baseline: Ask,
+    candidate: Runner,
+    baseline: Runner,
     options: SearchOptions | None = None,
-    outcome: Answered | None = None,
+    outcome: RunResult | None = None,
 ) -> Culprit:
     """The node, or the fused nodes, that make a candidate's outputs differ from a baseline's.
 
-    model: its main graph in topological order; it is not changed. candidate, baseline: see `asking.Ask`;
+    model: its main graph in topological order; it is not changed. candidate, baseline: see `runner.Runner`;
     `Sessions.run` is one. outcome: of the whole model on the candidate at the level of the options, where it is known.
     Whatever a target does is part of the result; nothing is raised for it. Where a limit is reached, the result is
     `unexplained` and names the nodes that are left.
@@ -52,7 +52,7 @@ def first_wrong_node(
     return find(Search(model, feeds, candidate, baseline, options or SearchOptions()), outcome)
 
 
-def find(search: Search, outcome: Answered | None = None) -> Culprit:
+def find(search: Search, outcome: RunResult | None = None) -> Culprit:
     """`first_wrong_node` of a search, which keeps the values that it meets."""
     bounds = [0, search.wiring.nodes]
     try:
@@ -73,8 +73,8 @@ def find(search: Search, outcome: Answered | None = None) -> Culprit:
 def error_along(
     model: onnx.ModelProto,
     feeds: Mapping[str, Feed],
-    candidate: Ask,
-    baseline: Ask,
+    candidate: Runner,
+    baseline: Runner,
     options: SearchOptions | None = None,
     blocks: int = 1,
 ) -> tuple[ErrorPoint, ...]:
@@ -108,7 +108,7 @@ def _narrow(search: Search, bounds: list[int], bad: Callable[[int], bool]) -> tu
     return tuple(node for node in range(*bounds) if not search.is_constant(node))
 
 
-def _different(search: Search, outcome: Answered, bounds: list[int]) -> Culprit:
+def _different(search: Search, outcome: RunResult, bounds: list[int]) -> Culprit:
     """The culprit of a session whose outputs may differ from the baseline's."""
     outputs = [name for name in search.wiring.outputs if name in search.wiring.producer]
     final = search.compare(outputs, outcome)
@@ -164,7 +164,7 @@ def _accumulated(search: Search, nodes: Sequence[int]) -> Culprit:
     return search.culprit(Kind.ACCUMULATED, nodes, words)
 
 
-def _failing(search: Search, outcome: Answered, bounds: list[int]) -> Culprit:
+def _failing(search: Search, outcome: RunResult, bounds: list[int]) -> Culprit:
     """The culprit of a session without outputs: the first prefix of the model that fails alike ends with it."""
 
     def bad(cut: int) -> bool:
@@ -178,7 +178,7 @@ def _failing(search: Search, outcome: Answered, bounds: list[int]) -> Culprit:
     return find_fusion(search, nodes, f"alone it does not: {outcome.message}", outcome.stage)
 
 
-def _session_fails(search: Search, nodes: Sequence[int], outcome: Answered) -> Culprit:
+def _session_fails(search: Search, nodes: Sequence[int], outcome: RunResult) -> Culprit:
     step = f" in {outcome.during}" if outcome.during else ""
     does = {
         "create": "is refused in session creation",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from epcheck.models.accuracy import closeness
-from epcheck.models.execution.asking import LEVELS
 from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.runner import LEVELS
 from epcheck.models.execution.session import Level
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.wrong_nodes.culprit import ENDS, Culprit, Kind

@@ -17,8 +17,8 @@ from epcheck.conformance.test_data import model_file
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.truth import Output
 from epcheck.models.accuracy import closeness
-from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.model_outcome import DONE
+from epcheck.models.execution.runner import Runner, RunResult
 from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
@@ -71,10 +71,10 @@ class Reduced:
 def reduce_model(
     model: onnx.ModelProto,
     feeds: Mapping[str, Feed],
-    candidate: Ask,
-    baseline: Ask,
+    candidate: Runner,
+    baseline: Runner,
     options: SearchOptions | None = None,
-    outcome: Answered | None = None,
+    outcome: RunResult | None = None,
 ) -> Reduced:
     """The smallest part of a model on which the candidate fails as it does on the whole model.
 
@@ -101,7 +101,7 @@ class _Reduction:
     def __init__(self, search: Search, culprit: Culprit) -> None:
         self._search, self._culprit = search, culprit
         self._values = {**search.expected, **culprit_values(search, culprit)}
-        self._outcomes: dict[tuple[int, ...], Answered] = {}
+        self._outcomes: dict[tuple[int, ...], RunResult] = {}
 
     def result(self) -> Reduced:
         search, named = self._search, tuple(node.index for node in self._culprit.nodes)

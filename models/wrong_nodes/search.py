@@ -14,8 +14,8 @@ import onnx
 
 from epcheck.generators.array import Array
 from epcheck.models.accuracy import closeness
-from epcheck.models.execution.asking import Answered, Ask
 from epcheck.models.execution.model_outcome import CREATE, DONE
+from epcheck.models.execution.runner import Runner, RunResult
 from epcheck.models.execution.session import Level
 from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
@@ -43,7 +43,7 @@ class LimitsReached(Exception):  # noqa: N818  (it is a state of the search)
 class SessionFailed(Exception):  # noqa: N818  (it is a state of the search)
     """A session whose values are needed has none. outcome: how it failed."""
 
-    def __init__(self, outcome: Answered) -> None:
+    def __init__(self, outcome: RunResult) -> None:
         super().__init__(outcome.message)
         self.outcome = outcome
 
@@ -60,8 +60,8 @@ class Search:
         self,
         model: onnx.ModelProto,
         feeds: Mapping[str, Feed],
-        candidate: Ask,
-        baseline: Ask,
+        candidate: Runner,
+        baseline: Runner,
         options: SearchOptions,
     ) -> None:
         self.wiring: Wiring = wire(model, feeds)
@@ -104,7 +104,7 @@ class Search:
         found.sessions, found._until = self.sessions, self._until
         return found
 
-    def candidate(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], level: Level | None = None) -> Answered:
+    def candidate(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], level: Level | None = None) -> RunResult:
         """Run a model on the candidate. level: by default that of the options. Raises LimitsReached.
 
         Where the session is refused and the model has outputs that the whole model does not have, they are placed
@@ -120,19 +120,19 @@ class Search:
                 return GatheredOutcome(second.stage, second.message, outputs, differs)
         return outcome
 
-    def baseline(self, model: onnx.ModelProto, feeds: Mapping[str, Feed]) -> Answered:
+    def baseline(self, model: onnx.ModelProto, feeds: Mapping[str, Feed]) -> RunResult:
         """Run a model on the baseline, without graph optimisation: its own fusions are not tested. Raises
         LimitsReached."""
         return self._ask(1, self._baseline, model, feeds, "disabled")
 
-    def run_whole(self, names: Iterable[str] = (), level: Level | None = None) -> Answered:
+    def run_whole(self, names: Iterable[str] = (), level: Level | None = None) -> RunResult:
         """Run the whole model, with these values as further outputs, on the candidate. Its values are kept."""
         outcome = self.candidate(with_outputs(self.wiring, names), self.feeds, level)
         if outcome.stage == DONE and level in (None, self.options.level):
             self.candidate_values.update(outcome.outputs)
         return outcome
 
-    def run_prefix(self, cut: int, names: Sequence[str] | None = None) -> Answered:
+    def run_prefix(self, cut: int, names: Sequence[str] | None = None) -> RunResult:
         """Run the nodes before a cut on the candidate. Their outputs are kept.
 
         names: the outputs; by default those of the whole model and the values that none of these nodes reads, so that
@@ -170,7 +170,7 @@ class Search:
             self.expected.update(outcome.outputs)
         return {name: self.expected[name] for name in wanted if name in self.expected}
 
-    def compare(self, names: Sequence[str], outcome: Answered) -> float:
+    def compare(self, names: Sequence[str], outcome: RunResult) -> float:
         """The largest distance of these outputs from the baseline's. Each becomes a point."""
         expected = self.expect(names)
         for name in names:
@@ -226,13 +226,13 @@ class Search:
             sessions=(self.sessions[0], self.sessions[1]), **more,  # type: ignore[arg-type]
         )  # fmt: skip
 
-    def _ask(self, who: int, ask: Ask, model: onnx.ModelProto, feeds: Mapping[str, Feed], level: Level) -> Answered:
+    def _ask(self, who: int, ask: Runner, model: onnx.ModelProto, feeds: Mapping[str, Feed], level: Level) -> RunResult:
         if sum(self.sessions) >= self.options.limits.sessions or time.monotonic() > self._until:
             raise LimitsReached
         self.sessions[who] += 1
         return self._gathered(ask(model, feeds, level=level), [output.name for output in model.graph.output])
 
-    def _gathered(self, outcome: Answered, names: Sequence[str]) -> Answered:
+    def _gathered(self, outcome: RunResult, names: Sequence[str]) -> RunResult:
         """The outcome with each sequence `s` as one output, whose tensors come as `s[0]`, `s[1]`, ..."""
         sequences = [name for name in names if self.wiring.is_sequence(name) and name not in outcome.outputs]
         if outcome.stage != DONE or not sequences:

@@ -129,12 +129,12 @@ def _refusal(refused: messages.Refused, targets: Sequence[Target]) -> Exception:
     name, sentence = (refused.module, refused.name), refused.sentence
     kind = next((each for each in _subclasses(EpcheckError) if (each.__module__, each.__qualname__) == name), None)
     if kind is TargetDown:
-        hindrances = (
+        reasons = (
             target.unavailable_reason()
             for target in targets
             if target.unavailable_reason and f"'{target.name}'" in sentence
         )
-        sentence = "; ".join(filter(None, (sentence, *hindrances)))
+        sentence = "; ".join(filter(None, (sentence, *reasons)))
     with contextlib.suppress(TypeError):
         return (kind or ExaminationError)(sentence)
     return ExaminationError(sentence)

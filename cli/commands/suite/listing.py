@@ -26,7 +26,7 @@ class What(StrEnum):
     dtypes = "dtypes"
     targets = "targets"
     expectations = "expectations"
-    restamped = "restamped"
+    converted = "converted"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ListOptions(CasesOptions):
 def show(options: ListOptions) -> None:
     """Print case ids, operators with their versions and case counts, element types, the targets of this machine, or
     what is expected of a target, with the condition under which it is. Of the operators and types of ONNX that have no
-    case it prints why. `restamped` prints what becomes of onnx's node tests in the versions that --target claims."""
+    case it prints why. `converted` prints what becomes of onnx's node tests in the versions that --target claims."""
     Terminal().print_lines(_lines(options))
 
 
@@ -63,8 +63,8 @@ def _lines(options: ListOptions) -> Iterator[str]:
         chosen = CasesOptions(**{field.name: getattr(options, field.name) for field in fields(CasesOptions)})
         for entry in listing.expectations(options.target, chosen):
             yield f"{entry.status:16} {entry}: {entry.reason}"
-    elif options.what is What.restamped:
-        for found in listing.restampings(options.target or "dml"):
+    elif options.what is What.converted:
+        for found in listing.version_conversions(options.target or "dml"):
             yield str(found)
     else:
         for case in listing.cases(options):

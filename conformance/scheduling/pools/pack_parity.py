@@ -34,7 +34,7 @@ VERSION, DTYPE = 13, "float32"
 PACK = 32
 """Cases of the sample in a session at most."""
 
-COMPANY = 3
+PACKMATES = 3
 """Cases that pass beside one that does not."""
 
 WITHIN_S = 120.0
@@ -60,7 +60,7 @@ def is_known(target: Target) -> bool:
 
 
 def measure(target: Target, cases: Sequence[PreparedCase], idle_workers: IdleWorkers) -> Parity | None:
-    """Run the sample alone and in company; None where it took too long, where the worker does not start, or where
+    """Run the sample alone and packed; None where it took too long, where the worker does not start, or where
     nothing passes alone."""
     deadline = time.monotonic() + WITHIN_S
     try:
@@ -68,12 +68,12 @@ def measure(target: Target, cases: Sequence[PreparedCase], idle_workers: IdleWor
         passing = [case for case in cases if alone[case.case.id] == terms.PASS]
         if not passing:
             return None
-        company = _statuses(target, list(_groups(cases, passing)), idle_workers, deadline)
+        packed = _statuses(target, list(_groups(cases, passing)), idle_workers, deadline)
     except (TimeoutError, TargetDown):
         return None
     return Parity(
         len(cases),
-        [Difference(name, alone[name], status) for name, status in sorted(company.items()) if status != alone[name]],
+        [Difference(name, alone[name], status) for name, status in sorted(packed.items()) if status != alone[name]],
     )
 
 
@@ -81,18 +81,18 @@ def in_words(target: Target, parity: Parity) -> str:
     """Why cases do not share sessions at once, in one sentence; empty where they may."""
     if not parity.differences:
         return ""
-    passing = [found for found in parity.differences if found.in_company == terms.PASS]
+    passing = [found for found in parity.differences if found.packed == terms.PASS]
     first = (passing or parity.differences)[0]
-    finding = f"; {len(passing)} of these pass only in company, which is a finding" if passing else ""
+    finding = f"; {len(passing)} of these pass only in a pack, which is a finding" if passing else ""
     return (
         f"{target.name}: each case has a session of its own until it has passed in one, because "
-        f"{len(parity.differences)} of {parity.cases} cases of a sample end otherwise in company than alone{finding}, "
-        f"for example {first.case_id}: {first.alone} alone, {first.in_company} in company"
+        f"{len(parity.differences)} of {parity.cases} cases of a sample end otherwise in a pack than alone{finding}, "
+        f"for example {first.case_id}: {first.alone} alone, {first.packed} in a pack"
     )
 
 
 def _groups(cases: Sequence[PreparedCase], passing: Sequence[PreparedCase]) -> Iterator[tuple[PreparedCase, bytes]]:
-    """Each case that passes with others that do; each of the others with COMPANY of them, which run again for it."""
+    """Each case that passes with others that do; each of the others with PACKMATES of them, which run again for it."""
     names = {case.case.id for case in passing}
     for place, case in enumerate(passing):
         yield case, b"passing %d %s" % (place // PACK, case.emptiness)
@@ -100,8 +100,8 @@ def _groups(cases: Sequence[PreparedCase], passing: Sequence[PreparedCase]) -> I
     for place, case in enumerate(others):
         group = b"beside %d" % place
         yield case, group
-        for step in range(COMPANY):
-            yield passing[(place * COMPANY + step) % len(passing)], group
+        for step in range(PACKMATES):
+            yield passing[(place * PACKMATES + step) % len(passing)], group
 
 
 def _statuses(

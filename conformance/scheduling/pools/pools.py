@@ -133,7 +133,7 @@ class Pools:
         """Have cases share sessions only where they end then as they do alone, when the targets have just become ready.
 
         say: takes why they do not, in words, which `apart` has, too. passed_alone: looks after the targets where
-        company may change an answer, those of which nothing is known and the run is too short to measure it among them.
+        a pack may change an answer, those of which nothing is known and the run is too short to measure it among them.
         """
         for pool in self._pools.values():
             target = pool.target
@@ -145,7 +145,7 @@ class Pools:
                 if parity is None:
                     self.apart.append(
                         f"{target.name}: each case has a session of its own until it has passed in one, because it "
-                        f"could not be measured whether cases end in company as they do alone"
+                        f"could not be measured whether cases end in a pack as they do alone"
                     )
                 else:
                     run_history.keep_pack_parity(self._cache, target, pool.facts, parity)

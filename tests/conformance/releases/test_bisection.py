@@ -121,8 +121,8 @@ def test_another_error_ends_the_search() -> None:
     ],
 )
 def test_what_was_found_is_said_in_words(statuses: str, words: str) -> None:
-    made_up = {f"1.{number}": Trial(status) for number, status in enumerate(statuses.split())}
-    found = bisect(["a"], list(made_up), lambda release, _case_ids: {"a": made_up[release]})
+    releases = {f"1.{number}": Trial(status) for number, status in enumerate(statuses.split())}
+    found = bisect(["a"], list(releases), lambda release, _case_ids: {"a": releases[release]})
     assert sentence(found.cases[0], found.releases) == words
 
 

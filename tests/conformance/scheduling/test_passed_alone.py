@@ -1,4 +1,4 @@
-"""Cases have company on a target whose packs do not agree once they have passed alone there, and not before."""
+"""Cases are packed on a target whose packs do not agree once they have passed alone there, and not before."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ def kept(cache: Cache, *opinions: Opinion) -> PassedAlone:
     return looked_after(cache)
 
 
-def test_of_other_targets_every_case_may_have_company(tmp_path: Path) -> None:
+def test_of_other_targets_every_case_may_be_packed(tmp_path: Path) -> None:
     with closing(Cache(tmp_path / "cache.sqlite")) as cache:
-        assert PassedAlone(cache).may_have_company(RELU, OTHER)
-        assert not looked_after(cache).may_have_company(RELU, OTHER)
+        assert PassedAlone(cache).may_be_packed(RELU, OTHER)
+        assert not looked_after(cache).may_be_packed(RELU, OTHER)
 
 
 def test_a_case_that_passed_alone_may_and_no_other(tmp_path: Path) -> None:
     with closing(Cache(tmp_path / "cache.sqlite")) as cache:
         after = kept(cache, PASSED)
-        assert [after.may_have_company(each, OTHER) for each in (RELU, ABS)] == [True, False]
+        assert [after.may_be_packed(each, OTHER) for each in (RELU, ABS)] == [True, False]
 
 
 @pytest.mark.parametrize("opinion", [
     Opinion("other", "unplaced"), Opinion("other", "mismatch"), Opinion("other", "pass", shared=8),
 ])  # fmt: skip
-def test_what_did_not_pass_or_had_company_does_not_count(tmp_path: Path, opinion: Opinion) -> None:
+def test_what_did_not_pass_or_was_packed_does_not_count(tmp_path: Path, opinion: Opinion) -> None:
     with closing(Cache(tmp_path / "cache.sqlite")) as cache:
-        assert not kept(cache, opinion).may_have_company(RELU, OTHER)
+        assert not kept(cache, opinion).may_be_packed(RELU, OTHER)
 
 
 def test_another_release_or_other_options_begin_anew(tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_another_release_or_other_options_begin_anew(tmp_path: Path) -> None:
         kept(cache, PASSED)
         elsewhere = {"other": {**FACTS["other"], "interpreter": "/elsewhere"}}
         newer = {"other": {**FACTS["other"], "onnxruntime": "1.25.0"}}
-        assert looked_after(cache, facts=elsewhere).may_have_company(RELU, OTHER)
-        assert not looked_after(cache, facts=newer).may_have_company(RELU, OTHER)
+        assert looked_after(cache, facts=elsewhere).may_be_packed(RELU, OTHER)
+        assert not looked_after(cache, facts=newer).may_be_packed(RELU, OTHER)
         with_options = replace(OTHER, options={"device_type": "GPU"})
-        assert not looked_after(cache, with_options).may_have_company(RELU, with_options)
+        assert not looked_after(cache, with_options).may_be_packed(RELU, with_options)
 
 
 def verdicts(plan: Plan, cache: Cache) -> tuple[Sequence[tuple[str, str, str]], int]:

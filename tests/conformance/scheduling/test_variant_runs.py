@@ -137,7 +137,7 @@ def test_what_has_nothing_to_compare_with_is_not_run(ordinary: Outcome, why: str
     assert states(runs) == {"level=all": (terms.NOT_RUN, why)}
 
 
-def test_a_node_that_is_not_taken_alone_is_run_in_company() -> None:
+def test_a_node_that_is_not_taken_alone_is_run_in_a_pack() -> None:
     runs, targets = runs_after(UNPLACED, "packed", axis=Axis.PACKING)
     assert runs.begin() == [(targets["packed"], False)]
     runs.handle(targets["packed"], RIGHT)

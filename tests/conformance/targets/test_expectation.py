@@ -273,9 +273,9 @@ def test_every_shipped_expectation_matches_a_case(target: str) -> None:
     of_suite = [e for e in shipped if not expectation.is_about_node_tests(e)]
     operators = sorted({e.case.partition("-")[0] for e in of_node_tests})
     source = suite.sources_of(f"onnx@{target}") if of_node_tests else suite.Source.SUITE
-    restamped = [case.id for case in suite.cases(operators, source=source)] if of_node_tests else []
+    converted = [case.id for case in suite.cases(operators, source=source)] if of_node_tests else []
     assert expectation.stale(of_suite, whole_suite_ids()) == ()
-    assert expectation.stale(of_node_tests, (*whole_suite_ids(), *restamped)) == ()
+    assert expectation.stale(of_node_tests, (*whole_suite_ids(), *converted)) == ()
 
 
 def test_an_expectation_of_a_node_test_is_no_matter_of_the_suite() -> None:

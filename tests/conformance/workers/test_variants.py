@@ -184,7 +184,7 @@ def test_where_a_good_context_is_refused_a_broken_one_proves_nothing(how: str) -
         loaded(how, Compiling(refuses=True))
 
 
-def test_in_company_a_case_shares_its_session_with_a_copy_of_itself() -> None:
+def test_packed_a_case_shares_its_session_with_a_copy_of_itself() -> None:
     case = prepared_case.of(identity("a", number=3).build())
     packed = replace(CPU, packed=True)
     frame = b"".join(session_request.encode("a case", [case], packed, place=False))

@@ -31,7 +31,7 @@ def claims() -> Claims:
     return found
 
 
-def restamped(name: str) -> tuple[FunctionBodyTest, str]:
+def converted(name: str) -> tuple[FunctionBodyTest, str]:
     return version_converted.convert_function_body(by_name()[name], claims())
 
 
@@ -51,7 +51,7 @@ def test_graphs_of_oracles_give_what_onnx_stores() -> None:
 
 
 def test_an_expanded_function_gets_the_newest_opset_of_the_provider() -> None:
-    test, why = restamped("test_gelu_tanh_1_expanded")
+    test, why = converted("test_gelu_tanh_1_expanded")
     assert why == ""
     for proto in test.model.graph.node:
         version = onnx.defs.get_schema(proto.op_type, test.opset, "").since_version
@@ -59,11 +59,11 @@ def test_an_expanded_function_gets_the_newest_opset_of_the_provider() -> None:
     onnx.checker.check_model(test.model, full_check=True)
 
 
-def test_what_cannot_be_restamped_stays_as_it_is_and_says_why() -> None:
-    test, why = restamped("test_layer_normalization_2d_axis0_expanded")
+def test_what_cannot_be_converted_stays_as_it_is_and_says_why() -> None:
+    test, why = converted("test_layer_normalization_2d_axis0_expanded")
     assert test.opset == by_name()[test.name].opset == 17
     assert "Unrecognized attribute: axes" in why
-    _, why = restamped("test_sce_mean_expanded")
+    _, why = converted("test_sce_mean_expanded")
     assert why.endswith("the suite has no oracle of NegativeLogLikelihoodLoss that says whether it means the same")
 
 

@@ -37,7 +37,7 @@ def test_a_test_runs_in_the_newest_version_that_is_claimed() -> None:
     assert sum(each.test.node.since_version != each.was for each in by_name().values()) > 300
 
 
-def test_what_cannot_be_restamped_stays_and_says_why() -> None:
+def test_what_cannot_be_converted_stays_and_says_why() -> None:
     why = {name: found.why for name, found in by_name().items() if found.why}
     assert why["test_attention_4d"] == "the provider claims no version of Attention"
     assert why["test_bitcast_float32_to_int32"] == "the provider claims no version of BitCast"

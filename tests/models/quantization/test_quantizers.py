@@ -31,8 +31,10 @@ def sessions() -> Iterator[ModelSessions]:
         yield found
 
 
-def examined(model: onnx.ModelProto, feeds: Any, sessions: ModelSessions, made_up: bool = False) -> Quantization:
-    trial = Trial("the feeds", feeds, (), made_up)
+def examine_once(
+    model: onnx.ModelProto, feeds: Any, sessions: ModelSessions, are_feeds_generated: bool = False
+) -> Quantization:
+    trial = Trial("the feeds", feeds, (), are_feeds_generated)
     found = examine(wire(model), sessions, (trial,), "all", Limits())
     assert found is not None
     return found
@@ -41,13 +43,13 @@ def examined(model: onnx.ModelProto, feeds: Any, sessions: ModelSessions, made_u
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_node_at_fault_is_named_and_no_other(fault: str, sessions: ModelSessions) -> None:
     model, feeds, node, kind = planted(fault)
-    found = examined(model, feeds, sessions)
+    found = examine_once(model, feeds, sessions)
     assert [(each.node.name, str(each.fault)) for each in found.faults] == [(node, kind)]
 
 
 def test_a_model_that_is_quantised_rightly_has_no_fault(sessions: ModelSessions) -> None:
     model, feeds, _, _ = planted("")
-    found = examined(model, feeds, sessions)
+    found = examine_once(model, feeds, sessions)
     assert (found.quantizers, found.found, len(found.measured)) == (14, (), 4)
     assert found.error is not None
     assert 0.001 < found.error < 0.03
@@ -59,7 +61,7 @@ def test_several_faults_hide_none(sessions: ModelSessions) -> None:
     for layer in range(3):
         activation(layer, 1 / 8)(parts)
     scaled(3, "b1_scale")(parts)
-    found = examined(parts.model(), parts.feeds, sessions)
+    found = examine_once(parts.model(), parts.feeds, sessions)
     assert [(each.node.name, str(each.fault)) for each in found.faults] == [
         ("x0_q", "saturates"), ("x1_q", "saturates"), ("b1_dq", "bias scale"), ("x2_q", "saturates"),
     ]  # fmt: skip
@@ -67,7 +69,7 @@ def test_several_faults_hide_none(sessions: ModelSessions) -> None:
 
 def test_the_effect_and_a_better_scale_are_measured(sessions: ModelSessions) -> None:
     model, feeds, _, _ = planted("activation saturates")
-    (fault,) = examined(model, feeds, sessions).faults
+    (fault,) = examine_once(model, feeds, sessions).faults
     assert fault.effect is not None
     assert fault.effect.alone > 10 * fault.effect.better
     assert fault.scale is not None
@@ -79,7 +81,7 @@ def test_a_scale_that_does_not_matter_is_listed_apart(sessions: ModelSessions) -
     parts = Parts()
     activation(1, 30)(parts)
     parts.values["w1"] = np.zeros_like(parts.values["w1"])  # nothing depends on what it reads
-    found = examined(parts.model(), parts.feeds, sessions)
+    found = examine_once(parts.model(), parts.feeds, sessions)
     assert [each.node.name for each in found.harmless] == ["x1_q"]
     assert found.faults == ()
 
@@ -90,20 +92,20 @@ def test_a_relu_or_clip_that_the_quantiser_replaces_is_no_saturation(bound: floa
     scale = np.array(bound / 255, np.float32)
     parts.values |= {"x1_scale": scale, "x1_back": scale, "x1_zero": np.array(0, np.uint8)}
     parts.values["b1_scale"] = np.asarray(scale * parts.values["w1_scale"])
-    found = examined(parts.model(), parts.feeds, sessions).found
+    found = examine_once(parts.model(), parts.feeds, sessions).found
     assert [str(each.fault) for each in found] == (["saturates"] if bound == 2 else [])
 
 
 def test_made_up_feeds_may_be_larger_than_those_of_calibration(sessions: ModelSessions) -> None:
     parts = Parts()
     activation(1, 0.6)(parts)
-    assert examined(parts.model(), parts.feeds, sessions, made_up=True).found == ()
-    assert [each.node.name for each in examined(parts.model(), parts.feeds, sessions).faults] == ["x1_q"]
+    assert examine_once(parts.model(), parts.feeds, sessions, are_feeds_generated=True).found == ()
+    assert [each.node.name for each in examine_once(parts.model(), parts.feeds, sessions).faults] == ["x1_q"]
 
 
 def test_scales_along_an_axis_need_opset_13(sessions: ModelSessions) -> None:
     parts = Parts()
-    found = examined(parts.model(opset=11), parts.feeds, sessions)
+    found = examine_once(parts.model(opset=11), parts.feeds, sessions)
     assert {(each.node.name, str(each.fault)) for each in found.faults} == {
         (f"{name}{layer}_dq", "axis") for name in "wb" for layer in range(3)
     }
@@ -114,7 +116,7 @@ def test_a_scale_of_0_of_weights_that_are_all_0_is_no_fault(sessions: ModelSessi
     parts = Parts()
     parts.values["w1"][:, 3] = 0
     parts.values["w1_scale"] = np.where(np.arange(WIDTH) == 3, 0, parts.values["w1_scale"]).astype(np.float32)
-    found = examined(parts.model(), parts.feeds, sessions)
+    found = examine_once(parts.model(), parts.feeds, sessions)
     assert [(each.node.name, str(each.fault)) for each in found.faults] == [("b1_dq", "bias scale")]
 
 

@@ -1,4 +1,4 @@
-"""Whether cases end in company as they do alone: the sample, what is said of it, and what is kept."""
+"""Whether cases end in a pack as they do alone: the sample, what is said of it, and what is kept."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_what_is_said() -> None:
     assert pack_parity.in_words(OTHER, Parity(172, [])) == ""
     assert pack_parity.in_words(OTHER, Parity(172, [WRONG, MAX])) == (
         "other: each case has a session of its own until it has passed in one, because 2 of 172 cases of a sample end "
-        "otherwise in company than alone; 1 of these pass only in company, which is a finding, for example "
-        "Max-13/float32/one_input[runtime]: unplaced alone, pass in company"
+        "otherwise in a pack than alone; 1 of these pass only in a pack, which is a finding, for example "
+        "Max-13/float32/one_input[runtime]: unplaced alone, pass in a pack"
     )
     assert "a finding" not in pack_parity.in_words(OTHER, Parity(172, [WRONG]))
 

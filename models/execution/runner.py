@@ -16,7 +16,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 """Graph optimisation levels of ONNX Runtime, each with what the one before does."""
 
 
-class Answered(Protocol):
+class RunResult(Protocol):
     """What became of one session; a `ModelOutcome` is one. stage: `done`, `create`, `run`, `crash` or `timeout`.
     during, message: in which step it failed, and why, in words; empty for `done`."""
 
@@ -32,17 +32,17 @@ class Answered(Protocol):
     def repeat_differs(self) -> Sequence[str]: ...
 
 
-class Ask(Protocol):
+class Runner(Protocol):
     """Runs a model in a session whose process may end without ending ours."""
 
-    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> Answered: ...
+    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> RunResult: ...
 
 
-def asker(sessions: ModelSessions, folder: Path | None = None, instead_of: ModelSessions | None = None) -> Ask:
+def make_runner(sessions: ModelSessions, folder: Path | None = None, instead_of: ModelSessions | None = None) -> Runner:
     """Ask a target. folder: where the model's external data is, if it has any. instead_of: sessions whose worker is
     ended before, where there is memory for one of the two only."""
 
-    def ask(model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> Answered:
+    def ask(model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> RunResult:
         if instead_of is not None:
             instead_of.end_worker()
         return sessions.run(model, feeds, level=level, folder=folder)
@@ -50,10 +50,12 @@ def asker(sessions: ModelSessions, folder: Path | None = None, instead_of: Model
     return ask
 
 
-def askers(candidate: ModelSessions, baseline: ModelSessions, folder: Path | None, size: int) -> tuple[Ask, Ask]:
+def make_runners(
+    candidate: ModelSessions, baseline: ModelSessions, folder: Path | None, size: int
+) -> tuple[Runner, Runner]:
     """Ask both about a model of `size` bytes: a large one is never in two sessions at once."""
     apart = size > LARGE_BYTES
     return (
-        asker(candidate, folder, instead_of=baseline if apart else None),
-        asker(baseline, folder, instead_of=candidate if apart else None),
+        make_runner(candidate, folder, instead_of=baseline if apart else None),
+        make_runner(baseline, folder, instead_of=candidate if apart else None),
     )
