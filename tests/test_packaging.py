@@ -69,7 +69,7 @@ def test_the_sdist_holds_what_the_wheel_is_made_of_and_what_its_readme_shows(dis
 
 
 def test_the_installed_command_runs_the_suite_from_another_folder(installed: Path, tmp_path: Path) -> None:
-    command = [str(installed / "epcheck"), "run", "--target", "cpu", "--op", "Slice", "--dtype", "int64"]
+    command = [str(installed / "epcheck"), "run", "--target", "cpu", "--op", "Slice", "--dtype", "int64", "--thin"]
     checked_run(command, tmp_path)
     (run,) = (tmp_path / "epcheck-runs").iterdir()
     assert json.loads((run / "run.json").read_text())["status"] == "complete"
@@ -77,7 +77,7 @@ def test_the_installed_command_runs_the_suite_from_another_folder(installed: Pat
 
 
 def test_the_installed_suite_runs_under_pytest_from_another_folder(installed: Path, tmp_path: Path) -> None:
-    options = ["--ep", "cpu", "--op", "Slice", "--dtype", "bool", "-q", "-p", "no:cacheprovider"]
+    options = ["--ep", "cpu", "--op", "Slice", "--dtype", "bool", "--thin", "-q", "-p", "no:cacheprovider"]
     printed = checked_run(
         [str(installed / "python"), "-m", "pytest", "--pyargs", "epcheck.conformance", *options], tmp_path
     )
